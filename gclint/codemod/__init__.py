@@ -1,0 +1,1 @@
+"""How code is rewritten: edits that leave every other byte as it was."""

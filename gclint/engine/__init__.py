@@ -1,0 +1,1 @@
+"""Runs rules over files, makes their fixes, and writes what changed."""

@@ -1,0 +1,153 @@
+"""Rules over files: what they find, what is suppressed, and what kept a file from being checked."""
+
+from __future__ import annotations
+
+import gc
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gclint import __version__
+from gclint.finding import Finding, Problem
+from gclint.network.model import Network
+from gclint.rule import Rule, all_rules
+from gclint.source.file import UnreadableFile
+from gclint.source.project import Project
+from gclint.source.suppressions import Suppressions
+from gclint.source.syntax import syntax_problem
+
+BUG = f"this is a bug in gclint {__version__}, please report it together with the file"
+
+
+@dataclass
+class CheckResult:
+    """What a run found."""
+
+    findings: list[Finding]
+    problems: list[Problem]
+    files: int
+    """How many files were checked."""
+
+
+@dataclass
+class Verdict:
+    """What the rules say about one file; what comments suppress is still among it."""
+
+    findings: list[Finding] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    ran: set[str] = field(default_factory=set)
+    """The codes of the rules that looked at the file and did not crash."""
+    suppressions: Suppressions | None = None
+    """None if the file could not be checked."""
+
+
+def check(
+    project: Project,
+    paths: Sequence[Path],
+    rules: Sequence[Rule],
+    advance: Callable[[Path], None] = lambda _path: None,
+) -> CheckResult:
+    """Run ``rules`` over the files at ``paths``, and call ``advance`` after each."""
+    with collector_paused():
+        return summarise(project, judge(project, paths, rules, advance))
+
+
+def judge(
+    project: Project,
+    paths: Iterable[Path],
+    rules: Sequence[Rule],
+    advance: Callable[[Path], None] = lambda _path: None,
+) -> dict[Path, Verdict]:
+    """Return the verdict on each file."""
+    verdicts = {}
+    for path in paths:
+        verdicts[path] = _judge(project, path, rules)
+        advance(path)
+    return verdicts
+
+
+def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult:
+    """Put the verdicts on all files of a run together, without what comments suppress."""
+    given = {project.resolve(path): path for path in verdicts}
+    by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
+    for verdict in verdicts.values():
+        for found in verdict.findings:
+            finding = _limited_to_given_files(project, found, given)
+            by_path[finding.path][finding] = None
+    findings: list[Finding] = []
+    for path, candidates in by_path.items():
+        suppressions = verdicts[path].suppressions if path in verdicts else Suppressions(project.file(path))
+        findings.extend(each for each in candidates if not (suppressions and suppressions.covers(each)))
+    known = {rule.code for rule in all_rules()}
+    for path, verdict in verdicts.items():
+        if verdict.suppressions:
+            unused = verdict.suppressions.unused(by_path[path], verdict.ran, known | verdict.ran)
+            findings.extend(_limited_to_given_files(project, each, given) for each in unused)
+    return CheckResult(
+        sorted(findings, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message)),
+        [problem for verdict in verdicts.values() for problem in verdict.problems],
+        sum(verdict.suppressions is not None for verdict in verdicts.values()),
+    )
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _judge(project: Project, path: Path, rules: Sequence[Rule]) -> Verdict:
+    try:
+        file = project.file(path)
+    except UnreadableFile as error:
+        return Verdict(problems=[Problem(path, error.message, error.position)])
+    except OSError as error:
+        cause = "it is gone since the run began" if isinstance(error, FileNotFoundError) else error.strerror
+        return Verdict(problems=[Problem(path, f"this file cannot be read: {cause}")])
+    problem = syntax_problem(file)
+    if problem is not None:
+        return Verdict(problems=[replace(problem, path=path)])
+    verdict = Verdict(suppressions=Suppressions(file))
+    try:
+        network = Network(project, file)
+    except Exception as error:
+        verdict.problems.append(_crash(path, "gclint", error))
+        return verdict
+    for rule in rules:
+        try:
+            verdict.findings.extend(list(rule.check(network)))
+        except Exception as error:
+            verdict.problems.append(_crash(path, rule.code, error))
+        else:
+            verdict.ran.add(rule.code)
+    return verdict
+
+
+def _crash(path: Path, what: str, error: Exception) -> Problem:
+    lines = str(error).splitlines()
+    description = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return Problem(path, f"{what} crashed on this file: {description} ({where}); {BUG}")
+
+
+def _limited_to_given_files(project: Project, finding: Finding, given: Mapping[Path, Path]) -> Finding:
+    """Return a finding with its path as it was given, and without a fix that needs other files too."""
+    resolved = project.resolve(finding.path)
+    finding = replace(finding, path=given.get(resolved, finding.path))
+    if finding.fix is None:
+        return finding
+    others = {edit.path for edit in finding.fix.edits if project.resolve(edit.path) not in given}
+    if not others:
+        return finding
+    names = " and ".join(sorted(map(str, others)))
+    return replace(finding, fix=None, reason=f"the fix also changes {names}: check that as well")

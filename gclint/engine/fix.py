@@ -1,0 +1,253 @@
+"""Fixes made, in memory, until nothing is left to fix."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gclint.engine.check import BUG, CheckResult, collector_paused, judge, summarise
+from gclint.finding import Applicability, Edit, Finding, Problem
+from gclint.rule import Rule
+from gclint.source.file import SourceFile
+from gclint.source.project import Project
+from gclint.source.syntax import compile_problem, syntax_problem
+
+_PASSES = 20
+
+
+@dataclass
+class FixResult(CheckResult):
+    """What a run found and could not fix, and what it changed."""
+
+    applied: list[Finding]
+    """Whose fix was made; their offsets are those of the text that they were found in."""
+    changed: dict[Path, tuple[str, str]]
+    """The texts of the changed files, before and after."""
+
+
+def fix(
+    project: Project,
+    paths: Sequence[Path],
+    rules: Sequence[Rule],
+    *,
+    unsafe: bool,
+    advance: Callable[[Path], None] = lambda _path: None,
+) -> FixResult:
+    """Check the files at ``paths`` and fix what can be fixed, in ``project`` only.
+
+    Fixes that get in each other's way are made one after the other: a pass makes as many as it can,
+    and what is left is looked for again in the files that it changed and those that depend on them.
+
+    Args:
+        project: the files; nothing is written.
+        paths: the files to check, and the only ones to change.
+        rules: the rules to run.
+        unsafe: whether to make unsafe fixes too.
+        advance: called after each file, when it is checked for the first time.
+    """
+    with collector_paused():
+        return _Repair(project, unsafe).run(paths, rules, advance)
+
+
+class _Repair:
+    def __init__(self, project: Project, unsafe: bool) -> None:
+        self._project = project
+        self._unsafe = unsafe
+        self._applied: list[Finding] = []
+        self._problems: list[Problem] = []
+        self._before: dict[Path, str] = {}
+        self._refused: set[object] = set()
+        """Identities of fixes that are not tried again."""
+
+    def run(self, paths: Sequence[Path], rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
+        verdicts = judge(self._project, paths, rules, advance)
+        result = summarise(self._project, verdicts)
+        for _ in range(_PASSES):
+            changed = self._make_pass(result.findings)
+            if not changed:
+                break
+            stale = self._project.dependents(changed)
+            again = [path for path in verdicts if self._project.resolve(path) in stale]
+            verdicts.update(judge(self._project, again, rules))
+            result = summarise(self._project, verdicts)
+        else:
+            self._tell_restless(result.findings)
+        left = [self._without_refused_fix(finding) for finding in result.findings]
+        return FixResult(
+            left, result.problems + self._problems, result.files, self._applied, self._changed(paths)
+        )
+
+    def _make_pass(self, findings: Iterable[Finding]) -> set[Path]:
+        """Make as many fixes as go together, and return the resolved paths of the files they changed."""
+        while True:
+            refused = len(self._refused)
+            chosen = self._sound(_compatible(self._project, filter(self._is_applicable, findings)))
+            # Behind a fix that was refused, another one may have waited.
+            if chosen or len(self._refused) == refused:
+                break
+        texts = self._texts(chosen)
+        for path, text in texts.items():
+            self._before.setdefault(path, self._project.file(path).text)
+            self._project.replace(path, text)
+        self._applied.extend(chosen)
+        return set(texts)
+
+    def _is_applicable(self, finding: Finding) -> bool:
+        fix = finding.fix
+        if fix is None or (fix.applicability is Applicability.UNSAFE and not self._unsafe):
+            return False
+        if _identity(finding) in self._refused:
+            return False
+        mistake = self._mistake(fix.edits)
+        if mistake is not None:
+            self._refuse(finding, mistake)
+        return mistake is None
+
+    def _mistake(self, edits: Iterable[Edit]) -> str | None:
+        """Return what is wrong with a fix in itself."""
+        changes = False
+        for path, own in _by_file(self._project, edits).items():
+            text = self._project.file(path).text
+            end = 0
+            for edit in sorted(own, key=_place):
+                if not end <= edit.start <= edit.end <= len(text):
+                    return "its edits overlap"
+                end = edit.end
+                changes = changes or text[edit.start : edit.end] != edit.content
+        return None if changes else "it changes nothing"
+
+    def _sound(self, findings: list[Finding]) -> list[Finding]:
+        """Return those of ``findings`` whose fixes together leave every file Python; refuse the bad ones."""
+        if self._damage(findings, self._texts(findings)) is None:
+            return findings
+        kept: list[Finding] = []
+        for finding in findings:
+            own = _by_file(self._project, finding.fix.edits if finding.fix else ())
+            if self._damage([*kept, finding], own) is None:
+                kept.append(finding)
+                continue
+            damage = self._damage([finding], own)
+            # What is good only by itself waits for the next pass.
+            if damage is not None:
+                self._refuse(finding, f"the result would not be Python ({damage.message})")
+        return kept
+
+    def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
+        """Return what would be wrong with the files at ``paths`` after the fixes of ``findings``."""
+        texts = self._texts(findings)
+        for path in paths:
+            damage = _damage(self._project.file(path), texts[path]) if path in texts else None
+            if damage is not None:
+                return damage
+        return None
+
+    def _texts(self, findings: Iterable[Finding]) -> dict[Path, str]:
+        """Return the texts of the files that the fixes of ``findings`` change, by resolved path."""
+        edits = [edit for finding in findings if finding.fix for edit in finding.fix.edits]
+        texts = {}
+        for path, own in _by_file(self._project, edits).items():
+            before = self._project.file(path).text
+            after = _edited(before, own)
+            if after != before:
+                texts[path] = after
+        return texts
+
+    def _refuse(self, finding: Finding, why: str) -> None:
+        self._refused.add(_identity(finding))
+        position = self._project.file(finding.path).position(finding.start)
+        message = f"the fix of {finding.code} for {finding.symbol} was not made: {why}; {BUG}"
+        self._problems.append(Problem(finding.path, message, position))
+
+    def _without_refused_fix(self, finding: Finding) -> Finding:
+        if _identity(finding) not in self._refused:
+            return finding
+        return replace(finding, fix=None, reason="its fix is broken by a bug in gclint")
+
+    def _tell_restless(self, findings: Iterable[Finding]) -> None:
+        """Add a problem for each file that has something to fix however often it is fixed."""
+        codes: defaultdict[Path, set[str]] = defaultdict(set)
+        for finding in filter(self._is_applicable, findings):
+            codes[finding.path].add(finding.code)
+        for path, restless in codes.items():
+            names = " and ".join(sorted(restless))
+            message = f"the fixes of {names} found no end after {_PASSES} passes; {BUG}"
+            self._problems.append(Problem(path, message))
+
+    def _changed(self, paths: Sequence[Path]) -> dict[Path, tuple[str, str]]:
+        changed = {}
+        for path in paths:
+            before = self._before.get(self._project.resolve(path))
+            if before is not None and before != self._project.file(path).text:
+                changed[path] = (before, self._project.file(path).text)
+        return changed
+
+
+def _identity(finding: Finding) -> object:
+    """Return what is the same for a finding after edits elsewhere in its file."""
+    contents = [edit.content for edit in finding.fix.edits] if finding.fix else []
+    return (finding.path, finding.code, finding.symbol, finding.message, *contents)
+
+
+def _compatible(project: Project, findings: Iterable[Finding]) -> list[Finding]:
+    """Return as many of ``findings`` as have fixes that do not get in each other's way."""
+    chosen = []
+    taken: defaultdict[Path, set[Edit]] = defaultdict(set)
+    for finding in findings:
+        own = _by_file(project, finding.fix.edits if finding.fix else ())
+        if not any(
+            _conflict(edit, other) for path, edits in own.items() for edit in edits for other in taken[path]
+        ):
+            chosen.append(finding)
+            for path, edits in own.items():
+                taken[path].update(edits)
+    return chosen
+
+
+def _conflict(edit: Edit, other: Edit) -> bool:
+    """Tell whether two edits of different fixes exclude each other.
+
+    Two equal ones, such as the same import for two classes, are made once. An edit that replaces
+    something by itself also excludes others: it says what the rest of its fix relies on.
+    """
+    if edit == other:
+        return False
+    if edit.start < other.end and other.start < edit.end:
+        return True
+    touch = edit.start <= other.end and other.start <= edit.end
+    return touch and (edit.start == edit.end or other.start == other.end)
+
+
+def _by_file(project: Project, edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
+    """Return each edit once, by the resolved path of its file."""
+    by_file: dict[Path, dict[Edit, None]] = {}
+    for edit in edits:
+        path = project.resolve(edit.path)
+        by_file.setdefault(path, {})[replace(edit, path=path)] = None
+    return {path: list(own) for path, own in by_file.items()}
+
+
+def _place(edit: Edit) -> tuple[int, int]:
+    return edit.start, edit.end
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    pieces = []
+    end = 0
+    for edit in sorted(edits, key=_place):
+        pieces += [text[end : edit.start], edit.content]
+        end = edit.end
+    return "".join([*pieces, text[end:]])
+
+
+def _damage(file: SourceFile, text: str) -> Problem | None:
+    """Return what is wrong with the new ``text`` of ``file`` that was not wrong with the old one."""
+    try:
+        data = file.encode(text)
+    except UnicodeEncodeError:
+        return Problem(file.path, f"it would hold a character that {file.encoding} has not")
+    problem = compile_problem(file.path, text)
+    if problem is None or compile_problem(file.path, file.text) is None:
+        return problem
+    return syntax_problem(SourceFile(file.path, data))

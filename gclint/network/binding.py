@@ -1,0 +1,86 @@
+"""Matching a call's arguments to the parameters of a signature, as Python does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.signature import Kind, Parameter, Signature
+
+
+@dataclass(frozen=True)
+class BoundArgument:
+    """An argument and the parameter that receives it.
+
+    ``parameter`` is None for an unpacked mapping or list, and for what no parameter receives.
+    """
+
+    arg: cst.Arg
+    index: int
+    parameter: Parameter | None
+    by_position: bool
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A call's arguments with their parameters, in the order of the call."""
+
+    arguments: tuple[BoundArgument, ...]
+    complete: bool
+    """False where Python would reject the call, or an unpacked list hides who receives what."""
+
+    def argument(self, name: str) -> BoundArgument | None:
+        """Return the argument that the parameter ``name`` receives."""
+        for bound in self.arguments:
+            if bound.parameter is not None and bound.parameter.name == name:
+                return bound
+        return None
+
+    @property
+    def unpacks_list(self) -> bool:
+        """Whether the call has ``*args``."""
+        return any(bound.arg.star == "*" for bound in self.arguments)
+
+    @property
+    def unpacks_mapping(self) -> bool:
+        """Whether the call has ``**kwargs``."""
+        return any(bound.arg.star == "**" for bound in self.arguments)
+
+
+def bind(args: Sequence[cst.Arg], signature: Signature) -> Binding:
+    """Match arguments to parameters.
+
+    Args:
+        args: the call's arguments, without the receiver.
+        signature: the parameters, without ``self``.
+    """
+    positional = signature.positional
+    collects = any(parameter.kind is Kind.VAR_POSITIONAL for parameter in signature.parameters)
+    collects_names = any(parameter.kind is Kind.VAR_KEYWORD for parameter in signature.parameters)
+    bound: list[BoundArgument] = []
+    taken: set[str] = set()
+    complete = True
+    position = 0
+    for index, arg in enumerate(args):
+        parameter: Parameter | None = None
+        if arg.star == "*":
+            complete = False
+        elif arg.star == "" and arg.keyword is None:
+            if position < len(positional):
+                parameter = positional[position]
+            elif not collects:
+                complete = False
+            position += 1
+        elif arg.keyword is not None:
+            parameter = signature.get(arg.keyword.value)
+            if parameter is not None and parameter.kind not in (Kind.NORMAL, Kind.KEYWORD_ONLY):
+                parameter = None
+            if parameter is None and not collects_names:
+                complete = False
+        if parameter is not None:
+            complete = complete and parameter.name not in taken
+            taken.add(parameter.name)
+        bound.append(BoundArgument(arg, index, parameter, arg.keyword is None and arg.star == ""))
+    return Binding(tuple(bound), complete)

@@ -1,0 +1,467 @@
+"""The classes of a project: bases, attributes, methods, and what they are made of."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import libcst as cst
+
+from gclint.network.scope import Scope, merge_containers
+from gclint.network.signature import Signature, method_signature
+from gclint.network.values import (
+    NOTHING,
+    ClassValue,
+    Container,
+    External,
+    Function,
+    Instance,
+    Values,
+)
+from gclint.network.walk import dotted_name
+from gclint.source.file import SourceFile
+from gclint.source.fragment import Fragment, parse_definition, parse_import
+from gclint.source.outline import Definition
+from gclint.source.project import Project
+
+CHECKPOINTING_BASE = "GradientCheckpointingLayer"
+MODEL_BASE = "PreTrainedModel"
+_HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
+_HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
+_KEPT_SCOPES = 256
+
+
+class Library:
+    """The modules of a project, each looked at once."""
+
+    def __init__(self, project: Project) -> None:
+        """Describe the files of ``project`` as they are now."""
+        self.project = project
+        self._modules: dict[Path, Module] = {}
+        self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope | None] = OrderedDict()
+
+    def module(self, file: SourceFile) -> Module:
+        """Return what is known of a file."""
+        key = self.project.resolve(file.path)
+        known = self._modules.get(key)
+        if known is None or known.file is not file:
+            known = self._modules[key] = Module(self, file)
+        return known
+
+    def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope | None:
+        """Return the scope of a method of ``owner`` (its own or a base's); None if it does not parse.
+
+        Only the latest are kept, since trees are large.
+        """
+        key = (owner, method)
+        if key in self._scopes:
+            self._scopes.move_to_end(key)
+            return self._scopes[key]
+        try:
+            fragment = parse_definition(module.file, method)
+        except cst.ParserSyntaxError:
+            scope = None
+        else:
+            function = fragment.body[0] if fragment.body else None
+            scope = (
+                Scope(module, fragment, function, owner=owner)
+                if isinstance(function, cst.FunctionDef)
+                else None
+            )
+        self._scopes[key] = scope
+        if len(self._scopes) > _KEPT_SCOPES:
+            self._scopes.popitem(last=False)
+        return scope
+
+
+class Module:
+    """What the names at the top of a file stand for."""
+
+    def __init__(self, library: Library, file: SourceFile) -> None:
+        """Describe ``file``."""
+        self.library = library
+        self.file = file
+        self._names: dict[str, Values] = {}
+        self._open: set[str] = set()
+        self._infos: dict[Definition, ClassInfo] = {}
+
+    @cached_property
+    def classes(self) -> dict[str, ClassInfo]:
+        """The classes that the file defines, by name."""
+        return {name: self.info(definition) for name, definition in self.file.outline.classes.items()}
+
+    def info(self, definition: Definition) -> ClassInfo:
+        """Return what is known of a class of this file."""
+        known = self._infos.get(definition)
+        if known is None:
+            known = self._infos[definition] = ClassInfo(self, definition)
+        return known
+
+    def lookup(self, name: str) -> Values:
+        """Return what a name stands for at the top of the file."""
+        known = self._names.get(name)
+        if known is not None:
+            return known
+        if name in self._open:
+            return NOTHING
+        self._open.add(name)
+        try:
+            values = self._names[name] = self._lookup(name)
+        finally:
+            self._open.discard(name)
+        return values
+
+    def _lookup(self, name: str) -> Values:
+        outline = self.file.outline
+        if name in outline.classes:
+            return frozenset((ClassValue(self.classes[name]),))
+        if name in outline.functions:
+            return self._function(outline.functions[name])
+        return self._imported(name) or self._assigned(name) or self._builtin(name)
+
+    def resolve(self, dotted: str) -> Values:
+        """Return what a dotted name stands for."""
+        first, *rest = dotted.split(".")
+        values = self.lookup(first)
+        for part in rest:
+            values = frozenset(
+                External(f"{value.name}.{part}") for value in values if isinstance(value, External)
+            )
+        return values
+
+    def _function(self, definition: Definition) -> Values:
+        try:
+            fragment = parse_definition(self.file, definition)
+        except cst.ParserSyntaxError:
+            return NOTHING
+        node = fragment.body[0]
+        if not isinstance(node, cst.FunctionDef):
+            return NOTHING
+        return frozenset((Function(node, Scope(self, fragment, None)),))
+
+    @staticmethod
+    def _builtin(name: str) -> Values:
+        return frozenset((External(name),)) if name in _BUILTINS else NOTHING
+
+    # -- imports
+
+    def _imported(self, name: str) -> Values:
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        for statement in self.file.outline.imports:
+            if word.search(self.file.text, statement.start, statement.end) is None:
+                continue
+            try:
+                fragment = parse_import(self.file, statement)
+            except cst.ParserSyntaxError:
+                continue
+            for line in fragment.body:
+                for small in getattr(line, "body", ()):
+                    values = self._import_binding(small, name)
+                    if values:
+                        return values
+        return NOTHING
+
+    def _import_binding(self, statement: cst.CSTNode, name: str) -> Values:
+        if isinstance(statement, cst.Import):
+            for alias in statement.names:
+                full = dotted_name(alias.name) or ""
+                if alias.asname is None and full.partition(".")[0] == name:
+                    return frozenset((External(name),))
+                if alias.asname is not None and dotted_name(alias.asname.name) == name:
+                    return frozenset((External(full),))
+        if isinstance(statement, cst.ImportFrom) and not isinstance(statement.names, cst.ImportStar):
+            for alias in statement.names:
+                bound = alias.name if alias.asname is None else alias.asname.name
+                if dotted_name(bound) == name:
+                    source = "" if statement.module is None else dotted_name(statement.module) or ""
+                    return self._from(source, len(statement.relative), dotted_name(alias.name) or "")
+        return NOTHING
+
+    def _from(self, source: str, level: int, name: str) -> Values:
+        """Return what ``from source import name`` binds, looking into files of the project."""
+        external = frozenset((External(f"{source}.{name}" if source else name),))
+        # The two classes that everything hangs on are known by name, without opening large files.
+        if name in (MODEL_BASE, CHECKPOINTING_BASE):
+            return external
+        file = self.library.project.module(self.file, source, level)
+        if file is None or file is self.file:
+            return external
+        return self.library.module(file).lookup(name) or external
+
+    # -- assignments
+
+    def _assigned(self, name: str) -> Values:
+        fragment = statement_fragment(self.file, name, "", 0, len(self.file.text))
+        if fragment is None:
+            return NOTHING
+        scope = Scope(self, fragment, fragment.module)
+        return scope.name(name) if name in scope.bindings else NOTHING
+
+
+def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
+    """Parse the statement that assigns ``name`` at an indentation between two offsets."""
+    pattern = re.compile(rf"^{indent}{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+    for match in pattern.finditer(file.text, start, end):
+        if file.outline.in_long_string(match.start()):
+            continue
+        stop = file.outline.block_end(match.start() + len(indent), len(indent))
+        try:
+            return Fragment(file, match.start(), min(stop, end), indent)
+        except cst.ParserSyntaxError:
+            return None
+    return None
+
+
+class ClassInfo:
+    """A class of the project."""
+
+    def __init__(self, module: Module, definition: Definition) -> None:
+        """Describe the class that ``definition`` is."""
+        self.module = module
+        self.definition = definition
+        self.name = definition.name
+        self._attributes: dict[str, Values] = {}
+
+    def __repr__(self) -> str:
+        """Name the class and its file."""
+        return f"<{self.name} of {self.module.file.path.name}>"
+
+    @property
+    def file(self) -> SourceFile:
+        """The file that defines the class."""
+        return self.module.file
+
+    # -- bases
+
+    @cached_property
+    def base_names(self) -> tuple[str, ...]:
+        """The bases as they are written; what is no dotted name is left out."""
+        text = self.file.text
+        simple = _HEADER_BASES.match(text, self.definition.header)
+        if simple is not None:
+            return tuple(name.strip() for name in simple[1].split(",") if name.strip())
+        node = self.header_node()
+        if node is None:
+            return ()
+        return tuple(filter(None, (dotted_name(arg.value) for arg in node.bases)))
+
+    def header_fragment(self) -> Fragment | None:
+        """Parse the class's header alone."""
+        match = _HEADER.match(self.file.text, self.definition.header)
+        if match is None:
+            return None
+        line = self.definition.header - len(self.definition.indent)
+        try:
+            return Fragment(self.file, line, match.end(), self.definition.indent, completion=" pass")
+        except cst.ParserSyntaxError:
+            return None
+
+    def header_node(self) -> cst.ClassDef | None:
+        """Return the class's header as a class without a body."""
+        fragment = self.header_fragment()
+        node = fragment.body[0] if fragment is not None else None
+        return node if isinstance(node, cst.ClassDef) else None
+
+    @cached_property
+    def bases(self) -> tuple[ClassInfo | External | None, ...]:
+        """The bases, None for one that cannot be resolved."""
+        resolved: list[ClassInfo | External | None] = []
+        for name in self.base_names:
+            values = [v for v in self.module.resolve(name) if isinstance(v, (ClassValue, External))]
+            value = values[0] if len(values) == 1 else None
+            resolved.append(value.info if isinstance(value, ClassValue) else value)
+        return tuple(resolved)
+
+    @cached_property
+    def mro(self) -> tuple[ClassInfo, ...]:
+        """The class and its bases in the project, nearest first."""
+        order: list[ClassInfo] = []
+        waiting: list[ClassInfo] = [self]
+        while waiting:
+            info = waiting.pop(0)
+            if info not in order:
+                order.append(info)
+                waiting.extend(base for base in info.bases if isinstance(base, ClassInfo))
+        return tuple(order)
+
+    @cached_property
+    def external_bases(self) -> frozenset[str]:
+        """The full names of the bases outside the project that the class reaches."""
+        return frozenset(
+            base.name for info in self.mro for base in info.bases if isinstance(base, External)
+        )
+
+    @cached_property
+    def resolved(self) -> bool:
+        """Whether every base leads somewhere known."""
+        return all(base is not None for info in self.mro for base in info.bases) and all(
+            name in _KNOWN_BASES or name.rpartition(".")[2] == MODEL_BASE for name in self.external_bases
+        )
+
+    @cached_property
+    def is_module(self) -> bool:
+        """Whether the class is known to be a torch module."""
+        return self.is_checkpointing or self.is_model or "torch.nn.Module" in self.external_bases
+
+    @cached_property
+    def is_checkpointing(self) -> bool:
+        """Whether the class reaches the checkpointing base class."""
+        return any(name.rpartition(".")[2] == CHECKPOINTING_BASE for name in self.external_bases) or any(
+            info.name == CHECKPOINTING_BASE for info in self.mro
+        )
+
+    @cached_property
+    def is_model(self) -> bool:
+        """Whether the class is a model that users enable checkpointing on."""
+        return any(name.rpartition(".")[2] == MODEL_BASE for name in self.external_bases) or any(
+            info.name == MODEL_BASE for info in self.mro
+        )
+
+    # -- what it holds
+
+    @property
+    def text(self) -> str:
+        """The class's code."""
+        return self.definition.text
+
+    def methods(self) -> Iterator[Definition]:
+        """Yield the methods that the class defines itself."""
+        return self.definition.methods()
+
+    def find_method(self, name: str) -> tuple[ClassInfo, Definition] | None:
+        """Return a method of the class or of a base, with the class that defines it."""
+        for info in self.mro:
+            method = info.definition.method(name)
+            if method is not None:
+                return info, method
+        return None
+
+    def has_method(self, name: str) -> bool:
+        """Tell whether instances have a method of that name; every module can be called."""
+        return name == "__call__" or self.find_method(name) is not None
+
+    def method_scope(self, name: str) -> Scope | None:
+        """Return the scope of a method of the class or of a base."""
+        found = self.find_method(name)
+        return None if found is None else self.scope(found[1], found[0].module)
+
+    def scope(self, method: Definition, module: Module | None = None) -> Scope | None:
+        """Return the scope of a method definition, with ``self`` an instance of this class."""
+        where = module or self.module
+        return where.library.scope(self, method, where)
+
+    @cached_property
+    def forward(self) -> tuple[ClassInfo, Definition, Signature] | None:
+        """The ``forward`` that an instance has, the class it stands in, and its signature."""
+        found = self.find_method("forward")
+        if found is None:
+            return None
+        signature = method_signature(found[0].file, found[1])
+        return None if signature is None else (*found, signature)
+
+    @property
+    def signature(self) -> Signature | None:
+        """The signature of ``forward``."""
+        return None if self.forward is None else self.forward[2]
+
+    def attribute(self, name: str) -> Values:
+        """Return what ``self.name`` can stand for, as the class or its nearest base assigns it."""
+        known = self._attributes.get(name)
+        if known is None:
+            self._attributes[name] = NOTHING
+            known = self._attributes[name] = self._attribute(name)
+        return known
+
+    def _attribute(self, name: str) -> Values:
+        for info in self.mro:
+            mentioned = _attribute_use(name)
+            values: Values = NOTHING
+            for method in info.methods():
+                if mentioned.search(info.file.text, method.header, method.end) is None:
+                    continue
+                scope = self.scope(method, info.module)
+                if scope is not None and scope.self_name is not None:
+                    key = f"{scope.self_name}.{name}"
+                    if key in scope.bindings:
+                        values |= scope.bound(key)
+            values = values or info.class_attribute(name)
+            if values:
+                return merge_containers(values)
+        return NOTHING
+
+    def computed_attributes(self) -> Values:
+        """Return what is set under names that are computed, by ``setattr`` or ``add_module``."""
+        return self.attribute("*")
+
+    def class_attribute(self, name: str) -> Values:
+        """Return what the class's body itself assigns to ``name``, here or in a base."""
+        for info in self.mro:
+            for indent in {method.indent for method in info.definition.children} or {"    "}:
+                fragment = statement_fragment(
+                    info.file, name, indent, info.definition.header, info.definition.end
+                )
+                if fragment is not None:
+                    return Scope(info.module, fragment, fragment.module).name(name)
+        return NOTHING
+
+    @cached_property
+    def parts(self) -> frozenset[ClassInfo]:
+        """The torch modules of the project that the class's own code or a base's can create."""
+        found: set[ClassInfo] = set()
+        for info in self.mro:
+            for name in _created_names(info.text):
+                for value in _flat(info.module.lookup(name)):
+                    if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
+                        found.add(value.info)
+        return frozenset(found - {self})
+
+    @cached_property
+    def all_parts(self) -> frozenset[ClassInfo]:
+        """The class, its parts, their parts, and so on."""
+        found: set[ClassInfo] = set()
+        waiting = [self]
+        while waiting:
+            info = waiting.pop()
+            if info not in found:
+                found.add(info)
+                waiting.extend(info.parts)
+        return frozenset(found)
+
+
+_BUILTINS = {"dict", "iter", "list", "next", "object", "reversed", "sorted", "tuple"}
+_KNOWN_BASES = {
+    "torch.nn.Module",
+    "object",
+    "abc.ABC",
+    "typing.Generic",
+}
+
+
+def _attribute_use(name: str) -> re.Pattern[str]:
+    if name == "*":
+        return re.compile(r"\b(?:setattr|add_module)\b")
+    return re.compile(rf"\.{re.escape(name)}\b|setattr")
+
+
+_CREATED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(\[])|\b([A-Z]\w+)\b(?=\s*(?:[,)\]}]|if\b|else\b|$))", re.MULTILINE)
+
+
+def _created_names(text: str) -> set[str]:
+    """Return the names in a class's code that look as if an object were made from them."""
+    return {
+        name
+        for match in _CREATED.finditer(text)
+        for name in (match[1] or match[2],)
+        if name[0].isupper() or any(letter.isupper() for letter in name[:3])
+    }
+
+
+def _flat(values: Values) -> Iterator[object]:
+    for value in values:
+        if isinstance(value, Container):
+            yield from _flat(value.items)
+        else:
+            yield value

@@ -1,0 +1,146 @@
+"""A file's network: the stacks in it, the blocks they are made of, and the calls that run them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from gclint.network.classes import ClassInfo, Library
+from gclint.network.runsite import RunSite, run_sites
+from gclint.network.support import supports_checkpointing
+from gclint.network.traits import mixes_sequence
+from gclint.network.values import Container, Instance, Values
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
+from gclint.source.project import Project
+
+_HOLDING = re.compile(r"\b(?:ModuleList|ModuleDict|Sequential|add_module|setattr|checkpoint)\b|checkpointing_func")
+_LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class UnprotectedBlock:
+    """A block that should be a checkpointing layer and is none, with the calls that say so."""
+
+    info: ClassInfo
+    sites: tuple[RunSite, ...]
+
+
+class Network:
+    """What a file's code means for gradient checkpointing."""
+
+    def __init__(self, project: Project, file: SourceFile) -> None:
+        """Describe ``file``; nothing is parsed until a rule asks."""
+        self.project = project
+        self.file = file
+        generation, library = _LIBRARIES.get(project, (-1, None))
+        if library is None or generation != project.generation:
+            library = Library(project)
+            _LIBRARIES[project] = (project.generation, library)
+        self.library = library
+        self.module = library.module(file)
+
+    @cached_property
+    def run_sites(self) -> tuple[RunSite, ...]:
+        """The calls in the file that run an object of a class of the project."""
+        names = {name for info in self.module.classes.values() for name in self._holding_attributes(info)}
+        if not names:
+            return ()
+        used = re.compile(rf"\.(?:{'|'.join(map(re.escape, sorted(names)))})\b|\bgetattr\(self\b")
+        sites: list[RunSite] = []
+        for info in self.module.classes.values():
+            for method in info.methods():
+                if method.name == "__init__" or used.search(self.file.text, method.header, method.end) is None:
+                    continue
+                scope = info.scope(method)
+                if scope is not None:
+                    sites.extend(run_sites(scope))
+        return tuple(sites)
+
+    def _holding_attributes(self, info: ClassInfo) -> Iterator[str]:
+        """Yield the attributes of a class that hold a stack, or a checkpointing layer alone."""
+        if not info.is_module:
+            return
+        for base in info.mro:
+            text = base.text
+            if _HOLDING.search(text) is None and not self._creates_checkpointing_layer(base, text):
+                continue
+            for name in self._assigned_attributes(info, base):
+                if any(self._is_interesting(value) for value in info.attribute(name)):
+                    yield name
+
+    def _creates_checkpointing_layer(self, info: ClassInfo, text: str) -> bool:
+        names = [name for name, other in info.module.classes.items() if other.is_checkpointing]
+        return any(f"{name}(" in text for name in names)
+
+    @staticmethod
+    def _assigned_attributes(info: ClassInfo, base: ClassInfo) -> set[str]:
+        found: set[str] = set()
+        for method in base.methods():
+            if not _assigns_modules(base, method):
+                continue
+            scope = info.scope(method, base.module)
+            if scope is not None and scope.self_name is not None:
+                prefix = scope.self_name + "."
+                found |= {key[len(prefix) :] for key in scope.bindings if key.startswith(prefix)}
+        return found
+
+    @staticmethod
+    def _is_interesting(value: object) -> bool:
+        if isinstance(value, Container):
+            return any(info.is_module for info in _held(value.items))
+        return isinstance(value, Instance) and value.info.is_module
+
+    @cached_property
+    def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
+        """The blocks run in this file that should be checkpointing layers, in the order of the text."""
+        checkpointed: dict[ClassInfo, list[RunSite]] = {}
+        trunks: dict[ClassInfo, list[RunSite]] = {}
+        for site in self.run_sites:
+            for info in site.blocks:
+                if _can_need_protection(info):
+                    if site.checkpointed:
+                        checkpointed.setdefault(info, []).append(site)
+                    elif site.is_trunk and mixes_sequence(info):
+                        trunks.setdefault(info, []).append(site)
+        found = {info: sites + trunks.get(info, []) for info, sites in checkpointed.items()}
+        for info, sites in trunks.items():
+            outermost = [site for site in sites if not self._is_inside(site.owner, checkpointed, trunks)]
+            if outermost and info not in found and not self._holds_layers(info, checkpointed):
+                found[info] = outermost
+        blocks = [
+            UnprotectedBlock(info, tuple(sites))
+            for info, sites in found.items()
+            if any(supports_checkpointing(site.owner) for site in sites)
+        ]
+        return tuple(sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start)))
+
+    def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
+        """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
+        outer = {info for group in blocks for info in group}
+        outer.update(info for info in self.module.classes.values() if info.is_checkpointing)
+        return any(owner in info.all_parts for info in outer)
+
+    @staticmethod
+    def _holds_layers(info: ClassInfo, checkpointed: dict[ClassInfo, list[RunSite]]) -> bool:
+        """Tell whether a class is a stage whose own layers are checkpointed."""
+        return any(part.is_checkpointing or part in checkpointed for part in info.all_parts if part is not info)
+
+
+def _can_need_protection(info: ClassInfo) -> bool:
+    return not info.is_checkpointing and info.resolved and not info.is_model
+
+
+def _assigns_modules(info: ClassInfo, method: Definition) -> bool:
+    return method.name == "__init__" or _HOLDING.search(info.file.text, method.header, method.end) is not None
+
+
+def _held(values: Values) -> Iterator[ClassInfo]:
+    for value in values:
+        if isinstance(value, Container):
+            yield from _held(value.items)
+        elif isinstance(value, Instance):
+            yield value.info

@@ -1,0 +1,114 @@
+"""A function's parameters, read from its header alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from gclint.source.file import SourceFile
+from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition
+
+_BRACKETS = re.compile(r"[()\[\]{}:]|#[^\r\n]*|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
+
+
+class Kind(Enum):
+    """How an argument may reach a parameter."""
+
+    POSITIONAL_ONLY = "positional-only"
+    NORMAL = "normal"
+    VAR_POSITIONAL = "*args"
+    KEYWORD_ONLY = "keyword-only"
+    VAR_KEYWORD = "**kwargs"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter; ``default`` and ``annotation`` are code."""
+
+    name: str
+    kind: Kind = Kind.NORMAL
+    default: str | None = None
+    annotation: str | None = None
+
+    @property
+    def positional(self) -> bool:
+        """Whether an argument can reach it by position."""
+        return self.kind in (Kind.POSITIONAL_ONLY, Kind.NORMAL)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a method, without ``self``."""
+
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def positional(self) -> tuple[Parameter, ...]:
+        """The parameters that can be reached by position, in order."""
+        return tuple(parameter for parameter in self.parameters if parameter.positional)
+
+    def get(self, name: str) -> Parameter | None:
+        """Return the parameter of that name."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    def index(self, name: str) -> int | None:
+        """Return the position of a parameter among those that have one."""
+        names = [parameter.name for parameter in self.positional]
+        return names.index(name) if name in names else None
+
+
+def method_signature(file: SourceFile, method: Definition) -> Signature | None:
+    """Return the signature of a method, or None where it has no ``self`` or cannot be read."""
+    header = header_fragment(file, method)
+    if header is None:
+        return None
+    params = cst.ensure_type(header.body[0], cst.FunctionDef).params
+    parameters = [_parameter(header, param, Kind.POSITIONAL_ONLY) for param in params.posonly_params]
+    parameters += [_parameter(header, param, Kind.NORMAL) for param in params.params]
+    if not parameters:
+        return None
+    parameters = parameters[1:]
+    if isinstance(params.star_arg, cst.Param):
+        parameters.append(_parameter(header, params.star_arg, Kind.VAR_POSITIONAL))
+    parameters += [_parameter(header, param, Kind.KEYWORD_ONLY) for param in params.kwonly_params]
+    if params.star_kwarg is not None:
+        parameters.append(_parameter(header, params.star_kwarg, Kind.VAR_KEYWORD))
+    return Signature(tuple(parameters))
+
+
+def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
+    """Parse a function's header, with its decorators and without its body."""
+    end = _header_end(file.text, method)
+    if end is None:
+        return None
+    try:
+        return Fragment(file, method.start, end, method.indent, completion=" pass")
+    except cst.ParserSyntaxError:
+        return None
+
+
+def _header_end(text: str, method: Definition) -> int | None:
+    """Return the offset behind the colon that ends the header."""
+    depth = 0
+    for match in _BRACKETS.finditer(text, method.header, method.end):
+        token = match[0]
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth -= 1
+        elif token == ":" and depth == 0:
+            return match.end()
+    return None
+
+
+def _parameter(header: Fragment, param: cst.Param, kind: Kind) -> Parameter:
+    return Parameter(
+        param.name.value,
+        kind,
+        None if param.default is None else header.source(param.default),
+        None if param.annotation is None else header.source(param.annotation.annotation),
+    )

@@ -1,0 +1,1 @@
+"""What the user gets to see; one module an output format."""

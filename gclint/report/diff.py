@@ -1,0 +1,42 @@
+"""What fixes change, as a unified diff that ``git apply -p0`` and ``patch -p0`` take."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+# A diff's lines end at LF alone: a form feed or a CR within a line is part of it.
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def write_diff(stream: TextIO, changed: Mapping[Path, tuple[str, str]]) -> None:
+    """Write the differences between the texts before and after, file by file."""
+    lines = unified_diff(changed)
+    if stream.isatty():
+        from gclint.report.terminal import console_on, show_diff
+
+        show_diff(console_on(stream), lines)
+    else:
+        stream.writelines(lines)
+
+
+def unified_diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[str]:
+    """Yield the diff's lines, each with its line ending."""
+    for path in sorted(changed, key=str):
+        before, after = changed[path]
+        for line in difflib.unified_diff(
+            _LINE.findall(before), _LINE.findall(after), _label(path), _label(path)
+        ):
+            if line.endswith("\n"):
+                yield line
+            else:
+                yield f"{line}\n"
+                yield "\\ No newline at end of file\n"
+
+
+def _label(path: Path) -> str:
+    # The tab keeps a name with a space from being cut off there.
+    return f"{path}\t" if " " in str(path) else str(path)

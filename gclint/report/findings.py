@@ -1,0 +1,36 @@
+"""What every output format says about findings: their order, what can be repaired, where to read more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.finding import Applicability, Finding
+
+_DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/README.md"
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by path, place and code."""
+    return sorted(findings, key=lambda finding: (str(finding.path), finding.start, finding.code))
+
+
+def documentation_url(finding: Finding) -> str:
+    """Return where the finding's rule is explained."""
+    return f"{_DOCUMENTATION}#{finding.code.lower()}"
+
+
+def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
+    """Return whether ``--fix`` repairs it; ``unsafe`` says whether it may make unsafe fixes."""
+    return finding.fix is not None and (unsafe or finding.fix.applicability is Applicability.SAFE)
+
+
+def obstacle(finding: Finding) -> str | None:
+    """Return why there is no safe fix, or None where there is one or nobody knows."""
+    if finding.fix is None:
+        return f"no fix: {finding.reason}" if finding.reason else None
+    return f"unsafe fix: {finding.fix.reason}" if finding.fix.reason else None
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun: ``1 finding``, ``2 findings``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,28 @@
+"""The rules themselves: the list of them, and the documentation of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+
+
+def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
+    """Write a line for every rule."""
+    rules = list(rules)
+    width = max(len(rule.name) for rule in rules)
+    for rule in rules:
+        stream.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary()}\n")
+
+
+def write_documentation(stream: TextIO, rule: Rule) -> None:
+    """Write what a rule does and why, in Markdown; a terminal shows it set."""
+    markdown = f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n"
+    if stream.isatty():
+        from gclint.report.terminal import console_on, show_documentation
+
+        show_documentation(console_on(stream), markdown)
+    else:
+        stream.write(markdown)

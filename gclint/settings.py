@@ -1,0 +1,140 @@
+"""What the user asks for: ``[tool.gclint]`` and the command line's options, as one frozen object."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the message names the place and is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which rules run over which files."""
+
+    select: tuple[str, ...] = ()
+    """Codes, prefixes of codes, or names of the rules to run; none means all."""
+    ignore: tuple[str, ...] = ()
+    """Codes, prefixes of codes, or names of the rules not to run; stronger than ``select``."""
+    exclude: tuple[str, ...] = ()
+    """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
+    activation_names: tuple[str, ...] = ()
+    """Further parameter names that carry gradient, for GC003."""
+    root: Path = field(default_factory=Path.cwd)
+    """The folder that the patterns in ``exclude`` are relative to."""
+
+    def wants(self, rule: Rule) -> bool:
+        """Return whether ``rule`` is to run."""
+        selected = not self.select or any(_selects(selector, rule) for selector in self.select)
+        return selected and not any(_selects(selector, rule) for selector in self.ignore)
+
+    def excludes(self, path: Path) -> bool:
+        """Return whether ``path``, or a folder that it lies in, matches a pattern in ``exclude``.
+
+        ``*`` matches across folders. A pattern without a slash matches a file's or folder's name
+        anywhere, one with a slash the path from :attr:`root`; nothing outside of that is excluded.
+        """
+        if not self.exclude:
+            return False
+        absolute = _absolute(path)
+        if not absolute.is_relative_to(self.root):
+            return False
+        parts = absolute.relative_to(self.root).parts
+        return any(
+            fnmatchcase("/".join(parts[: depth + 1]), pattern)
+            or ("/" not in pattern and fnmatchcase(part, pattern))
+            for depth, part in enumerate(parts)
+            for pattern in self.exclude
+        )
+
+    def overridden(self, select: Sequence[str], ignore: Sequence[str]) -> Settings:
+        """Return these settings with what was given on the command line in place of the table's."""
+        return replace(self, select=tuple(select) or self.select, ignore=tuple(ignore) or self.ignore)
+
+
+def unknown_selectors(selectors: Iterable[str], rules: Iterable[Rule]) -> list[str]:
+    """Return those of ``selectors`` that stand for none of ``rules``."""
+    rules = list(rules)
+    return [selector for selector in selectors if not any(_selects(selector, rule) for rule in rules)]
+
+
+def load_settings(start: Path) -> Settings:
+    """Read the nearest ``pyproject.toml`` at or above ``start`` that has a ``[tool.gclint]`` table.
+
+    Raises:
+        SettingsError: a file on the way is not TOML, or the table is not as it should be.
+    """
+    absolute = _absolute(start)
+    for folder in (absolute, *absolute.parents):
+        path = folder / "pyproject.toml"
+        if path.is_file():
+            table = _table(path)
+            if table is not None:
+                return _from_table(table, path)
+    return Settings()
+
+
+def common_folder(paths: Sequence[Path]) -> Path:
+    """Return the innermost folder that holds all of ``paths``, which are at least one."""
+    common = Path(os.path.commonpath([_absolute(path) for path in paths]))
+    return common if common.is_dir() else common.parent
+
+
+def _absolute(path: Path) -> Path:
+    # Not Path.resolve: the settings are those of the place where the user sees the file, and a link
+    # that loops is for whoever opens it to report.
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _selects(selector: str, rule: Rule) -> bool:
+    return bool(selector) and (rule.code.startswith(selector.upper()) or rule.name == selector.lower())
+
+
+def _table(path: Path) -> Mapping[str, object] | None:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read as TOML: {error}") from None
+    tool = document.get("tool")
+    table = tool.get("gclint") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise SettingsError(f"{path}: tool.gclint must be a table")
+    return table
+
+
+def _from_table(table: Mapping[str, object], path: Path) -> Settings:
+    known = {"select", "ignore", "exclude", "activation-names"}
+    for key in table:
+        if key not in known:
+            raise SettingsError(
+                f"{path}: [tool.gclint] has no setting {key!r}; there are {', '.join(sorted(known))}"
+            )
+
+    def strings(key: str) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise SettingsError(f"{path}: {key} in [tool.gclint] must be a list of strings")
+        return tuple(value)
+
+    return Settings(
+        select=strings("select"),
+        ignore=strings("ignore"),
+        exclude=tuple(pattern.rstrip("/") for pattern in strings("exclude")),
+        activation_names=strings("activation-names"),
+        root=path.parent,
+    )

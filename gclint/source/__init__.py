@@ -1,0 +1,1 @@
+"""What is written: files, their text, the definitions in it, and names across files."""

@@ -1,0 +1,138 @@
+"""Which files a run looks at: the given ones, and the modeling files in the given folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gclint.finding import Problem
+
+if TYPE_CHECKING:
+    from gclint.settings import Settings
+
+_MODELING_FILES = ("modeling_*.py", "modular_*.py")
+_SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
+
+
+def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
+    """Return the files to check, each once and spelled as ``paths`` spell them, and what went wrong.
+
+    A file in ``paths`` is taken whatever its name; in a folder, and in the folders in it, the files
+    named ``modeling_*.py`` and ``modular_*.py`` are. Links are followed. Hidden folders, virtual
+    environments and caches are left out, and so is what the settings exclude, even if it is given.
+    """
+    walk = _Walk(settings)
+    for path in paths:
+        walk.take(path)
+    return walk.files, walk.problems
+
+
+class _Walk:
+    def __init__(self, settings: Settings) -> None:
+        self.files: list[Path] = []
+        self.problems: list[Problem] = []
+        self._settings = settings
+        self._taken: set[str] = set()
+        self._visited: set[tuple[int, int]] = set()
+        self._found = 0
+        """Modeling files met in folders, and what is excluded there and may hold some."""
+
+    def take(self, path: Path) -> None:
+        """Take a file or folder that the user gave."""
+        if self._settings.excludes(path):
+            return
+        mode = self._mode(path)
+        if mode is None:
+            return
+        if not stat.S_ISDIR(mode):
+            self._take_file(path, mode)
+            return
+        found, failed = self._found, len(self.problems)
+        # What was walked before, as a part of another folder, still counts as found in this one.
+        self._visited.clear()
+        self._walk(path, frozenset())
+        if self._found == found and len(self.problems) == failed:
+            self._fail(path, f"there is no file named {' or '.join(_MODELING_FILES)} in this folder")
+
+    def _walk(self, folder: Path, above: frozenset[tuple[int, int]]) -> None:
+        """Take the modeling files in ``folder``, which lies in the folders ``above``."""
+        try:
+            status = folder.stat()
+            identity = (status.st_dev, status.st_ino)
+            if identity in above:
+                self._fail(folder, "this link leads back to a folder that it lies in; it was not followed")
+                return
+            if identity in self._visited:
+                return
+            self._visited.add(identity)
+            with os.scandir(folder) as entries:
+                ordered = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self._fail(folder, f"this folder cannot be read: {_cause(error)}")
+            return
+        for entry in ordered:
+            self._take_entry(folder / entry.name, entry, above | {identity})
+
+    def _take_entry(self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]]) -> None:
+        is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES)
+        if _is_folder(entry):
+            if self._settings.excludes(path):
+                self._found += 1
+            elif not _is_skipped(path):
+                self._walk(path, above)
+        elif is_modeling:
+            self._found += 1
+            mode = None if self._settings.excludes(path) else self._mode(path)
+            if mode is not None:
+                self._take_file(path, mode)
+
+    def _take_file(self, path: Path, mode: int) -> None:
+        if not stat.S_ISREG(mode):
+            self._fail(path, "this is neither a file nor a folder, so there is nothing to read")
+            return
+        real = os.path.realpath(path)
+        if real not in self._taken:
+            self._taken.add(real)
+            self.files.append(path)
+
+    def _mode(self, path: Path) -> int | None:
+        """Return what kind of thing ``path`` leads to; None, and a problem, if it leads nowhere."""
+        try:
+            return path.stat().st_mode
+        except OSError as error:
+            self._fail(path, _cause(error, is_link=path.is_symlink()))
+        except ValueError:
+            self._fail(path, "this is not a path: it holds a NUL character")
+        return None
+
+    def _fail(self, path: Path, message: str) -> None:
+        problem = Problem(path, message)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # A link to itself; it is told when it has the name of a modeling file.
+        return False
+
+
+def _is_skipped(folder: Path) -> bool:
+    name = folder.name
+    return name.startswith(".") or name in _SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
+
+
+def _cause(error: OSError, *, is_link: bool = False) -> str:
+    if error.errno == errno.ELOOP:
+        return "this link leads back to itself"
+    if isinstance(error, FileNotFoundError):
+        return "this link leads to a file that does not exist" if is_link else "no such file or folder"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    return error.strerror or str(error)

@@ -1,0 +1,114 @@
+"""A file's bytes as text, and back, without losing one of them."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import tokenize
+from bisect import bisect_right
+from functools import cached_property
+from pathlib import Path
+
+from gclint.finding import Position
+from gclint.source.outline import Outline
+
+
+class UnreadableFile(Exception):
+    """The file cannot be read as Python text; the message is meant for the user."""
+
+    def __init__(self, message: str, position: Position | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+class SourceFile:
+    """A Python file: its text, its outline, and where in the text things stand.
+
+    Line endings, a byte order mark and the declared encoding are kept: ``encode(text)`` gives the
+    file's own bytes again.
+    """
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        """Decode ``data`` as Python would.
+
+        Raises:
+            UnreadableFile: the bytes are not text in the encoding that the file declares.
+        """
+        self.path = path
+        self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        self.encoding = _declared_encoding(data)
+        body = data[len(self._bom) :]
+        try:
+            self.text = body.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            good = body[: error.start].decode(self.encoding, errors="replace")
+            raise UnreadableFile(
+                f"byte 0x{body[error.start]:02x} is not {self.encoding.upper()}; save the file as UTF-8 "
+                "or declare its encoding in the first line",
+                _position(_line_starts(good), len(good)),
+            ) from None
+
+    def encode(self, text: str) -> bytes:
+        """Return ``text`` as the bytes that this file would hold.
+
+        Raises:
+            UnicodeEncodeError: the declared encoding has no such character.
+        """
+        return self._bom + text.encode(self.encoding)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """The definitions and imports of the text, found without parsing it."""
+        return Outline(self.text)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return _line_starts(self.text)
+
+    def position(self, offset: int) -> Position:
+        """Return the row and column of a character offset."""
+        return _position(self.line_starts, offset)
+
+    def line(self, row: int) -> str:
+        """Return the text of a row (counted from 1) without its line ending."""
+        start = self.line_starts[row - 1]
+        end = self.line_starts[row] if row < len(self.line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    @cached_property
+    def newline(self) -> str:
+        """The line ending that a new line of this file gets: that of its first line."""
+        first = self.line_starts[1] if len(self.line_starts) > 1 else 0
+        if self.text[:first].endswith("\r\n"):
+            return "\r\n"
+        return "\r" if self.text[:first].endswith("\r") else "\n"
+
+
+def _declared_encoding(data: bytes) -> str:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise UnreadableFile(f"{error.msg}; save the file as UTF-8", Position(1, 1)) from None
+    return "utf-8" if encoding == "utf-8-sig" else encoding
+
+
+def _line_starts(text: str) -> list[int]:
+    """Return the offsets of line beginnings; Python ends lines at LF, CR LF and CR only."""
+    starts = [0]
+    offset = text.find("\n")
+    if "\r" not in text:
+        while offset != -1:
+            starts.append(offset + 1)
+            offset = text.find("\n", offset + 1)
+        return starts
+    for index, character in enumerate(text):
+        if character == "\n" or (character == "\r" and text[index + 1 : index + 2] != "\n"):
+            starts.append(index + 1)
+    return starts
+
+
+def _position(line_starts: list[int], offset: int) -> Position:
+    row = bisect_right(line_starts, offset)
+    return Position(row, offset - line_starts[row - 1] + 1)

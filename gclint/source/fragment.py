@@ -1,0 +1,79 @@
+"""A piece of a file's text as a LibCST tree, with its nodes' places in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import cast
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
+
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition, ImportStatement
+
+
+class Fragment:
+    """A parsed definition or statement.
+
+    Nothing but the tree is computed until a place is asked for: LibCST needs several times as long
+    for places as for parsing, and most definitions have no finding.
+    """
+
+    def __init__(self, file: SourceFile, start: int, end: int, indent: str, completion: str = "") -> None:
+        """Parse ``[start, end)`` of the file's text, whose first line is indented by ``indent``.
+
+        Args:
+            file: the file whose text it is.
+            start: where the piece begins: at a line's beginning where there is an ``indent``.
+            end: where it ends.
+            indent: the first line's indentation.
+            completion: code to put behind a piece that is not complete, such as a header alone.
+
+        Raises:
+            libcst.ParserSyntaxError: the text is not what the outline took it for.
+        """
+        self.file = file
+        self._start = start
+        # An indented block stands alone under a header of our own.
+        self._header = f"if 1:{file.newline}" if indent else ""
+        self._text = self._header + file.text[start:end] + completion
+        self.module = cst.parse_module(self._text)
+        if indent:
+            block = cst.ensure_type(self.module.body[0], cst.If).body
+            self.body = cast("tuple[cst.BaseStatement, ...]", tuple(block.body))
+        else:
+            self.body = tuple(self.module.body)
+
+    @cached_property
+    def _spans(self) -> Mapping[cst.CSTNode, CodeSpan]:
+        wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+        return cast("Mapping[cst.CSTNode, CodeSpan]", wrapper.resolve(ByteSpanPositionProvider))
+
+    @cached_property
+    def _encoded(self) -> bytes | None:
+        """The text in UTF-8 where its bytes and characters differ."""
+        return None if self._text.isascii() else self._text.encode("utf-8")
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return where a node's code begins and ends, in characters of the file's text."""
+        span = self._spans[node]
+        return self._offset(span.start), self._offset(span.start + span.length)
+
+    def _offset(self, byte: int) -> int:
+        characters = byte if self._encoded is None else len(self._encoded[:byte].decode("utf-8"))
+        return self._start + characters - len(self._header)
+
+    def source(self, node: cst.CSTNode) -> str:
+        """Return a node's code."""
+        return self.module.code_for_node(node)
+
+
+def parse_definition(file: SourceFile, definition: Definition) -> Fragment:
+    """Parse a class or function; its node is ``fragment.body[0]``."""
+    return Fragment(file, definition.start, definition.end, definition.indent)
+
+
+def parse_import(file: SourceFile, statement: ImportStatement) -> Fragment:
+    """Parse an import statement, without the indentation before it."""
+    return Fragment(file, statement.start, statement.end, "")

@@ -1,0 +1,176 @@
+"""The definitions and imports of a text, found by one scan that does not parse it.
+
+Parsing with LibCST costs ten times what ``ast.parse`` costs, and most of a modeling file cannot
+matter to any rule. So a text is first split where its ``class``, ``def`` and ``import`` lines stand,
+and a definition is parsed only when somebody asks for it. The scan knows strings and comments; what
+it takes for a definition is checked when it is parsed (see ``gclint.source.fragment``).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+_TOKENS = re.compile(
+    r"""
+    (?P<long>\"\"\"[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*\"\"\"|\'\'\'[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*\'\'\')
+    | "[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*" | '[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'
+    | \#[^\n]*
+    | ^(?P<indent>[ \t\f]*)
+      (?P<word>class|def|async[ \t]+def|@|from|import|(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))
+      (?![\w(.,=\[])
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_NAME = re.compile(r"(?:class|def|async[ \t]+def)[ \t\\\r\n]+(\w+)")
+_IMPORT = re.compile(r"(?:[^(\r\n\\#;]|\\\r?\n)*(?:\((?:[^()#]|#[^\r\n]*)*\))?(?:[^\r\n\\#;]|\\\r?\n)*")
+
+
+@dataclass(eq=False)
+class Definition:
+    """A class or function in a text, wherever it stands.
+
+    ``start`` is the beginning of the first line (that of the first decorator), ``header`` the offset
+    of ``class``, ``def`` or ``async``.
+    """
+
+    outline: Outline = field(repr=False)
+    is_class: bool
+    name: str
+    indent: str
+    start: int
+    header: int
+    parent: Definition | None = field(repr=False)
+    children: list[Definition] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def end(self) -> int:
+        """The offset of the first line that no longer belongs to the definition."""
+        return self.outline.block_end(self.header, len(self.indent))
+
+    @property
+    def text(self) -> str:
+        """The definition's text, decorators included."""
+        return self.outline.text[self.start : self.end]
+
+    def methods(self) -> Iterator[Definition]:
+        """Yield the functions directly in a class; of several with one name the last one counts."""
+        latest = {child.name: child for child in self.children if not child.is_class}
+        yield from latest.values()
+
+    def method(self, name: str) -> Definition | None:
+        """Return the method that a class defines itself under ``name``."""
+        for child in reversed(self.children):
+            if child.name == name and not child.is_class:
+                return child
+        return None
+
+
+@dataclass(frozen=True)
+class ImportStatement:
+    """An import statement's place; ``indent`` is empty at module level."""
+
+    indent: str
+    start: int
+    end: int
+
+
+class Outline:
+    """What a text defines and imports."""
+
+    def __init__(self, text: str) -> None:
+        """Scan ``text``; a text that is not Python gives some outline, never an error."""
+        self.text = text
+        # A lone CR ends a line too; as LF it has the same offset, and the patterns need know one.
+        self._lines = text if "\r" not in text else re.sub(r"\r(?!\n)", "\n", text)
+        self.definitions: list[Definition] = []
+        self.imports: list[ImportStatement] = []
+        self._long_starts: list[int] = []
+        self._long_ends: list[int] = []
+        self._scan()
+
+    @cached_property
+    def classes(self) -> dict[str, Definition]:
+        """Classes by name, those in functions left out; of several with one name the last one."""
+        return {
+            definition.name: definition
+            for definition in self.definitions
+            if definition.is_class and (definition.parent is None or definition.parent.is_class)
+        }
+
+    @cached_property
+    def functions(self) -> dict[str, Definition]:
+        """Module-level functions by name."""
+        return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
+
+    def block_end(self, header: int, indent: int) -> int:
+        """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
+        for match in _dedent(indent).finditer(self._lines, header + 1):
+            if not self.in_long_string(match.end()):
+                return match.end()
+        return len(self.text)
+
+    def in_long_string(self, offset: int) -> bool:
+        """Tell whether an offset lies inside a triple-quoted string."""
+        index = bisect_right(self._long_starts, offset) - 1
+        return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
+
+    def _scan(self) -> None:
+        open_definitions: list[Definition] = []
+        decorators: re.Match[str] | None = None
+        for match in _TOKENS.finditer(self._lines):
+            if match.lastgroup == "long":
+                self._long_starts.append(match.start())
+                self._long_ends.append(match.end())
+            if match.lastgroup != "word":
+                continue
+            word = match["word"]
+            if word == "@":
+                if decorators is None or decorators["indent"] != match["indent"]:
+                    decorators = match
+            elif word in ("from", "import"):
+                end = _IMPORT.match(self._lines, match.start("word"))
+                assert end is not None
+                self.imports.append(ImportStatement(match["indent"], match.start("word"), end.end()))
+            elif word[0] in "cda":
+                decorated = decorators is not None and decorators["indent"] == match["indent"]
+                start = decorators.start() if decorators is not None and decorated else match.start()
+                decorators = None
+                definition = self._definition(match, start, open_definitions)
+                if definition is not None:
+                    open_definitions.append(definition)
+            else:
+                open_definitions.clear()
+
+    def _definition(
+        self, match: re.Match[str], start: int, open_definitions: list[Definition]
+    ) -> Definition | None:
+        """Record the definition at ``match`` under the innermost open one that contains it."""
+        name = _NAME.match(self._lines, match.start("word"))
+        if name is None:
+            return None
+        indent = match["indent"]
+        while open_definitions and len(open_definitions[-1].indent) >= len(indent):
+            open_definitions.pop()
+        # A function can be left by a line that is no definition (`if …:` in a class body).
+        while open_definitions and not open_definitions[-1].is_class:
+            if open_definitions[-1].end > match.start():
+                break
+            open_definitions.pop()
+        parent = open_definitions[-1] if open_definitions else None
+        definition = Definition(
+            self, match["word"] == "class", name[1], indent, start, match.start("word"), parent
+        )
+        self.definitions.append(definition)
+        if parent is not None:
+            parent.children.append(definition)
+        return definition
+
+
+@cache
+def _dedent(indent: int) -> re.Pattern[str]:
+    """Match up to a line's beginning whose code is indented by at most ``indent`` characters."""
+    return re.compile(rf"(?<=\n)(?=[ \t\f]{{0,{indent}}}[^\s#)\]}}])")

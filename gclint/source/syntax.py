@@ -1,0 +1,74 @@
+"""Whether a text is Python, found out for half of what ``ast.parse`` costs."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gclint.finding import Position, Problem
+
+if TYPE_CHECKING:
+    from gclint.source.file import SourceFile
+
+_TOO_NESTED = "the code is nested too deeply for Python to compile it"
+
+
+def syntax_problem(file: SourceFile) -> Problem | None:
+    """Return why ``file`` is not Python, or None if it is.
+
+    The running Python is asked first. What it cannot parse may be written for a newer Python, and
+    LibCST knows the newest syntax; what both reject is an error, told in Python's own words.
+    """
+    nul = file.text.find("\0")
+    if nul != -1:
+        # Python's own words differ from release to release, and name no place.
+        message = "a NUL character cannot be part of Python code; is this a binary file, or UTF-16?"
+        return Problem(file.path, message, file.position(nul))
+    problem = _problem(file.path, lambda: symtable.symtable(file.text, str(file.path), "exec"))
+    return None if problem is None or _is_newer_syntax(problem, file.text) else problem
+
+
+def compile_problem(path: Path, text: str) -> Problem | None:
+    """Return why the running Python does not compile ``text``, or None if it does.
+
+    This also finds what is no matter of syntax, such as a keyword argument that is given twice.
+    """
+    return _problem(path, lambda: compile(text, str(path), "exec", dont_inherit=True))
+
+
+def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            attempt()
+        except (RecursionError, MemoryError):
+            return Problem(path, _TOO_NESTED)
+        except SyntaxError as error:
+            if error.msg.startswith("too many nested"):
+                return Problem(path, _TOO_NESTED)
+            position = Position(error.lineno, max(error.offset or 1, 1)) if error.lineno else None
+            return Problem(path, f"syntax error: {error.msg}", position)
+        except (ValueError, OverflowError) as error:
+            return Problem(path, f"syntax error: {error}")
+    return None
+
+
+def _is_newer_syntax(problem: Problem, text: str) -> bool:
+    """Tell whether what the running Python rejects is good in another one."""
+    # LibCST has no limit of its own: code that is nested without end would overflow the stack.
+    if problem.message == _TOO_NESTED:
+        return False
+    # What parses is wrong in every Python: a duplicate parameter, `nonlocal` outside of a function.
+    if _problem(problem.path, lambda: ast.parse(text)) is None:
+        return False
+    import libcst
+
+    try:
+        libcst.parse_module(text)
+    except (libcst.ParserSyntaxError, ValueError):
+        return False
+    return True

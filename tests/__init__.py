@@ -1,0 +1,1 @@
+"""Tests of gclint, and the programs behind the README's two commands."""

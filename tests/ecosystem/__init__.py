@@ -1,0 +1,1 @@
+"""gclint over real releases of transformers."""

@@ -1,0 +1,35 @@
+"""Sets up and runs all checks: ``python3 -m tests.everything``.
+
+Needs Python, pip and PyPI. Makes a virtual environment in ``.cache/tests``, installs gclint with
+what its tests need, and runs the formatter, the linter, the type checker and every test.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from tests.environment import CACHE, PROJECT, announce, fresh_environment
+
+_CHECKS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("pytest", "-m", ""),
+)
+
+
+def main() -> int:
+    """Run all checks, also those after one that failed; return the exit status."""
+    announce("installing gclint and what its tests need into .cache/tests")
+    python = fresh_environment(CACHE / "tests", "-c", "constraints.txt", "-e", ".[test,verify]")
+    failed = []
+    for check in _CHECKS:
+        announce(" ".join(check))
+        if subprocess.run([python, "-m", *check], cwd=PROJECT).returncode:
+            failed.append(check[0])
+    announce(f"failed: {', '.join(failed)}" if failed else "everything passed")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

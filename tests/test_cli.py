@@ -1,0 +1,463 @@
+"""The command line: what it prints where, what it writes, and how it exits.
+
+Rules made for these tests stand in for the real ones, so that every kind of finding is at hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from gclint import __version__
+from gclint.cli import main
+from gclint.finding import Applicability, Edit, Finding, Fix
+from gclint.network.model import Network
+from gclint.rule import Rule
+from tests.environment import PROJECT
+from tests.sample import BROKEN, DEFECT, REPAIRED
+
+
+class _WordRule(Rule):
+    """Finds a word."""
+
+    word: str
+    applicability: Applicability | None
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        file = network.file
+        for match in re.finditer(rf"\b{self.word}\b", file.text):
+            start, end = match.span()
+            fix = None
+            if self.applicability:
+                reason = "look at it" if self.applicability is Applicability.UNSAFE else None
+                fix = Fix("Say ok", (Edit(file.path, start, end, "ok"),), self.applicability, reason)
+            yield Finding(
+                self.code,
+                self.name,
+                f"{self.word} is wrong",
+                file.path,
+                start,
+                end,
+                self.word,
+                fix,
+                None if fix else "nobody knows how",
+            )
+
+
+class _Bad(_WordRule):
+    """Bad is wrong.
+
+    More about it.
+    """
+
+    code = "GC901"
+    name = "bad-word"
+    word = "bad"
+    applicability = Applicability.SAFE
+
+
+class _Ugly(_WordRule):
+    """Ugly is wrong."""
+
+    code = "GC902"
+    name = "ugly-word"
+    word = "ugly"
+    applicability = Applicability.UNSAFE
+
+
+class _Lost(_WordRule):
+    """Lost is lost."""
+
+    code = "GC903"
+    name = "lost-word"
+    word = "lost"
+    applicability = None
+
+
+Outcome = tuple[int, str, str]
+"""Exit status, standard output, standard error."""
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def gclint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """Run gclint in this process and in ``tmp_path``, with the rules of this module."""
+    rules = (_Bad(), _Ugly(), _Lost())
+    monkeypatch.setattr("gclint.rule.all_rules", lambda: rules)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code, printed.out, printed.err
+
+    return run
+
+
+def _write(name: str, *words: str) -> Path:
+    path = Path(name)
+    path.write_text(
+        "from torch import nn\n\nlayers = nn.ModuleList()\n" + "".join(f"{word} = 1\n" for word in words)
+    )
+    return path
+
+
+def test_nothing_found(gclint: Run) -> None:
+    _write("modeling_x.py", "fine")
+    assert gclint() == (0, "No findings in 1 file.\n", "")
+
+
+def test_findings_are_printed_and_counted(gclint: Run) -> None:
+    _write("modeling_x.py", "bad", "ugly", "lost")
+    status, out, err = gclint("modeling_x.py")
+    assert (status, err) == (1, "")
+    assert out.splitlines() == [
+        "modeling_x.py:4:1: GC901 bad is wrong [*]",
+        "modeling_x.py:5:1: GC902 ugly is wrong",
+        "    unsafe fix: look at it",
+        "modeling_x.py:6:1: GC903 lost is wrong",
+        "    no fix: nobody knows how",
+        "Found 3 findings (1 fixable with --fix, 1 more with --unsafe-fixes).",
+    ]
+
+
+def test_without_paths_the_current_folder_is_checked(gclint: Run) -> None:
+    Path("models").mkdir()
+    _write("models/modeling_x.py", "bad")
+    _write("models/modular_x.py", "bad")
+    _write("models/other.py", "bad")
+    _, out, _ = gclint()
+    assert [line.partition(":")[0] for line in out.splitlines()[:-1]] == [
+        "models/modeling_x.py",
+        "models/modular_x.py",
+    ]
+
+
+def test_fix_makes_the_safe_fixes(gclint: Run) -> None:
+    path = _write("modeling_x.py", "bad", "ugly", "lost")
+    status, out, _ = gclint("--fix")
+    assert status == 1
+    assert path.read_text().endswith("ok = 1\nugly = 1\nlost = 1\n")
+    assert "GC901" not in out
+    assert out.splitlines()[-1] == "Fixed 1 finding; 2 left (1 fixable with --fix --unsafe-fixes)."
+
+
+def test_unsafe_fixes_are_made_on_request(gclint: Run) -> None:
+    path = _write("modeling_x.py", "bad", "ugly")
+    status, out, _ = gclint("--fix", "--unsafe-fixes")
+    assert (status, out) == (0, "Fixed 2 findings; none is left in 1 file.\n")
+    assert path.read_text().endswith("ok = 1\nok = 1\n")
+
+
+def test_unsafe_fixes_alone_are_only_announced(gclint: Run) -> None:
+    path = _write("modeling_x.py", "ugly")
+    before = path.read_text()
+    status, out, _ = gclint("--unsafe-fixes")
+    assert status == 1
+    assert "ugly is wrong [*]" in out
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("also", [[], ["--fix"]])
+def test_a_diff_is_printed_alone_and_nothing_is_written(gclint: Run, also: list[str]) -> None:
+    path = _write("modeling_x.py", "bad", "ugly")
+    before = path.read_text()
+    status, out, err = gclint("--diff", *also)
+    assert status == 1
+    assert path.read_text() == before
+    assert out.splitlines()[:2] == ["--- modeling_x.py", "+++ modeling_x.py"]
+    assert [line for line in out.splitlines()[2:] if line[0] in "+-"] == ["-bad = 1", "+ok = 1"]
+    assert err == "Would fix 1 finding in 1 file; 1 left.\n"
+
+
+def test_a_diff_that_repairs_everything_is_still_something_to_do(gclint: Run) -> None:
+    _write("modeling_x.py", "bad")
+    assert gclint("--diff")[0] == 1
+    assert gclint("--diff", "--exit-zero")[0] == 0
+
+
+def test_a_diff_without_changes_is_empty(gclint: Run) -> None:
+    _write("modeling_x.py", "fine")
+    assert gclint("--diff") == (0, "", "Nothing would be fixed; 0 findings left.\n")
+    _write("modeling_x.py", "lost")
+    assert gclint("--diff") == (1, "", "Nothing would be fixed; 1 finding left.\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        (["--select", "GC901,ugly-word"], ["GC901", "GC902"]),
+        (["--select", "GC901", "--select", "GC903"], ["GC901", "GC903"]),
+        (["--ignore", "GC901, GC903"], ["GC902"]),
+        (["--select", "GC9", "--ignore", "bad-word"], ["GC902", "GC903"]),
+    ],
+)
+def test_rules_are_chosen(gclint: Run, options: list[str], codes: list[str]) -> None:
+    _write("modeling_x.py", "bad", "ugly", "lost")
+    _, out, _ = gclint("--output-format", "json", *options)
+    assert [finding["code"] for finding in json.loads(out)] == codes
+
+
+def test_the_settings_of_the_checked_folder_are_used(gclint: Run) -> None:
+    Path("project").mkdir()
+    _write("project/modeling_x.py", "bad", "ugly")
+    Path("project/pyproject.toml").write_text('[tool.gclint]\nselect = ["GC902"]\n')
+    _, out, _ = gclint("project", "--output-format", "json")
+    assert [finding["code"] for finding in json.loads(out)] == ["GC902"]
+
+
+def test_json_is_not_mixed_with_anything(gclint: Run) -> None:
+    _write("modeling_x.py", "bad")
+    Path("modeling_y.py").write_text("class nn.ModuleList(:\n")
+    status, out, err = gclint("--output-format", "json")
+    assert status == 2
+    assert [finding["filename"] for finding in json.loads(out)] == ["modeling_x.py"]
+    assert err.startswith("modeling_y.py:1:")
+
+
+def test_json_of_nothing_is_a_list(gclint: Run) -> None:
+    _write("modeling_x.py", "fine")
+    assert gclint("--output-format", "json") == (0, "[]\n", "")
+
+
+def test_statistics_stand_in_place_of_the_findings(gclint: Run) -> None:
+    _write("modeling_x.py", "bad", "ugly", "ugly")
+    status, out, _ = gclint("--statistics")
+    assert status == 1
+    assert out.splitlines() == [
+        "     2  GC902  ugly-word (0 fixable)",
+        "     1  GC901  bad-word (1 fixable)",
+        "Found 3 findings (1 fixable with --fix, 2 more with --unsafe-fixes).",
+    ]
+    counts = json.loads(gclint("--statistics", "--output-format", "json")[1])
+    assert [(count["code"], count["count"]) for count in counts] == [("GC902", 2), ("GC901", 1)]
+
+
+@pytest.mark.parametrize("options", [[], ["--exit-zero"], ["--fix"], ["--diff"]])
+def test_a_problem_is_told_and_the_rest_goes_on(gclint: Run, options: list[str]) -> None:
+    Path("modeling_a.py").write_text("class nn.ModuleList(:\n")
+    Path("modeling_b.py").write_bytes(b"# nn.ModuleList caf\xe9\n")
+    _write("modeling_c.py", "lost", "bad")
+    status, out, err = gclint(*options, "modeling_a.py", "modeling_b.py", "modeling_c.py", "modeling_d.py")
+    assert status == 2
+    assert "modeling_c.py" in out
+    lines = err.splitlines()
+    for name in ("modeling_a.py:1:", "modeling_b.py:1:", "modeling_d.py"):
+        assert len([line for line in lines if line.startswith(name) and "error: " in line]) == 1, err
+    assert "Traceback" not in err
+
+
+def test_exit_zero_forgives_findings(gclint: Run) -> None:
+    _write("modeling_x.py", "bad")
+    status, out, _ = gclint("--exit-zero")
+    assert status == 0
+    assert "GC901" in out
+
+
+def test_what_cannot_be_written_is_not_called_fixed(gclint: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_paths: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = _write("modeling_x.py", "bad")
+    before = path.read_text()
+    monkeypatch.setattr("os.replace", fail)
+    status, out, err = gclint("--fix")
+    assert status == 2
+    assert "Fixed" not in out
+    assert err.startswith("modeling_x.py: error: ")
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--select", "GC999"], "there is no rule 'GC999'"),
+        (["--ignore", "GC901,nonsense"], "there is no rule 'nonsense'"),
+        (["--diff", "--statistics"], "--diff"),
+        (["--diff", "--output-format", "json"], "--diff"),
+        (["--output-format", "xml"], "xml"),
+        (["--nonsense"], "--nonsense"),
+        (["rule", "GC999"], "there is no rule 'GC999'"),
+        (["rule"], "RULE"),
+    ],
+)
+def test_a_wrong_command_line(gclint: Run, arguments: list[str], complaint: str) -> None:
+    _write("modeling_x.py", "bad")
+    status, out, err = gclint(*arguments)
+    assert (status, out) == (2, "")
+    assert complaint in err
+
+
+@pytest.mark.parametrize("text", ['[tool.gclint]\nselect = ["GC999"]\n', "[tool.gclint\n"])
+def test_wrong_settings(gclint: Run, text: str) -> None:
+    _write("modeling_x.py", "bad")
+    Path("pyproject.toml").write_text(text)
+    status, out, err = gclint()
+    assert (status, out) == (2, "")
+    assert "Error: " in err
+
+
+def test_the_rules_are_listed(gclint: Run) -> None:
+    assert gclint("rules") == (
+        0,
+        "GC901  bad-word   Bad is wrong.\n"
+        "GC902  ugly-word  Ugly is wrong.\n"
+        "GC903  lost-word  Lost is lost.\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize("name", ["GC901", "gc901", "bad-word"])
+def test_a_rule_is_explained(gclint: Run, name: str) -> None:
+    assert gclint("rule", name) == (0, "# GC901 bad-word\n\nBad is wrong.\n\nMore about it.\n", "")
+
+
+def test_a_folder_may_be_called_like_a_command(gclint: Run) -> None:
+    Path("rules").mkdir()
+    _write("rules/modeling_x.py", "bad")
+    assert gclint("./rules")[1].startswith("rules/modeling_x.py:4:1: GC901")
+
+
+def test_the_version(gclint: Run) -> None:
+    assert gclint("--version") == (0, f"gclint {__version__}\n", "")
+
+
+def test_the_help_shows_options_and_commands(gclint: Run) -> None:
+    status, out, _ = gclint("--help")
+    assert status == 0
+    for word in ("--unsafe-fixes", "gclint rules", "gclint rule GC001", "[PATHS]..."):
+        assert word in " ".join(out.split())
+
+
+# From here on with the real rules, in a process of its own.
+
+
+def _process(*command: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, check=False
+    )
+
+
+def test_a_defect_is_found_shown_and_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_sample.py"
+    path.write_text(BROKEN)
+    command = (sys.executable, "-m", "gclint")
+    assert _process(*command, folder=tmp_path).stdout.startswith(DEFECT.encode())
+    shown = _process(*command, "--diff", folder=tmp_path).stdout.decode()
+    assert "+class SampleLayer(GradientCheckpointingLayer):\n" in shown
+    assert _process(*command, "--fix", folder=tmp_path).returncode == 0
+    assert path.read_text() == REPAIRED
+
+
+_RECORD_IMPORTS = """
+import importlib.abc, runpy, sys
+wanted = []
+class Recorder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        wanted.append(name.partition(".")[0])
+sys.meta_path.insert(0, Recorder())
+sys.argv[0] = "gclint"
+try:
+    runpy.run_module("gclint", run_name="__main__")
+except SystemExit:
+    print("imported:", *sorted(set(wanted)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "never"),
+    [
+        (["--help"], {"torch", "transformers", "libcst", "rich"}),
+        (["--version"], {"torch", "transformers", "libcst", "rich"}),
+        (["--fix", "modeling_sample.py"], {"torch", "transformers", "rich"}),
+        (["rule", "GC001"], {"torch", "transformers", "rich"}),
+    ],
+)
+def test_what_is_never_imported(tmp_path: Path, arguments: list[str], never: set[str]) -> None:
+    (tmp_path / "modeling_sample.py").write_text(BROKEN)
+    run = _process(sys.executable, "-c", _RECORD_IMPORTS, *arguments, folder=tmp_path)
+    imported = set(run.stderr.decode().partition("imported:")[2].split())
+    assert "click" in imported
+    assert not imported & never
+
+
+def test_a_pipe_that_closes_early_is_no_failure(tmp_path: Path) -> None:
+    for number in range(200):
+        (tmp_path / f"modeling_{number:03}.py").write_text(BROKEN)
+    command = f"'{sys.executable}' -m gclint | head -n 1"
+    run = _process("sh", "-c", command, folder=tmp_path)
+    assert run.stdout.startswith(b"modeling_000.py:31:7: GC001")
+    assert run.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems forbid such names")
+def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+    names = [os.fsencode("modeling_\u00e9.py"), b"modeling_\xff.py"]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_text(BROKEN)
+    for format_ in ("text", "json"):
+        run = _process(
+            sys.executable,
+            "-m",
+            "gclint",
+            "--output-format",
+            format_,
+            folder=tmp_path,
+            PYTHONIOENCODING="ascii",
+        )
+        assert run.stderr == b""
+        assert run.returncode == 1
+        assert run.stdout.count(b"GC001") == 2
+    shown = _process(sys.executable, "-m", "gclint", "--diff", folder=tmp_path, PYTHONIOENCODING="ascii")
+    assert shown.returncode == 1
+    assert b"Traceback" not in shown.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_long_run_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> None:
+    import pty
+
+    for number in range(60):
+        (tmp_path / f"modeling_{number:02}.py").write_text("# nn.ModuleList\n")
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(
+        [sys.executable, "-m", "gclint"],
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    # Linux ends a terminal that nobody writes to with an error, other systems with nothing.
+    shown = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(ours, 1024):
+            shown += data
+    os.close(ours)
+    out, _ = run.communicate()
+    assert out == b"No findings in 60 files.\n"
+    assert b"60/60" in shown
+    piped = _process(sys.executable, "-m", "gclint", folder=tmp_path)
+    assert piped.stderr == b""
+
+
+def test_the_readme_explains_every_rule_where_findings_point() -> None:
+    listed = _process(sys.executable, "-m", "gclint", "rules", folder=PROJECT).stdout.decode()
+    codes = [line.split()[0] for line in listed.splitlines()]
+    headings = re.findall(r"^#+ (\S+)$", (PROJECT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert codes
+    assert set(codes) <= set(headings)

@@ -1,0 +1,180 @@
+"""Which files a run looks at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gclint.settings import Settings
+from gclint.source.discovery import discover
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+
+
+def _make(*names: str) -> None:
+    for name in names:
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("", encoding="utf-8")
+
+
+def _files(*paths: str, exclude: tuple[str, ...] = ()) -> list[str]:
+    files, problems = discover([Path(path) for path in paths], Settings(exclude=exclude))
+    assert problems == []
+    return [str(path) for path in files]
+
+
+def _problems(*paths: str) -> list[tuple[str, str]]:
+    _, problems = discover([Path(path) for path in paths], Settings())
+    return [(str(problem.path), problem.message) for problem in problems]
+
+
+def test_folder_gives_its_modeling_and_modular_files_in_order() -> None:
+    _make(
+        "models/llama/modeling_llama.py",
+        "models/bert/modular_bert.py",
+        "models/bert/modeling_bert.py",
+        "models/bert/modeling_flax_bert.py",
+        "models/bert/configuration_bert.py",
+        "models/bert/modeling_bert.pyc",
+        "models/bert/my_modeling_bert.py",
+    )
+    assert _files("models") == [
+        "models/bert/modeling_bert.py",
+        "models/bert/modeling_flax_bert.py",
+        "models/bert/modular_bert.py",
+        "models/llama/modeling_llama.py",
+    ]
+
+
+def test_current_folder_is_not_part_of_the_names() -> None:
+    _make("modeling_a.py")
+    assert _files(".") == ["modeling_a.py"]
+
+
+@pytest.mark.parametrize("folder", [".git", ".cache/x", "__pycache__", "node_modules/x"])
+def test_folders_that_hold_no_sources_are_not_entered(folder: str) -> None:
+    _make("modeling_a.py", f"{folder}/modeling_b.py")
+    assert _files(".") == ["modeling_a.py"]
+    assert _files(folder) == [f"{folder}/modeling_b.py"]
+
+
+def test_virtual_environment_is_not_entered() -> None:
+    _make("modeling_a.py", "env/pyvenv.cfg", "env/lib/modeling_b.py")
+    assert _files(".") == ["modeling_a.py"]
+
+
+def test_given_file_is_taken_whatever_its_name() -> None:
+    _make("llama.py")
+    assert _files("llama.py") == ["llama.py"]
+
+
+def test_file_is_taken_once_under_the_name_that_comes_first() -> None:
+    _make("a/modeling_x.py")
+    Path("link.py").symlink_to("a/modeling_x.py")
+    assert _files("link.py", "a/../a/modeling_x.py", "a", "a/modeling_x.py") == ["link.py"]
+
+
+def test_excluded_file_is_left_out_even_if_it_is_given() -> None:
+    _make("a/modeling_x.py", "a/modeling_y.py")
+    assert _files("a", "a/modeling_x.py", exclude=("modeling_x.py",)) == ["a/modeling_y.py"]
+    assert _files("a/modeling_x.py", exclude=("a",)) == []
+
+
+def test_folder_with_nothing_but_excluded_files_is_no_problem() -> None:
+    _make("a/modeling_x.py", "b/c/modeling_x.py")
+    assert _files("a", exclude=("modeling_*",)) == []
+    assert _files("b", exclude=("c",)) == []
+
+
+def test_linked_folder_is_followed() -> None:
+    _make("elsewhere/modeling_x.py")
+    Path("models").mkdir()
+    Path("models/linked").symlink_to("../elsewhere")
+    assert _files("models") == ["models/linked/modeling_x.py"]
+
+
+def test_looping_link_is_told_once_and_the_rest_is_found() -> None:
+    _make("models/a/modeling_a.py", "models/z/modeling_z.py")
+    Path("models/a/again").symlink_to("..")
+    files, problems = discover([Path("models")], Settings())
+    assert [str(path) for path in files] == ["models/a/modeling_a.py", "models/z/modeling_z.py"]
+    assert [str(problem.path) for problem in problems] == ["models/a/again"]
+    assert "leads back to a folder that it lies in" in problems[0].message
+
+
+def test_folders_linked_with_each_other_end() -> None:
+    _make("models/a/modeling_a.py", "models/b/modeling_b.py")
+    Path("models/a/b").symlink_to("../b")
+    Path("models/b/a").symlink_to("../a")
+    files, problems = discover([Path("models")], Settings())
+    assert sorted(path.name for path in files) == ["modeling_a.py", "modeling_b.py"]
+    assert len(problems) == 1
+
+
+def test_many_links_to_one_folder_do_not_multiply_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    _make("f0/modeling_a.py")
+    for level in range(1, 20):
+        Path(f"f{level}").mkdir()
+        for name in ("one", "two"):
+            Path(f"f{level}/{name}").symlink_to(f"../f{level - 1}")
+    scanned = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: scanned.append(path) or scandir(path))
+    assert _files("f19") == ["/".join(["f19", *["one"] * 19, "modeling_a.py"])]
+    assert len(scanned) == 20
+
+
+def test_what_cannot_be_found_is_told() -> None:
+    Path("modeling_dangling.py").symlink_to("gone.py")
+    Path("modeling_self.py").symlink_to("modeling_self.py")
+    assert _problems("gone.py", ".") == [
+        ("gone.py", "no such file or folder"),
+        ("modeling_dangling.py", "this link leads to a file that does not exist"),
+        ("modeling_self.py", "this link leads back to itself"),
+    ]
+    assert _problems("modeling_self.py") == [("modeling_self.py", "this link leads back to itself")]
+
+
+def test_folder_without_modeling_files_is_told() -> None:
+    _make("a/configuration_a.py", "b/modeling_b.py")
+    assert _problems("a", "b") == [
+        ("a", "there is no file named modeling_*.py or modular_*.py in this folder")
+    ]
+
+
+def test_folder_inside_one_that_was_walked_is_not_empty() -> None:
+    _make("a/b/modeling_b.py")
+    assert _files("a", "a/b") == ["a/b/modeling_b.py"]
+
+
+def test_unreadable_folder_is_told_and_the_rest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    _make("a/locked/modeling_x.py", "a/modeling_y.py")
+    scandir = os.scandir
+
+    def locked(path: Path) -> object:
+        if path.name == "locked":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", locked)
+    files, problems = discover([Path("a")], Settings())
+    assert [str(path) for path in files] == ["a/modeling_y.py"]
+    assert [(str(problem.path), problem.message) for problem in problems] == [
+        ("a/locked", "this folder cannot be read: permission denied")
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_pipe_is_not_opened() -> None:
+    os.mkfifo("modeling_pipe.py")
+    message = "this is neither a file nor a folder, so there is nothing to read"
+    assert _problems("modeling_pipe.py") == [("modeling_pipe.py", message)]
+    assert _problems(".") == [("modeling_pipe.py", message)]

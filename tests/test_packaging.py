@@ -1,0 +1,65 @@
+"""What is built and installed is complete, and runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.environment import PROJECT, fresh_environment
+from tests.sample import BROKEN, DEFECT
+
+pytestmark = pytest.mark.wheel
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source distribution, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, PROJECT], check=True)
+    (source,) = folder.glob("*.tar.gz")
+    (wheel,) = folder.glob("*.whl")
+    return source, wheel
+
+
+def _modules() -> set[str]:
+    package = {path.relative_to(PROJECT).as_posix() for path in (PROJECT / "gclint").rglob("*.py")}
+    return package | {f"gclint/rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")}
+
+
+def test_the_wheel_holds_every_module_and_nothing_else(distributions: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(distributions[1]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        licenses = [name for name in wheel.namelist() if name.endswith("/LICENSE")]
+    assert names == _modules()
+    assert licenses
+
+
+def test_the_source_distribution_holds_the_rules(distributions: tuple[Path, Path]) -> None:
+    with tarfile.open(distributions[0]) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    assert {f"rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")} <= names
+
+
+def test_the_wheel_runs_where_nothing_else_is_installed(
+    distributions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    python = fresh_environment(tmp_path / "environment", str(distributions[1]))
+    (tmp_path / "modeling_sample.py").write_text(BROKEN)
+    command = python.with_name("gclint.exe" if os.name == "nt" else "gclint")
+
+    def gclint(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([command, *arguments], cwd=tmp_path, capture_output=True, text=True)
+
+    assert gclint("--version").stdout.startswith("gclint ")
+    assert "GC001  missing-checkpointing-layer" in gclint("rules").stdout
+    found = gclint()
+    assert found.stdout.startswith(DEFECT), found.stderr
+    assert found.returncode == 1
+    fixed = gclint("--fix")
+    assert fixed.returncode == 0, fixed.stdout + fixed.stderr

@@ -1,0 +1,283 @@
+"""The output formats, over findings made by hand in real files."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gclint.finding import Applicability, Edit, Finding, Fix, Position, Problem
+from gclint.report import diff, statistics, text
+from gclint.report import json as json_report
+from gclint.settings import Settings
+from gclint.source.project import Project
+
+_SOURCE = "import torch\n\n\nclass Bl\u00f6ck(nn.Module):\n\tpass\n"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project(Settings())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "modeling_x.py"
+    path.write_text(_SOURCE, encoding="utf-8")
+    return path
+
+
+def _finding(
+    path: Path, at: str = "Bl\u00f6ck", code: str = "GC001", fix: Fix | None = None, reason: str | None = None
+) -> Finding:
+    start = _SOURCE.index(at)
+    return Finding(code, "some-rule", "goes wrong", path, start, start + len(at), "Bl\u00f6ck", fix, reason)
+
+
+def _fix(path: Path, applicability: Applicability = Applicability.SAFE, reason: str | None = None) -> Fix:
+    start = _SOURCE.index("nn.Module")
+    return Fix("change the base", (Edit(path, start, start + 9, "Base"),), applicability, reason)
+
+
+def _text(project: Project, *findings: Finding, unsafe: bool = False) -> str:
+    stream = io.StringIO()
+    text.write_findings(stream, project, findings, unsafe=unsafe)
+    return stream.getvalue()
+
+
+def test_a_piped_finding_is_one_line(project: Project, path: Path) -> None:
+    assert _text(project, _finding(path)) == f"{path}:4:7: GC001 goes wrong\n"
+
+
+def test_a_safe_fix_is_announced(project: Project, path: Path) -> None:
+    assert _text(project, _finding(path, fix=_fix(path))) == f"{path}:4:7: GC001 goes wrong [*]\n"
+
+
+def test_an_unsafe_fix_is_announced_where_it_would_be_made(project: Project, path: Path) -> None:
+    finding = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break"))
+    assert _text(project, finding) == (f"{path}:4:7: GC001 goes wrong\n    unsafe fix: callers break\n")
+    assert _text(project, finding, unsafe=True) == (
+        f"{path}:4:7: GC001 goes wrong [*]\n    unsafe fix: callers break\n"
+    )
+
+
+def test_a_missing_fix_is_explained(project: Project, path: Path) -> None:
+    assert _text(project, _finding(path, reason="both calls differ")).endswith(
+        "\n    no fix: both calls differ\n"
+    )
+
+
+def test_findings_are_in_the_order_of_their_places(project: Project, path: Path) -> None:
+    other = path.with_name("modeling_a.py")
+    other.write_text(_SOURCE, encoding="utf-8")
+    lines = _text(
+        project,
+        _finding(path, "pass"),
+        _finding(path, code="GC003"),
+        _finding(path, code="GC002"),
+        _finding(other, "pass"),
+    ).splitlines()
+    assert [line.split(" ")[:2] for line in lines] == [
+        [f"{other}:5:2:", "GC001"],
+        [f"{path}:4:7:", "GC002"],
+        [f"{path}:4:7:", "GC003"],
+        [f"{path}:5:2:", "GC001"],
+    ]
+
+
+def test_a_terminal_gets_the_source_line_and_a_caret(
+    project: Project, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = _Terminal()
+    finding = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
+    text.write_findings(stream, project, [finding], unsafe=True)
+    assert _without_styles(stream.getvalue()).splitlines() == [
+        f"{path}:4:7: GC001 goes wrong [*]",
+        "    4 | class Bl\u00f6ck(nn.Module):",
+        "      |       ^^^^^",
+        "      = unsafe fix: callers break [sic]",
+        "",
+    ]
+
+
+def test_the_caret_stands_under_the_code_whatever_stands_before_it(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    path = tmp_path / "modeling_x.py"
+    path.write_bytes("\t\x0c\x1b '\u5c42', call(\n    y)\n".encode())
+    start = path.read_text(encoding="utf-8").index("call")
+    finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X")
+    stream = _Terminal()
+    text.write_findings(stream, project, [finding], unsafe=False)
+    source, caret = _without_styles(stream.getvalue()).splitlines()[1:3]
+    assert source == "    1 |     '\u5c42', call("
+    # The ideograph is two columns wide; the span ends with its first line.
+    assert caret == "      |" + " " * 11 + "^^^^^"
+
+
+def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = _Terminal()
+    text.write_findings(stream, project, [_finding(path)], unsafe=False)
+    assert "\x1b[1;31mGC001" in stream.getvalue()
+
+
+def test_problems_have_their_place() -> None:
+    stream = io.StringIO()
+    path = Path("modeling_x.py")
+    text.write_problems(stream, [Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5))])
+    assert stream.getvalue() == ("modeling_x.py: error: vanished\nmodeling_x.py:3:5: error: bad syntax\n")
+
+
+def test_the_summary_counts_what_can_be_fixed(path: Path) -> None:
+    safe = _finding(path, fix=_fix(path))
+    unsafe = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break"))
+    none = _finding(path, reason="both calls differ")
+
+    def summary(*left: Finding, fixed: int = 0, unsafe: bool = False) -> str:
+        return text.summary(left, fixed=fixed, files=2, unsafe=unsafe)
+
+    assert summary() == "No findings in 2 files."
+    assert summary(none) == "Found 1 finding (none fixable)."
+    assert summary(safe, none) == "Found 2 findings (1 fixable with --fix)."
+    assert summary(safe, safe, unsafe) == (
+        "Found 3 findings (2 fixable with --fix, 1 more with --unsafe-fixes)."
+    )
+    assert summary(unsafe) == "Found 1 finding (1 fixable with --fix --unsafe-fixes)."
+    assert summary(safe, unsafe, unsafe=True) == ("Found 2 findings (2 fixable with --fix --unsafe-fixes).")
+    assert summary(fixed=1) == "Fixed 1 finding; none is left in 2 files."
+    assert summary(none, fixed=4) == "Fixed 4 findings; 1 left (none fixable)."
+
+
+def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> None:
+    stream = io.StringIO()
+    fix = _fix(path, Applicability.UNSAFE, "callers break")
+    json_report.write_findings(
+        stream, project, [_finding(path, "pass", reason="why"), _finding(path, fix=fix)]
+    )
+    first, second = json.loads(stream.getvalue())
+    assert first == {
+        "code": "GC001",
+        "name": "some-rule",
+        "message": "goes wrong",
+        "reason": None,
+        "symbol": "Bl\u00f6ck",
+        "filename": str(path),
+        "location": {"row": 4, "column": 7},
+        "end_location": {"row": 4, "column": 12},
+        "fix": {
+            "applicability": "unsafe",
+            "message": "change the base",
+            "reason": "callers break",
+            "edits": [
+                {
+                    "content": "Base",
+                    "filename": str(path),
+                    "location": {"row": 4, "column": 13},
+                    "end_location": {"row": 4, "column": 22},
+                }
+            ],
+        },
+        "url": "https://github.com/gclint/gclint/blob/main/README.md#gc001",
+    }
+    assert second["fix"] is None
+    assert second["reason"] == "why"
+    assert second["location"] == {"row": 5, "column": 2}
+
+
+def test_json_of_no_findings_is_an_empty_list(project: Project) -> None:
+    stream = io.StringIO()
+    json_report.write_findings(stream, project, [])
+    assert json.loads(stream.getvalue()) == []
+
+
+def test_an_edit_elsewhere_has_its_own_file_and_place(project: Project, path: Path) -> None:
+    other = path.with_name("modeling_y.py")
+    other.write_text("\n\n  x\n", encoding="utf-8")
+    finding = _finding(path, fix=Fix("both", (*_fix(path).edits, Edit(other, 4, 5, "y"))))
+    stream = io.StringIO()
+    json_report.write_findings(stream, project, [finding])
+    edits = json.loads(stream.getvalue())[0]["fix"]["edits"]
+    assert [edit["filename"] for edit in edits] == [str(path), str(other)]
+    assert edits[1]["location"] == {"row": 3, "column": 3}
+
+
+def test_statistics_count_by_rule(path: Path) -> None:
+    findings = [
+        _finding(path, code="GC003", fix=_fix(path)),
+        _finding(path, code="GC001", fix=_fix(path, Applicability.UNSAFE, "callers break")),
+        _finding(path, code="GC002", fix=_fix(path)),
+        _finding(path, code="GC002"),
+    ]
+    stream = io.StringIO()
+    statistics.write_text(stream, statistics.count_by_rule(findings, unsafe=False))
+    assert stream.getvalue() == (
+        "     2  GC002  some-rule (1 fixable)\n"
+        "     1  GC001  some-rule (0 fixable)\n"
+        "     1  GC003  some-rule (1 fixable)\n"
+    )
+    stream = io.StringIO()
+    statistics.write_json(stream, statistics.count_by_rule(findings[:2], unsafe=True))
+    assert json.loads(stream.getvalue()) == [
+        {"code": "GC001", "name": "some-rule", "count": 1, "fixable": 1},
+        {"code": "GC003", "name": "some-rule", "count": 1, "fixable": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n"),
+        ("a\r\nb\r\n", "a\r\nB\r\n"),
+        ("a\nb", "a\nB"),
+        ("a\nb", "a\nB\n"),
+        ("a\nb\n", "A\nb"),
+        ("x\x0cy\n\rz\n\u2028w\n", "x\x0cY\n\rz\n\u2028w\n"),
+        ("", "a\n"),
+        ("-- a\n++ b\n", "++ b\n"),
+    ],
+)
+@pytest.mark.parametrize("name", ["modeling_x.py", "a folder/modeling_\u00e9.py"])
+def test_git_applies_the_diff(tmp_path: Path, before: str, after: str, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(before.encode())
+    stream = io.StringIO()
+    diff.write_diff(stream, {Path(name): (before, after)})
+    subprocess.run(["git", "apply", "-p0", "-"], input=stream.getvalue().encode(), cwd=tmp_path, check=True)
+    assert file.read_bytes() == after.encode()
+
+
+def test_a_diff_shows_files_in_order_and_nothing_unchanged() -> None:
+    same = {Path("c.py"): ("a\n", "a\n")}
+    changed = {Path("b.py"): ("a\n", "b\n"), Path("a.py"): ("a\n", "b\n")}
+    lines = list(diff.unified_diff({**changed, **same}))
+    assert [line for line in lines if line.startswith("+++")] == ["+++ a.py\n", "+++ b.py\n"]
+
+
+def test_a_diff_on_a_terminal_has_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "20")
+    changed = {Path("a.py"): ("x = [bold]\n", "x = [bold] + [0, 1, 2, 3, 4, 5, 6, 7]")}
+    stream = _Terminal()
+    diff.write_diff(stream, changed)
+    assert "\x1b[32m" in stream.getvalue()
+    assert _without_styles(stream.getvalue()) == "".join(diff.unified_diff(changed))
+
+
+def _without_styles(shown: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)

@@ -1,0 +1,239 @@
+"""Ignore comments: what they keep back, and what is told about those that keep nothing back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gclint.finding import Finding
+from gclint.source.file import SourceFile
+from gclint.source.suppressions import CODE, NAME, Suppressions
+
+_PATH = Path("modeling_x.py")
+_RULES = {"GC001", "GC002", "GC003"}
+
+
+def _finding(text: str, marked: str, code: str) -> Finding:
+    start = text.index(marked)
+    return Finding(code, "some-rule", "", _PATH, start, start + len(marked), "")
+
+
+def _is_suppressed(text: str, marked: str, code: str = "GC001") -> bool:
+    file = SourceFile(_PATH, text.encode())
+    return Suppressions(file).covers(_finding(file.text, marked, code))
+
+
+def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> list[tuple[str, str | None]]:
+    """Return the messages about ``text``'s comments, each with the text after its fix."""
+    file = SourceFile(_PATH, text.encode())
+    findings = [_finding(file.text, *each) for each in found]
+    result = []
+    for finding in Suppressions(file).unused(findings, _RULES if ran is None else ran, _RULES):
+        assert (finding.code, finding.name, finding.path) == (CODE, NAME, _PATH)
+        assert text[finding.start : finding.end].startswith("# gclint:")
+        repaired = None
+        if finding.fix is not None:
+            (edit,) = finding.fix.edits
+            repaired = text[: edit.start] + edit.content + text[edit.end :]
+        else:
+            assert finding.reason
+        result.append((finding.message, repaired))
+    return result
+
+
+_CALL = """\
+hidden_states = layer(
+    hidden_states,
+    past,{inner}
+{between}    mask,
+){behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("comment", "codes"),
+    [
+        ("# gclint: ignore[GC001]", {"GC001"}),
+        ("# gclint: ignore[GC001, GC003]", {"GC001", "GC003"}),
+        ("# gclint: ignore[ GC001,GC003 ]", {"GC001", "GC003"}),
+        ("#gclint:ignore[GC001]", {"GC001"}),
+        ("# gclint: ignore", _RULES),
+        ("# gclint: ignore because of its cache", _RULES),
+        ("# gclint: ignore[GC001] because of its cache", {"GC001"}),
+        ("# noqa: E501  # gclint: ignore[GC001]", {"GC001"}),
+        ("# gclint: ignore[GC001]  # noqa: E501", {"GC001"}),
+        ("# gclint: ignore[GC001] # gclint: ignore[GC002]", {"GC001", "GC002"}),
+        ("# gclint: ignore[GC001", set()),
+        ("# gclint: ignore [GC001", set()),
+        ("# gclint: ignored", set()),
+        ("# gclint: ignore-files", set()),
+        ("# gclint ignore[GC001]", set()),
+        ("# see gclint: ignore[GC001]", set()),
+        ("# gclint: ignore[]", set()),
+    ],
+)
+def test_comment_names_what_it_ignores(comment: str, codes: set[str]) -> None:
+    text = f"x = 1\nclass A(nn.Module):  {comment}\n    pass\n"
+    assert {code for code in _RULES if _is_suppressed(text, "A", code)} == codes
+    above = f"x = 1\n{comment}\nclass A(nn.Module):\n    pass\n"
+    assert {code for code in _RULES if _is_suppressed(above, "A", code)} == codes
+
+
+def test_comment_behind_code_covers_its_line_only() -> None:
+    text = "a = f(x)\nb = f(x)  # gclint: ignore\nc = f(x)\n"
+    assert [_is_suppressed(text, name) for name in ("a", "b", "c")] == [False, True, False]
+
+
+def test_comment_in_a_string_is_none() -> None:
+    text = 'a = "# gclint: ignore"\nb = """\n# gclint: ignore-file\n"""\n'
+    assert not _is_suppressed(text, "a")
+    assert _unused(text) == []
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_line_endings_make_no_difference(line_end: str) -> None:
+    text = "x = 1\n# gclint: ignore\ny = 1\nz = 1  # gclint: ignore\nend = 1\n".replace("\n", line_end)
+    assert [_is_suppressed(text, name) for name in ("x", "y", "z", "end")] == [False, True, True, False]
+
+
+def test_comment_on_the_first_or_last_line_covers_a_call() -> None:
+    last = _CALL.format(inner="", between="", behind="  # gclint: ignore")
+    first = last.replace("  # gclint: ignore", "").replace("layer(", "layer(  # gclint: ignore")
+    for text in (first, last):
+        assert _is_suppressed(text, "past")
+        assert _is_suppressed(text, "layer")
+
+
+def test_comment_inside_a_call_covers_its_line() -> None:
+    text = _CALL.format(inner="  # gclint: ignore", between="", behind="")
+    assert _is_suppressed(text, "past")
+    assert not _is_suppressed(text, "mask")
+    assert not _is_suppressed(text, "layer")
+    between = _CALL.format(inner="", between="    # gclint: ignore\n", behind="")
+    assert _is_suppressed(between, "mask")
+    assert not _is_suppressed(between, "past")
+
+
+def test_comment_above_covers_a_whole_call() -> None:
+    text = "# gclint: ignore\n" + _CALL.format(inner="", between="", behind="") + "after = 1\n"
+    assert _is_suppressed(text, "past")
+    assert not _is_suppressed(text, "after")
+
+
+def test_comment_above_a_class_stands_before_comments_and_decorators() -> None:
+    text = """\
+# gclint: ignore[GC001]
+# Kept as it is, see #41818.
+@first
+@second(
+    1,
+)
+
+class A(
+    nn.Module
+):
+    x = 1
+"""
+    assert _is_suppressed(text, "class A")
+    assert _is_suppressed(text, "nn.Module")
+    assert not _is_suppressed(text, "x = 1")
+
+
+def test_comment_between_decorator_and_class_covers_the_class() -> None:
+    text = "@first\n# gclint: ignore\nclass A: pass\n"
+    assert _is_suppressed(text, "class A")
+    assert not _is_suppressed(text, "first")
+
+
+def test_blank_line_separates_a_comment_from_what_follows() -> None:
+    text = "# gclint: ignore\n\nclass A: pass\n"
+    assert not _is_suppressed(text, "class A")
+
+
+def test_finding_that_ends_on_the_line_is_covered() -> None:
+    text = "f(\n    a,\n    b,  # gclint: ignore\n    c,\n)\n"
+    assert _is_suppressed(text, "a,\n    b")
+    assert not _is_suppressed(text, "a,\n    b,  # gclint: ignore\n    c")
+
+
+def test_ignore_file_covers_the_file_from_any_line_of_its_own() -> None:
+    text = "x = 1\n\n# gclint: ignore-file[GC001]\n"
+    assert _is_suppressed(text, "x")
+    assert not _is_suppressed(text, "x", "GC002")
+    assert _is_suppressed("x = 1\n# gclint: ignore-file\n", "x", "GC002")
+
+
+def test_ignore_file_behind_code_is_refused() -> None:
+    text = "x = 1  # gclint: ignore-file[GC001]\n"
+    assert not _is_suppressed(text, "x")
+    ((message, repaired),) = _unused(text)
+    assert "must stand on a line of its own" in message
+    assert repaired is None
+
+
+def test_used_comment_is_not_told() -> None:
+    text = "x = 1  # gclint: ignore[GC001]\n# gclint: ignore\ny = 1\n# gclint: ignore-file[GC003]\n"
+    assert _unused(text, ("x", "GC001"), ("y", "GC002"), ("x", "GC003")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ("x = 1  # gclint: ignore[GC001]\ny = 1\n", "x = 1\ny = 1\n"),
+        ("x = 1  # gclint: ignore[GC001] for now\n", "x = 1\n"),
+        ("x = 1  # gclint: ignore[GC001]", "x = 1"),
+        ("x = 1\t# gclint: ignore[GC001]\r\ny = 1\r\n", "x = 1\r\ny = 1\r\n"),
+        ("if x:\n    # gclint: ignore[GC001]\n    y\n", "if x:\n    y\n"),
+        ("x = 1\r\n# gclint: ignore[GC001]\r\n", "x = 1\r\n"),
+        ("x = 1\n# gclint: ignore[GC001]", "x = 1\n"),
+        ("x = 1  # noqa: F821  # gclint: ignore[GC001]\n", "x = 1  # noqa: F821\n"),
+        ("x = 1  # gclint: ignore[GC001]  # noqa: F821\n", "x = 1  # noqa: F821\n"),
+        ("# why  # gclint: ignore[GC001]\nx = 1\n", "# why\nx = 1\n"),
+        ("# gclint: ignore-file[GC001]\nx = 1\n", "x = 1\n"),
+        ("x = é  # gclint: ignore[GC001]\n", "x = é\n"),
+    ],
+)
+def test_unused_comment_is_removed_and_nothing_else(text: str, repaired: str) -> None:
+    assert _unused(text) == [("this comment suppresses nothing: GC001 has no finding here", repaired)]
+
+
+def test_unused_code_is_removed_from_the_others() -> None:
+    text = "x = 1  # gclint: ignore[GC001,GC002, GC003] for now\n"
+    assert _unused(text, ("x", "GC001"), ("x", "GC003")) == [
+        (
+            "part of this comment suppresses nothing: GC002 has no finding here",
+            "x = 1  # gclint: ignore[GC001, GC003] for now\n",
+        )
+    ]
+
+
+def test_unknown_code_is_told_and_removed() -> None:
+    text = "x = 1  # gclint: ignore[GC001, GC999]\n"
+    assert _unused(text, ("x", "GC001")) == [
+        (
+            "part of this comment suppresses nothing: there is no rule GC999",
+            "x = 1  # gclint: ignore[GC001]\n",
+        )
+    ]
+
+
+def test_comment_without_a_code_between_its_brackets_is_told() -> None:
+    assert _unused("x = 1  # gclint: ignore[]\n") == [
+        ("this comment suppresses nothing: it names no rule", "x = 1\n")
+    ]
+
+
+def test_code_of_a_rule_that_did_not_run_may_be_needed() -> None:
+    text = "x = 1  # gclint: ignore[GC001, GC002]\ny = 1  # gclint: ignore\n"
+    assert _unused(text, ("x", "GC002"), ran={"GC002"}) == []
+    assert [message for message, _ in _unused(text, ("x", "GC002"))] == [
+        "part of this comment suppresses nothing: GC001 has no finding here",
+        "this comment suppresses nothing: no rule has a finding here",
+    ]
+
+
+def test_comment_that_is_not_understood_is_told_and_left() -> None:
+    ((message, repaired),) = _unused("x = 1  # gclint: ingore[GC001]\n", ("x", "GC001"))
+    assert "not of the form `# gclint: ignore[GC001]`" in message
+    assert repaired is None
