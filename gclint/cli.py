@@ -18,7 +18,7 @@ from gclint import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gclint.finding import Finding
+    from gclint.engine.check import CheckResult
     from gclint.rule import Rule
     from gclint.settings import Settings
     from gclint.source.project import Project
@@ -82,6 +82,7 @@ def lint(
     if diff and (statistics or output_format != "text"):
         raise click.UsageError("--diff prints a diff, so it takes neither --statistics nor --output-format")
     from gclint.engine.check import check
+    from gclint.engine.fix import FixResult
     from gclint.engine.fix import fix as repair
     from gclint.engine.write import write_all
     from gclint.report import text
@@ -92,25 +93,27 @@ def lint(
     settings, rules = _settings_and_rules(paths, select, ignore)
     project = Project(settings)
     files, problems = discover(paths, settings)
+    result: CheckResult
     with _progress(len(files)) as advance:
-        repaired = (
-            repair(project, files, rules, unsafe=unsafe_fixes, advance=advance) if fix or diff else None
-        )
-        result = repaired or check(project, files, rules, advance)
-    problems += result.problems
-    changed = repaired.changed if repaired else {}
-    fixed = len(repaired.applied) if repaired else 0
-    if diff:
-        _show_diff(changed, result.findings, fixed)
-    else:
-        problems += write_all(project, changed)
-        if statistics:
-            _show_statistics(result.findings, output_format, unsafe=unsafe_fixes)
+        if fix or diff:
+            result = repair(project, files, rules, unsafe=unsafe_fixes, advance=advance)
         else:
-            _show_findings(project, result.findings, output_format, unsafe=unsafe_fixes)
+            result = check(project, files, rules, advance)
+    problems += result.problems
+    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ([], {})
+    if diff:
+        _show_diff(changed, len(applied), result)
+    else:
+        not_written = write_all(project, changed)
+        problems += not_written
+        if statistics:
+            _show_statistics(result, output_format, unsafe=unsafe_fixes)
+        else:
+            _show_findings(project, result, output_format, unsafe=unsafe_fixes)
         if output_format == "text":
-            closing = text.summary(result.findings, fixed=fixed, files=result.files, unsafe=unsafe_fixes)
-            print(closing)
+            unwritten = {problem.path for problem in not_written}
+            lost = sum(finding.path in unwritten for finding in applied)
+            print(text.summary(result, fixed=len(applied) - lost, lost=lost, unsafe=unsafe_fixes))
     text.write_problems(sys.stderr, problems)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
@@ -178,30 +181,28 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
     return progress_bar(sys.stderr, files)
 
 
-def _show_findings(
-    project: Project, findings: Sequence[Finding], output_format: str, *, unsafe: bool
-) -> None:
+def _show_findings(project: Project, result: CheckResult, output_format: str, *, unsafe: bool) -> None:
     if output_format == "json":
         from gclint.report import json
 
-        json.write_findings(sys.stdout, project, findings)
+        json.write_findings(sys.stdout, project, result.findings)
     else:
         from gclint.report import text
 
-        text.write_findings(sys.stdout, project, findings, unsafe=unsafe)
+        text.write_findings(sys.stdout, project, result.findings, unsafe=unsafe)
 
 
-def _show_statistics(findings: Sequence[Finding], output_format: str, *, unsafe: bool) -> None:
+def _show_statistics(result: CheckResult, output_format: str, *, unsafe: bool) -> None:
     from gclint.report import statistics
 
-    counts = statistics.count_by_rule(findings, unsafe=unsafe)
+    counts = statistics.count_by_rule(result.findings, unsafe=unsafe)
     write = statistics.write_json if output_format == "json" else statistics.write_text
     write(sys.stdout, counts)
 
 
-def _show_diff(changed: dict[Path, tuple[str, str]], left: Sequence[Finding], fixed: int) -> None:
+def _show_diff(changed: dict[Path, tuple[str, str]], fixed: int, result: CheckResult) -> None:
     from gclint.report.diff import write_diff
     from gclint.report.text import diff_summary
 
     write_diff(sys.stdout, changed)
-    print(diff_summary(left, fixed=fixed, files=len(changed)), file=sys.stderr)
+    print(diff_summary(result, fixed=fixed, changed=len(changed)), file=sys.stderr)

@@ -12,6 +12,10 @@ CACHE = PROJECT / ".cache"
 """Everything that is fetched or built goes here; git ignores it."""
 
 
+class EnvironmentUnavailable(Exception):
+    """A virtual environment cannot be set up; the message says which."""
+
+
 def fresh_environment(folder: Path, *requirements: str) -> Path:
     """Make a virtual environment in ``folder``, in place of one that may be there; return its Python.
 
@@ -20,15 +24,13 @@ def fresh_environment(folder: Path, *requirements: str) -> Path:
         requirements: what to install, as arguments to ``pip install``.
 
     Raises:
-        subprocess.CalledProcessError: pip could not install them; it has said why.
+        EnvironmentUnavailable: pip cannot install them; it has said why.
     """
     venv.create(folder, clear=True, with_pip=True)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    subprocess.run(
-        [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *requirements],
-        cwd=PROJECT,
-        check=True,
-    )
+    install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", *requirements]
+    if subprocess.run(install, cwd=PROJECT).returncode:
+        raise EnvironmentUnavailable(f"cannot install {' '.join(requirements)} into {folder}")
     return python
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.environment import CACHE, PROJECT, announce, fresh_environment
+from tests.environment import CACHE, PROJECT, EnvironmentUnavailable, announce, fresh_environment
 
 _CHECKS = (
     ("ruff", "check", "."),
@@ -21,7 +21,11 @@ _CHECKS = (
 def main() -> int:
     """Run all checks, also those after one that failed; return the exit status."""
     announce("installing gclint and what its tests need into .cache/tests")
-    python = fresh_environment(CACHE / "tests", "-c", "constraints.txt", "-e", ".[test,verify]")
+    try:
+        python = fresh_environment(CACHE / "tests", "-c", "constraints.txt", "-e", ".[test,verify]")
+    except EnvironmentUnavailable as error:
+        announce(str(error))
+        return 1
     failed = []
     for check in _CHECKS:
         announce(" ".join(check))

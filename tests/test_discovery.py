@@ -127,7 +127,12 @@ def test_many_links_to_one_folder_do_not_multiply_the_work(monkeypatch: pytest.M
             Path(f"f{level}/{name}").symlink_to(f"../f{level - 1}")
     scanned = []
     scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: scanned.append(path) or scandir(path))
+
+    def counted(path: Path) -> object:
+        scanned.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
     assert _files("f19") == ["/".join(["f19", *["one"] * 19, "modeling_a.py"])]
     assert len(scanned) == 20
 

@@ -51,6 +51,7 @@ def check(
     advance: Callable[[Path], None] = lambda _path: None,
 ) -> CheckResult:
     """Run ``rules`` over the files at ``paths``, and call ``advance`` after each."""
+    project.paths = tuple(paths)
     with collector_paused():
         return summarise(project, judge(project, paths, rules, advance))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gclint.engine.check import BUG, CheckResult, collector_paused, judge, summarise
+from gclint.engine.check import BUG, CheckResult, Verdict, collector_paused, judge, summarise
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
 from gclint.source.file import SourceFile
@@ -47,6 +47,7 @@ def fix(
         unsafe: whether to make unsafe fixes too.
         advance: called after each file, when it is checked for the first time.
     """
+    project.paths = tuple(paths)
     with collector_paused():
         return _Repair(project, unsafe).run(paths, rules, advance)
 
@@ -68,8 +69,12 @@ class _Repair:
             changed = self._make_pass(result.findings)
             if not changed:
                 break
-            stale = self._project.dependents(changed)
-            again = [path for path in verdicts if self._project.resolve(path) in stale]
+            dependents = self._project.dependents(changed)
+            again = [
+                path
+                for path, verdict in verdicts.items()
+                if self._project.resolve(path) in dependents or self._aims_at(changed, verdict)
+            ]
             verdicts.update(judge(self._project, again, rules))
             result = summarise(self._project, verdicts)
         else:
@@ -78,6 +83,12 @@ class _Repair:
         return FixResult(
             left, result.problems + self._problems, result.files, self._applied, self._changed(paths)
         )
+
+    def _aims_at(self, changed: set[Path], verdict: Verdict) -> bool:
+        """Tell whether a finding or an edit has its offsets in a text that has changed."""
+        places = {finding.path for finding in verdict.findings}
+        places.update(edit.path for finding in verdict.findings if finding.fix for edit in finding.fix.edits)
+        return any(self._project.resolve(place) in changed for place in places)
 
     def _make_pass(self, findings: Iterable[Finding]) -> set[Path]:
         """Make as many fixes as go together, and return the resolved paths of the files they changed."""
@@ -197,7 +208,10 @@ def _compatible(project: Project, findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         own = _by_file(project, finding.fix.edits if finding.fix else ())
         if not any(
-            _conflict(edit, other) for path, edits in own.items() for edit in edits for other in taken[path]
+            _conflict(edit, other, project.file(path).text)
+            for path, edits in own.items()
+            for edit in edits
+            for other in taken[path]
         ):
             chosen.append(finding)
             for path, edits in own.items():
@@ -205,14 +219,14 @@ def _compatible(project: Project, findings: Iterable[Finding]) -> list[Finding]:
     return chosen
 
 
-def _conflict(edit: Edit, other: Edit) -> bool:
+def _conflict(edit: Edit, other: Edit, text: str) -> bool:
     """Tell whether two edits of different fixes exclude each other.
 
     Two equal ones, such as the same import for two classes, are made once. An edit that replaces
-    something by itself also excludes others: it says what the rest of its fix relies on.
+    something by itself is there to exclude others: what it covers decided how the fix looks.
     """
     if edit == other:
-        return False
+        return text[edit.start : edit.end] == edit.content
     if edit.start < other.end and other.start < edit.end:
         return True
     touch = edit.start <= other.end and other.start <= edit.end

@@ -11,13 +11,15 @@ from weakref import WeakKeyDictionary
 from gclint.network.classes import ClassInfo, Library
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.support import supports_checkpointing
-from gclint.network.traits import mixes_sequence
+from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.network.values import Container, Instance, Values
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 
 _HOLDING = re.compile(r"\b(?:ModuleList|ModuleDict|Sequential|add_module|setattr|checkpoint)\b|checkpointing_func")
+_LIBRARY_IMPORT = re.compile(r"^from[ \t]+(\.+)modeling_(?:utils|outputs|layers)[ \t]+import\b", re.MULTILINE)
+_BASE_MODULE = "modeling_layers"
 _LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
 
 
@@ -42,6 +44,23 @@ class Network:
             _LIBRARIES[project] = (project.generation, library)
         self.library = library
         self.module = library.module(file)
+
+    @cached_property
+    def checkpointing_module(self) -> str | None:
+        """The module that the file would import the base class from, with dots if relative.
+
+        None inside a release of the library that has no such class yet.
+        """
+        levels = sorted(
+            {len(match[1]) for match in _LIBRARY_IMPORT.finditer(self.file.text)},
+            reverse=True,
+        )
+        for level in levels:
+            if self.project.module(self.file, _BASE_MODULE, level) is not None:
+                return "." * level + _BASE_MODULE
+            if self.project.module(self.file, "modeling_utils", level) is not None:
+                return None
+        return "." * levels[0] + _BASE_MODULE if levels else f"transformers.{_BASE_MODULE}"
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
@@ -97,6 +116,8 @@ class Network:
     @cached_property
     def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
         """The blocks run in this file that should be checkpointing layers, in the order of the text."""
+        if self.checkpointing_module is None:
+            return ()
         checkpointed: dict[ClassInfo, list[RunSite]] = {}
         trunks: dict[ClassInfo, list[RunSite]] = {}
         for site in self.run_sites:
@@ -104,7 +125,7 @@ class Network:
                 if _can_need_protection(info):
                     if site.checkpointed:
                         checkpointed.setdefault(info, []).append(site)
-                    elif site.is_trunk and mixes_sequence(info):
+                    elif site.is_trunk and mixes_sequence(info) and not is_named_as_mixer(info):
                         trunks.setdefault(info, []).append(site)
         found = {info: sites + trunks.get(info, []) for info, sites in checkpointed.items()}
         for info, sites in trunks.items():

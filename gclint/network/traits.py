@@ -57,6 +57,12 @@ def _is_mixer(info: ClassInfo) -> bool:
     return False
 
 
+def is_named_as_mixer(info: ClassInfo) -> bool:
+    """Tell whether a class is, by its name, the mixer itself and not a layer built around one."""
+    words = _WORDS.findall(info.name)
+    return bool(words) and words[-1].lower() in _MIXING_WORDS
+
+
 @cache
 def _family_prefix(info: ClassInfo) -> str:
     names = [name for name in info.module.file.outline.classes if name.endswith("PreTrainedModel")]

@@ -1,17 +1,10 @@
-"""What every output format says about findings: their order, what can be repaired, where to read more."""
+"""What every output format says about findings: what can be repaired, and where to read more."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from gclint.finding import Applicability, Finding
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/README.md"
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings by path, place and code."""
-    return sorted(findings, key=lambda finding: (str(finding.path), finding.start, finding.code))
 
 
 def documentation_url(finding: Finding) -> str:

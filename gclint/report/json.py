@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import documentation_url, in_order
+from gclint.report.findings import documentation_url
 
 if TYPE_CHECKING:
     from gclint.finding import Edit, Finding, Fix
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding]) -> None:
-    """Write every finding; rows and columns count from 1, columns in characters."""
-    write_list(stream, (_finding(project, finding) for finding in in_order(findings)))
+    """Write findings in their order; rows and columns count from 1, columns in characters."""
+    write_list(stream, (_finding(project, finding) for finding in findings))
 
 
 def write_list(stream: TextIO, objects: Iterable[object]) -> None:

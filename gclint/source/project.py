@@ -15,6 +15,8 @@ class Project:
     def __init__(self, settings: Settings) -> None:
         """Start with nothing read."""
         self.settings = settings
+        self.paths: tuple[Path, ...] = ()
+        """The files that the user gave: what may be changed, and is searched for callers."""
         self.generation = 0
         """Counts the changes; what was derived from files is stale when it has moved on."""
         self._files: dict[Path, SourceFile] = {}

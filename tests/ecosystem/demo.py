@@ -11,8 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.ecosystem.releases import copy_of_release
-from tests.environment import CACHE, announce, fresh_environment
+from tests.ecosystem.releases import ReleaseUnavailable, copy_of_release
+from tests.environment import CACHE, EnvironmentUnavailable, announce, fresh_environment
 
 _RELEASE = "4.57.6"
 _FOLDER = CACHE / "demo"
@@ -20,11 +20,15 @@ _FOLDER = CACHE / "demo"
 
 def main() -> int:
     """Run the demonstration; return 0 if every step did what it should."""
-    announce("installing gclint into .cache/demo")
-    python = fresh_environment(_FOLDER / "environment", ".")
-    announce(f"fetching transformers {_RELEASE}, and copying it")
-    shutil.rmtree(_FOLDER / "transformers", ignore_errors=True)
-    copy_of_release(_RELEASE, _FOLDER)
+    try:
+        announce("installing gclint into .cache/demo")
+        python = fresh_environment(_FOLDER / "environment", ".")
+        announce(f"fetching transformers {_RELEASE}, and copying it")
+        shutil.rmtree(_FOLDER / "transformers", ignore_errors=True)
+        copy_of_release(_RELEASE, _FOLDER)
+    except (EnvironmentUnavailable, ReleaseUnavailable) as error:
+        announce(str(error))
+        return 1
 
     models = "transformers/models"
     as_expected = [

@@ -1,0 +1,305 @@
+"""Replacing a legacy ``if self.gradient_checkpointing and self.training`` by its plain call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.codemod.call import Refusal
+from gclint.finding import Edit
+from gclint.network.activation import CACHES
+from gclint.network.binding import Binding, bind
+from gclint.network.runsite import RunSite
+from gclint.network.scope import Scope
+from gclint.network.signature import Signature
+from gclint.network.walk import children, walk, walk_scope
+
+_CONDITION_NAMES = {"gradient_checkpointing", "training", "_requires_grad", "is_grad_enabled", "requires_grad"}
+_OFF = {"None", "False", "()"}
+
+
+@dataclass(frozen=True)
+class LegacyBranch:
+    """An ``if`` whose one side checkpoints blocks and whose other side runs them plainly."""
+
+    scope: Scope
+    node: cst.If
+    legacy: tuple[RunSite, ...]
+    plain: tuple[RunSite, ...]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the statement stands, from ``if`` to its last character."""
+        assert self.scope.fragment is not None
+        return self.scope.fragment.span(self.node)
+
+
+def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Refusal:
+    """Return the branch that a checkpointed call stands in, where it is one that can be taken apart.
+
+    Args:
+        site: a checkpointed call.
+        sites: all run sites of the file.
+    """
+    if site.wrapped:
+        return Refusal("a function of the model's own is checkpointed, and runs more than one layer")
+    arm = next((arm for arm in reversed(site.arms) if arm.taken and _is_condition(arm.branch.test)), None)
+    if arm is None:
+        return Refusal("the checkpointed call stands in no `if` on the checkpointing flag and training alone")
+    if not isinstance(arm.branch.orelse, cst.Else):
+        return Refusal("the branch has no plain call in an `else` to put in its place")
+    inside = [other for other in sites if any(each.branch is arm.branch for each in other.arms)]
+    legacy = tuple(other for other in inside if other.checkpointed)
+    plain = tuple(other for other in inside if not other.checkpointed)
+    return LegacyBranch(site.scope, arm.branch, legacy, plain)
+
+
+def _is_condition(test: cst.BaseExpression) -> bool:
+    """Tell whether a test asks for the checkpointing flag, and for nothing but modes beside it."""
+    parts = list(_conjuncts(test))
+    names = [_condition_name(part) for part in parts]
+    return "gradient_checkpointing" in names and all(name in _CONDITION_NAMES for name in names)
+
+
+def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _conjuncts(test.left)
+        yield from _conjuncts(test.right)
+    else:
+        yield test
+
+
+def _condition_name(part: cst.BaseExpression) -> str | None:
+    if isinstance(part, cst.Attribute):
+        return part.attr.value
+    if isinstance(part, cst.Call):
+        if isinstance(part.func, cst.Name) and part.func.value == "getattr" and len(part.args) >= 2:
+            name = part.args[1].value
+            return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else None
+        return _condition_name(part.func)
+    return None
+
+
+def disagreement(branch: LegacyBranch) -> str | None:
+    """Return in which way the two sides do not do the same, None where they do.
+
+    They do when all but the calls of blocks is the same code, and every parameter of ``forward``
+    gets the same from both calls, or one of the known differences: a cache that is off while
+    checkpointing.
+    """
+    counterparts = {other.call: other for other in branch.plain}
+    sides = _Sides(branch, counterparts)
+    assert isinstance(branch.node.orelse, cst.Else)
+    checkpointed, _ = split_side(branch.node.body)
+    plain = list(branch.node.orelse.body.body)
+    if len(checkpointed) != len(plain):
+        return "its two sides hold different statements"
+    for one, other in zip(checkpointed, plain):
+        difference = sides.compare(one, other)
+        if difference is not None:
+            return difference
+    return None
+
+
+def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
+    """Split the checkpointed side into what does the work and the guards that stand before it.
+
+    Definitions of helper functions belong to neither: they go with the call that uses them.
+    """
+    work: list[cst.CSTNode] = []
+    guards: list[cst.CSTNode] = []
+    for statement in body.body:
+        if isinstance(statement, cst.FunctionDef):
+            continue
+        if isinstance(statement, cst.If) and not work and _switches_cache_off(statement):
+            guards.append(statement)
+        else:
+            work.append(statement)
+    return work, guards
+
+
+def _switches_cache_off(statement: cst.If) -> bool:
+    return any(
+        isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name) and node.target.value == "use_cache"
+        for node in walk(statement.body)
+    )
+
+
+class _Sides:
+    """Compares the code of the two sides of a branch."""
+
+    def __init__(self, branch: LegacyBranch, plain: dict[cst.Call, RunSite]) -> None:
+        self._legacy = {site.call: site for site in branch.legacy}
+        self._plain = plain
+
+    def compare(self, one: cst.CSTNode, other: cst.CSTNode) -> str | None:
+        """Return how two pieces of code differ."""
+        if isinstance(one, cst.Call) and one in self._legacy:
+            if not isinstance(other, cst.Call) or other not in self._plain:
+                return "its plain side does something else with what the checkpointed call returns"
+            return compare_calls(self._legacy[one], self._plain[other])
+        if type(one) is not type(other):
+            return f"its two sides differ: `{_code(one)}` and `{_code(other)}`"
+        ones, others = list(children(one)), list(children(other))
+        if len(ones) != len(others) or (not ones and _code(one) != _code(other)):
+            return f"its two sides differ: `{_code(one)}` and `{_code(other)}`"
+        for a, b in zip(ones, others):
+            difference = self.compare(a, b)
+            if difference is not None:
+                return difference
+        return None
+
+
+def compare_calls(legacy: RunSite, plain: RunSite) -> str | None:
+    """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
+    if _code(legacy.receiver) != _code(plain.receiver):
+        return f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`"
+    for block in legacy.blocks:
+        signature = block.signature
+        if signature is None:
+            return f"`{block.name}.forward` cannot be read"
+        one, other = bind(legacy.args, signature), bind(plain.args, signature)
+        if not (one.complete and other.complete) and not _same_arguments(legacy, plain):
+            return f"the calls do not fit `{block.name}.forward`"
+        difference = _compare_bindings(one, other, signature)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
+    return [_code(arg.value) for arg in legacy.args] == [_code(arg.value) for arg in plain.args]
+
+
+def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> str | None:
+    for parameter in signature.parameters:
+        a = one.argument(parameter.name)
+        b = other.argument(parameter.name)
+        if a is None and b is None:
+            continue
+        left = parameter.default if a is None else _code(a.arg.value)
+        right = parameter.default if b is None else _code(b.arg.value)
+        if left == right or (parameter.name in CACHES and (left is None or left in _OFF)):
+            continue
+        return (
+            f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
+            f"and `{_shown(right)}` from the plain one"
+        )
+    unpacked = [sorted(_code(b.arg.value) for b in binding.arguments if b.arg.star) for binding in (one, other)]
+    if unpacked[0] != unpacked[1]:
+        shown = [", ".join(f"`**{code}`" for code in codes) or "nothing" for codes in unpacked]
+        return f"the checkpointed call unpacks {shown[0]} and the plain one {shown[1]}"
+    extra = [
+        {b.arg.keyword.value: _code(b.arg.value) for b in binding.arguments if b.parameter is None and b.arg.keyword}
+        for binding in (one, other)
+    ]
+    if extra[0] != extra[1]:
+        names = ", ".join(f"`{name}`" for name in sorted(set(extra[0].items()) ^ set(extra[1].items())) for name in name[:1])
+        return f"the two calls differ in {names}"
+    return None
+
+
+def _shown(code: str | None) -> str:
+    return "nothing" if code is None else code
+
+
+def _code(node: cst.CSTNode) -> str:
+    """Return code without comments and line breaks, so that layout makes no difference."""
+    text = cst.Module([]).code_for_node(node)
+    text = re.sub(r"#[^\n]*", "", text)
+    text = re.sub(r"\s+", " ", text).strip()
+    return re.sub(r",? ?([)\]}])", r"\1", re.sub(r"([(\[{]) ", r"\1", text))
+
+
+def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
+    """Return the edit that puts the plain side in the branch's place.
+
+    Args:
+        branch: a branch whose sides agree.
+        edits: repairs of the calls in the plain side, made on the way.
+    """
+    assert branch.scope.fragment is not None and isinstance(branch.node.orelse, cst.Else)
+    file, fragment = branch.scope.module.file, branch.scope.fragment
+    start, end = branch.span
+    body_start, body_end = fragment.span(branch.node.orelse.body)
+    indent = file.text[file.line_starts[file.position(start).row - 1] : start]
+    plain = _plain_text(file.text, fragment.span(branch.node.orelse)[0], body_start, body_end, edits)
+    lines = _dedent(plain, _line_indent(file.text, body_start), indent)
+    _, guards = split_side(branch.node.body)
+    if guards:
+        head = file.text[start : fragment.span(branch.node.body)[0]].rstrip()
+        inner = _line_indent(file.text, fragment.span(guards[0])[0])
+        kept = (file.newline + inner).join(file.text[slice(*fragment.span(guard))] for guard in guards)
+        lines = f"{head}{file.newline}{inner}{kept}{file.newline}{indent}{lines}"
+    return Edit(file.path, start, end, lines)
+
+
+def _plain_text(text: str, header: int, start: int, end: int, edits: Sequence[Edit]) -> str:
+    """Return the plain side's code with edits made, and with the comments that stand before it."""
+    between = text[text.index(":", header) + 1 : start]
+    own = [line.strip() for line in between.splitlines() if line.strip().startswith("#")]
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.content + text[edit.end :]
+        end += len(edit.content) - (edit.end - edit.start)
+    indent = _line_indent(text, start)
+    newline = "\r\n" if "\r\n" in between else "\n"
+    return "".join(comment + newline + indent for comment in own) + text[start:end]
+
+
+def _line_indent(text: str, offset: int) -> str:
+    line = text[max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1 : offset]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _dedent(code: str, old: str, new: str) -> str:
+    """Move lines from one indentation to another, strings over several lines left alone."""
+    protected: set[int] = set()
+    for match in re.finditer(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''", code):
+        first = code.count("\n", 0, match.start())
+        protected.update(range(first + 1, first + match[0].count("\n") + 1))
+    lines = code.split("\n")
+    return "\n".join(
+        new + line[len(old) :] if index and index not in protected and line.startswith(old) else line
+        for index, line in enumerate(lines)
+    )
+
+
+def removed_names(branch: LegacyBranch) -> set[str]:
+    """Return the names, dotted ones in full and in part, that the checkpointed side uses."""
+    found: set[str] = set()
+    for node in walk(branch.node.body):
+        if isinstance(node, cst.Name):
+            found.add(node.value)
+        elif isinstance(node, cst.Attribute):
+            code = _code(node)
+            found.update(code[: match.start()] for match in re.finditer(r"\.|$", code))
+    return found
+
+
+def unused_helpers(branch: LegacyBranch) -> list[tuple[int, int]]:
+    """Return where functions of the same method stand that only the checkpointed side uses."""
+    assert isinstance(branch.scope.function, cst.FunctionDef) and branch.scope.fragment is not None
+    function, fragment, file = branch.scope.function, branch.scope.fragment, branch.scope.module.file
+    inside = set(walk(branch.node))
+    used_inside = {node.value for node in walk(branch.node.body) if isinstance(node, cst.Name)}
+    found: list[tuple[int, int]] = []
+    for node in walk_scope(function.body):
+        if not isinstance(node, cst.FunctionDef) or node in inside or node.name.value not in used_inside:
+            continue
+        elsewhere = [
+            other
+            for other in walk(function.body)
+            if isinstance(other, cst.Name) and other.value == node.name.value and other not in inside
+        ]
+        if len(elsewhere) == 1:  # its own name
+            start, end = fragment.span(node)
+            row = file.position(end).row
+            stop = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
+            while file.text[stop : stop + 1] in ("\n", "\r"):
+                stop += 1
+            found.append((file.line_starts[file.position(start).row - 1], stop))
+    return found
+

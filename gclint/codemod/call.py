@@ -1,0 +1,193 @@
+"""Rewriting a run site: activations by position, caches by keyword."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.codemod.listing import Item, comments, layout_of, render
+from gclint.finding import Edit
+from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
+from gclint.network.binding import Binding, BoundArgument
+from gclint.network.scope import Scope
+from gclint.network.signature import Kind, Parameter, Signature
+from gclint.network.walk import walk
+
+CACHES_IN_ORDER = NEUTRALISED_CACHES | {"cache_params"}
+_LITERAL = re.compile(r"-?[\d.]+(?:e-?\d+)?|None|True|False|\"[^\"\\]*\"|'[^'\\]*'|\(\)", re.IGNORECASE)
+_EFFECTS = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a repair is not made."""
+
+    reason: str
+    needs_reordering: bool = False
+    """Whether the repair becomes possible when the signature changes its order."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in the new argument list: an argument of the call, or a default written out."""
+
+    source: BoundArgument | None
+    keyword: str | None
+    default: str | None = None
+
+
+def repair_call(scope: Scope, call: cst.Call, bindings: Sequence[SiteBinding]) -> tuple[Edit, ...] | Refusal:
+    """Return the edits that make a run site right for every block it can run.
+
+    Args:
+        scope: the method that the call stands in.
+        call: the run site.
+        bindings: its arguments bound to each of the blocks that are checkpointing layers.
+    """
+    first = bindings[0]
+    activations = frozenset(name for binding in bindings for name in binding.activations)
+    slots = _arrange(first.binding, first.signature, activations)
+    if isinstance(slots, Refusal):
+        return slots
+    for other in bindings[1:]:
+        if _arrange(other.binding, other.signature, activations) != slots or _names(other) != _names(first):
+            return Refusal("the blocks that this call runs do not order their parameters alike")
+    return write_call(scope, call, slots)
+
+
+def _names(site: SiteBinding) -> list[str | None]:
+    return [None if b.parameter is None else b.parameter.name for b in site.binding.arguments]
+
+
+def _arrange(binding: Binding, signature: Signature, activations: frozenset[str]) -> list[Slot] | Refusal:
+    """Return the call's arguments in a right order: activations by position, caches by keyword."""
+    positional = signature.positional
+    last = -1
+    for name in activations:
+        index = signature.index(name)
+        if index is None:
+            return Refusal(f"`{name}` can only be passed by keyword")
+        last = max(last, index)
+    slots: list[Slot] = []
+    for parameter in positional[: last + 1]:
+        slot = _positional_slot(binding, parameter)
+        if isinstance(slot, Refusal):
+            return slot
+        slots.append(slot)
+    placed = {slot.source.index for slot in slots if slot.source is not None}
+    by_position = True
+    for bound in binding.arguments:
+        if bound.index in placed:
+            continue
+        if bound.by_position and bound.parameter is None:
+            return Refusal("more arguments are passed by position than `forward` names")
+        is_hidden_cache = bound.parameter is not None and is_live_cache(bound)
+        by_position = by_position and bound.by_position and not is_hidden_cache
+        if by_position or bound.arg.star:
+            slots.append(Slot(bound, None))
+        elif bound.parameter is None:
+            slots.append(Slot(bound, bound.arg.keyword.value if bound.arg.keyword is not None else None))
+        elif bound.parameter.kind is Kind.POSITIONAL_ONLY:
+            return Refusal(f"`{bound.parameter.name}` can only be passed by position")
+        else:
+            slots.append(Slot(bound, bound.parameter.name))
+    return _in_order_of_effects(slots)
+
+
+def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
+    """Return the slot of a parameter that has to be passed by position."""
+    bound = binding.argument(parameter.name)
+    if bound is not None:
+        if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
+            return Refusal(
+                f"`{parameter.name}` stands before an activation in `forward`'s signature", needs_reordering=True
+            )
+        return Slot(bound, None)
+    if binding.unpacks_mapping:
+        return Refusal(f"`{parameter.name}`, which stands before an activation, may be among the unpacked keywords")
+    if parameter.default is None or _LITERAL.fullmatch(parameter.default) is None:
+        return Refusal(f"`{parameter.name}`, which stands before an activation, is not passed and has no literal default")
+    if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
+        return Refusal(f"`{parameter.name}` stands before an activation", needs_reordering=True)
+    return Slot(None, None, parameter.default)
+
+
+def is_live_cache(bound: BoundArgument) -> bool:
+    """Tell whether an argument is a cache, or switches one on, rather than a constant."""
+    return (
+        bound.parameter is not None
+        and bound.parameter.name in NEUTRALISED_CACHES
+        and not is_constant(bound.arg.value)
+    )
+
+
+def _in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
+    """Refuse an order that would evaluate calls in another order than before."""
+    order = [
+        slot.source.index
+        for slot in slots
+        if slot.source is not None and any(isinstance(node, _EFFECTS) for node in walk(slot.source.arg.value))
+    ]
+    if order != sorted(order):
+        return Refusal("its arguments hold calls that would be evaluated in another order")
+    return slots
+
+
+def write_call(scope: Scope, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:
+    """Return the edits that give a call these arguments; none where it has them already."""
+    assert scope.fragment is not None
+    fragment, file = scope.fragment, scope.module.file
+    path = file.path
+    sources = [slot.source for slot in slots]
+    if [source.index for source in sources if source is not None] == list(range(len(call.args))) and None not in sources:
+        edits: list[Edit] = []
+        for slot in slots:
+            assert slot.source is not None
+            arg = slot.source.arg
+            start, end = fragment.span(arg)
+            if arg.keyword is not None and slot.keyword is None and not arg.star:
+                edits.append(Edit(path, start, end - len(_value_text(file.text[start:end], arg)), ""))
+            elif arg.keyword is None and slot.keyword is not None:
+                edits.append(Edit(path, start, start, f"{slot.keyword}="))
+        return tuple(edits)
+    function_end = fragment.span(call.func)[1]
+    opening = file.text.index("(", function_end)
+    closing = fragment.span(call)[1] - 1
+    existing = _items(scope, call)
+    items = [_item(slot, existing) for slot in slots]
+    column = file.position(opening).column
+    layout = layout_of(file.text, opening, closing, file.newline)
+    return (Edit(path, opening + 1, closing, render(items, layout, column)),)
+
+
+def _value_text(text: str, arg: cst.Arg) -> str:
+    """Return an argument's code without its ``name=``."""
+    return text if arg.keyword is None else text[len(arg.keyword.value) :].lstrip()[1:].lstrip()
+
+
+def _items(scope: Scope, call: cst.Call) -> list[Item]:
+    """Return the arguments with their comments."""
+    assert scope.fragment is not None
+    items: list[Item] = []
+    _, leading = comments(call.whitespace_before_args)
+    for arg in call.args:
+        start, end = scope.fragment.span(arg)
+        behind = arg.comma.whitespace_after if isinstance(arg.comma, cst.Comma) else arg.whitespace_after_arg
+        trailing, following = comments(behind)
+        code = _value_text(scope.module.file.text[start:end], arg)
+        items.append(Item(code, leading, trailing))
+        leading = following
+    return items
+
+
+def _item(slot: Slot, existing: Sequence[Item]) -> Item:
+    if slot.source is None:
+        assert slot.default is not None
+        return Item(slot.default)
+    item = existing[slot.source.index]
+    if slot.keyword is None:
+        return item
+    return Item(f"{slot.keyword}={item.code}", item.leading, item.trailing)

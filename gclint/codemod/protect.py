@@ -1,0 +1,214 @@
+"""Making blocks checkpointing layers: base class, import, legacy branches and run sites at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from gclint.codemod.branch import (
+    LegacyBranch,
+    disagreement,
+    legacy_branch,
+    removed_names,
+    replacement,
+    unused_helpers,
+)
+from gclint.codemod.call import Refusal, repair_call
+from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.finding import Applicability, Edit, Fix
+from gclint.network.activation import bind_site, requires_cache
+from gclint.network.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.runsite import RunSite
+from gclint.network.traits import statistics_class, stores_on_self
+
+
+@dataclass
+class _Group:
+    """Blocks that have to be converted together, since one legacy branch checkpoints them all."""
+
+    blocks: dict[ClassInfo, None] = field(default_factory=dict)
+    branches: dict[cst.If, LegacyBranch] = field(default_factory=dict)
+
+
+def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
+    """Return the fix that makes a block a checkpointing layer, or why there is none."""
+    group = _group(network, block)
+    if isinstance(group, Refusal):
+        return group
+    problem = _obstacle(network, group)
+    if problem is not None:
+        return Refusal(problem)
+    bases = _base_edits(network, group)
+    if isinstance(bases, Refusal):
+        return bases
+    doubts = [doubt for info in group.blocks for doubt in _doubts(info)]
+    doubts += _shared_bases(network, group)
+    sites, site_doubts = _site_edits(network, group)
+    edits = [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
+    reasons = list(dict.fromkeys(doubts + site_doubts))
+    return Fix(
+        f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
+        tuple(dict.fromkeys(edits)),
+        Applicability.UNSAFE if reasons else Applicability.SAFE,
+        "; ".join(reasons) or None,
+    )
+
+
+def _names(blocks: Iterable[ClassInfo]) -> str:
+    return " and ".join(f"`{info.name}`" for info in blocks)
+
+
+def _group(network: Network, block: UnprotectedBlock) -> _Group | Refusal:
+    """Return everything that hangs together with a block through legacy branches."""
+    group = _Group({block.info: None})
+    waiting = [block.info]
+    while waiting:
+        info = waiting.pop()
+        for site in network.run_sites:
+            if info not in site.blocks or not site.checkpointed:
+                continue
+            branch = legacy_branch(site, network.run_sites)
+            if isinstance(branch, Refusal):
+                return branch
+            group.branches[branch.node] = branch
+            for other in (each for run in branch.legacy for each in run.blocks):
+                if other not in group.blocks and not other.is_checkpointing:
+                    group.blocks[other] = None
+                    waiting.append(other)
+    return group
+
+
+def _obstacle(network: Network, group: _Group) -> str | None:
+    """Return what forbids the conversion altogether."""
+    for branch in group.branches.values():
+        difference = disagreement(branch)
+        if difference is not None:
+            row = network.file.position(branch.span[0]).row
+            return f"the legacy branch in line {row} cannot be removed, since {difference}"
+    for info in group.blocks:
+        name = requires_cache(info)
+        if name is not None:
+            return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
+        if info.file is not network.file:
+            return f"`{info.name}` is defined in {info.file.path}"
+    return None
+
+
+def _doubts(info: ClassInfo) -> list[str]:
+    """Return why someone should look before a block is recomputed in the backward pass."""
+    doubts: list[str] = []
+    part = statistics_class(info)
+    if part is not None:
+        where = "it" if part == info.name else f"`{part}` in it"
+        doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
+    if stores_on_self(info):
+        doubts.append(f"`{info.name}.forward` assigns to the object itself, which recomputation does twice")
+    return doubts
+
+
+def _root(info: ClassInfo) -> ClassInfo:
+    """Return the class, or the base of it, that names ``nn.Module`` as a base itself."""
+    return info.mro[-1]
+
+
+def _base_edits(network: Network, group: _Group) -> list[Edit] | Refusal:
+    """Return the edits that change the base classes and add the import."""
+    edits: list[Edit] = []
+    for info in group.blocks:
+        root = _root(info)
+        if root.file is not network.file:
+            return Refusal(f"its base `{root.name}` in {root.file.path} is what has to become a `{CHECKPOINTING_BASE}`")
+        fragment = root.header_fragment()
+        node = root.header_node()
+        if fragment is None or node is None:
+            return Refusal(f"the header of `{root.name}` cannot be read")
+        header = cst.ensure_type(fragment.body[0], cst.ClassDef)
+        arg = _module_base(root, header)
+        if arg is None:
+            return Refusal(f"`{root.name}` has no base `nn.Module` of its own to replace")
+        edits.append(Edit(root.file.path, *fragment.span(arg.value), CHECKPOINTING_BASE))
+    assert network.checkpointing_module is not None
+    return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
+
+
+def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
+    for arg in header.bases:
+        code = cst.Module([]).code_for_node(arg.value)
+        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(code)):
+            return arg
+    return None
+
+
+def _shared_bases(network: Network, group: _Group) -> list[str]:
+    """Return doubts about classes that are no blocks and would change along with a base."""
+    doubts: list[str] = []
+    blocks = {block.info for block in network.unprotected_blocks} | set(group.blocks)
+    for info in group.blocks:
+        root = _root(info)
+        others = sorted(
+            other.name
+            for other in network.module.classes.values()
+            if root in other.mro and other not in blocks and other is not root
+        )
+        if others:
+            doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is no stacked block")
+        holders = sorted(
+            other.name for other in blocks if other not in group.blocks and info in other.all_parts
+        )
+        if holders:
+            doubts.append(f"`{info.name}` is also a part of `{holders[0]}`, a block that should be recomputed as a whole")
+    return doubts
+
+
+def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Edit, ...]], list[str]]:
+    """Return the repairs of the plain run sites, and doubts about those that have no safe one."""
+    repairs: dict[RunSite, tuple[Edit, ...]] = {}
+    doubts: list[str] = []
+    for site in network.run_sites:
+        blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
+        if site.checkpointed or not any(info in group.blocks for info in blocks):
+            continue
+        bindings = [bind_site(site, info, network.project.settings.activation_names) for info in blocks]
+        row = network.file.position(site.span(site.call)[0]).row
+        known = [binding for binding in bindings if binding is not None]
+        if len(known) != len(bindings):
+            doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
+            continue
+        if not any(binding.positional_caches() or binding.keyword_activations() for binding in known):
+            continue
+        repaired = repair_call(site.scope, site.call, known)
+        if isinstance(repaired, Refusal):
+            doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
+        else:
+            repairs[site] = repaired
+    return repairs, doubts
+
+
+def _branch_edits(
+    network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]
+) -> Iterable[Edit]:
+    """Yield the edits that take legacy branches away, and what only they used."""
+    removed: list[tuple[int, int]] = []
+    names: set[str] = set()
+    for branch in group.branches.values():
+        inner = [edit for site in branch.plain for edit in sites.get(site, ())]
+        yield replacement(branch, inner)
+        names |= removed_names(branch)
+        assert branch.scope.fragment is not None
+        removed.append(branch.scope.fragment.span(branch.node.body))
+        for start, end in unused_helpers(branch):
+            removed.append((start, end))
+            yield Edit(network.file.path, start, end, "")
+    if removed:
+        yield from drop_unused_imports(network.file, names, removed)
+
+
+def _outside(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:
+    """Yield the repairs of run sites that stand in no branch that goes."""
+    inside = {site for branch in group.branches.values() for site in branch.plain}
+    for site, edits in sites.items():
+        if site not in inside:
+            yield from edits

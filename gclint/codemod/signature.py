@@ -1,0 +1,223 @@
+"""Changing the order of a block's ``forward`` so that activations come before caches."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from gclint.codemod.call import CACHES_IN_ORDER, Refusal, Slot, is_live_cache, write_call
+from gclint.codemod.listing import Item, comments, layout_of, render
+from gclint.finding import Edit
+from gclint.network.activation import bind_site, is_named_activation
+from gclint.network.binding import Binding, bind
+from gclint.network.classes import ClassInfo
+from gclint.network.model import Network
+from gclint.network.scope import Scope
+from gclint.network.signature import Kind, Parameter, Signature, header_fragment
+from gclint.network.walk import walk
+
+
+def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[str]) -> tuple[Edit, ...] | Refusal:
+    """Return the edits that put activations first in ``forward`` and in every call that binds to it.
+
+    Args:
+        network: the network of the file in which the defect was found.
+        block: the class whose ``forward`` is changed where it is defined.
+        activations: the parameters that are activations by what is passed to them.
+    """
+    forward = block.forward
+    if forward is None:
+        return Refusal("`forward` cannot be read")
+    definer, _, signature = forward
+    order = _new_order(signature, activations)
+    if isinstance(order, Refusal):
+        return order
+    edits: list[Edit] = []
+    for user in _files_naming(network, definer):
+        for info in user.module.classes.values():
+            method = info.definition.method("forward") if definer in info.mro else None
+            if method is not None:
+                changed = _reorder_header(info, order, signature)
+                if isinstance(changed, Refusal):
+                    return changed
+                edits += changed
+        calls = _rewrite_calls(user, definer, signature, order)
+        if isinstance(calls, Refusal):
+            return calls
+        edits += calls
+    return tuple(dict.fromkeys(edits))
+
+
+def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parameter] | Refusal:
+    """Return the positional parameters, activations first as far as defaults allow."""
+    positional = signature.positional
+    if any(parameter.kind is Kind.POSITIONAL_ONLY for parameter in positional):
+        return Refusal("`forward` has positional-only parameters")
+    is_activation = {
+        parameter.name: parameter.name in activations or is_named_activation(parameter) for parameter in positional
+    }
+    order = sorted(positional, key=lambda p: (p.default is not None, not is_activation[p.name]))
+    last = max((index for index, p in enumerate(order) if p.name in activations), default=-1)
+    for parameter in order[:last]:
+        if parameter.name in CACHES_IN_ORDER:
+            return Refusal(f"`{parameter.name}` has no default, so it has to stay before the activations")
+    return order
+
+
+def _files_naming(network: Network, definer: ClassInfo) -> list[Network]:
+    """Return the networks of the given files that name the class, its own file's first."""
+    own = network if definer.file is network.file else Network(network.project, definer.file)
+    word = re.compile(rf"\b{re.escape(definer.name)}\b")
+    users = [own]
+    for path in network.project.paths:
+        file = network.project.file(path)
+        if file is not definer.file and word.search(file.text):
+            users.append(network if file is network.file else Network(network.project, file))
+    return users
+
+
+def _reorder_header(
+    info: ClassInfo, order: list[Parameter], signature: Signature
+) -> list[Edit] | Refusal:
+    """Return the edit of one ``forward`` definition, the block's own or an override."""
+    method = info.definition.method("forward")
+    header = None if method is None else header_fragment(info.file, method)
+    if method is None or header is None:
+        return Refusal(f"`{info.name}.forward` cannot be read")
+    function = cst.ensure_type(header.body[0], cst.FunctionDef)
+    params = function.params
+    if params.posonly_params:
+        return Refusal(f"`{info.name}.forward` has positional-only parameters")
+    names = [param.name.value for param in params.params[1:]]
+    ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
+    if names[: len(order)] != [parameter.name for parameter in signature.positional]:
+        return Refusal(f"the override `{info.name}.forward` has other parameters")
+    sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
+    text = info.file.text
+    opening = text.index("(", text.index(method.name, method.header))
+    closing = _closing(text, opening)
+    items = {id(param): item for param, item in _param_items(params)}
+    tail = [param for param, _ in _param_items(params)][1 + len(order) :]
+    ordered = [params.params[0], *sorted_params, *tail]
+    layout = layout_of(text, opening, closing, info.file.newline)
+    column = info.file.position(opening).column
+    content = render([items[id(param)] for param in ordered], layout, column)
+    return [Edit(info.file.path, opening + 1, closing, content)]
+
+
+def _closing(text: str, opening: int) -> int:
+    """Return where the bracket that opens at ``opening`` is closed; strings and comments count not."""
+    depth = 0
+    for match in re.finditer(r"[()\[\]{}]|#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", text[opening:]):
+        depth += (match[0] in "([{") - (match[0] in ")]}")
+        if depth == 0:
+            return opening + match.start()
+    raise ValueError("no closing bracket")
+
+
+def _param_items(params: cst.Parameters) -> list[tuple[cst.CSTNode, Item]]:
+    """Return the parameters in order, with their comments."""
+    nodes: list[cst.Param | cst.ParamStar] = [*params.params]
+    if isinstance(params.star_arg, (cst.Param, cst.ParamStar)):
+        nodes.append(params.star_arg)
+    nodes += params.kwonly_params
+    if params.star_kwarg is not None:
+        nodes.append(params.star_kwarg)
+    found: list[tuple[cst.CSTNode, Item]] = []
+    leading: tuple[str, ...] = ()
+    for node in nodes:
+        behind = node.comma.whitespace_after if isinstance(node.comma, cst.Comma) else None
+        if behind is None and isinstance(node, cst.Param):
+            behind = node.whitespace_after_param
+        trailing, following = comments(behind)
+        found.append((node, Item(_param_code(node), leading, trailing)))
+        leading = following
+    return found
+
+
+def _param_code(node: cst.Param | cst.ParamStar) -> str:
+    if isinstance(node, cst.ParamStar):
+        return "*"
+    bare = node.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_param=cst.SimpleWhitespace(""))
+    return cst.Module([]).code_for_node(bare).strip()
+
+
+def _rewrite_calls(
+    user: Network, definer: ClassInfo, signature: Signature, order: list[Parameter]
+) -> list[Edit] | Refusal:
+    """Return the edits of the calls in a file that bind to the signature by position."""
+    new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
+    edits: list[Edit] = []
+    for site in user.run_sites:
+        bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
+        related = [block for block in site.blocks if definer in block.mro]
+        if not related:
+            continue
+        if len(related) != len(site.blocks) or site.checkpointed:
+            return Refusal(f"{_where(user, site.span(site.call)[0])} runs it together with other blocks")
+        site_binding = bind_site(site, (bound_here or related)[0], user.project.settings.activation_names)
+        if site_binding is None:
+            return Refusal(f"the arguments at {_where(user, site.span(site.call)[0])} cannot be matched")
+        slots = _rearranged(site_binding.binding, new, site_binding.activations)
+        if isinstance(slots, Refusal):
+            return slots
+        edits += write_call(site.scope, site.call, slots)
+    for scope, call in _super_calls(user, definer):
+        binding = bind(call.args, signature)
+        slots = _rearranged(binding, new, frozenset()) if binding.complete else None
+        if slots is None or isinstance(slots, Refusal):
+            assert scope.fragment is not None
+            return Refusal(f"`super().forward` at {_where(user, scope.fragment.span(call)[0])} cannot be matched")
+        edits += write_call(scope, call, slots)
+    return edits
+
+
+def _where(user: Network, offset: int) -> str:
+    return f"{user.file.path}:{user.file.position(offset).row}"
+
+
+def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Scope, cst.Call]]:
+    """Return the calls of ``super().forward`` that reach the definer."""
+    found: list[tuple[Scope, cst.Call]] = []
+    for info in user.module.classes.values():
+        method = info.definition.method("forward")
+        if info is definer or definer not in info.mro or method is None or "super()" not in method.text:
+            continue
+        scope = info.scope(method)
+        if scope is None or not isinstance(scope.function, cst.FunctionDef):
+            continue
+        for node in walk(scope.function.body):
+            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                base = node.func.value
+                is_super = isinstance(base, cst.Call) and isinstance(base.func, cst.Name)
+                if is_super and base.func.value == "super" and node.func.attr.value == "forward":
+                    found.append((scope, node))
+    return found
+
+
+def _rearranged(binding: Binding, new: Signature, activations: frozenset[str]) -> list[Slot] | Refusal:
+    """Return a call's arguments for the new order: activations by position, live caches by keyword.
+
+    Arguments of parameters that are both passed by position and next in the new order stay
+    positional; what follows a gap goes by keyword.
+    """
+    slots: list[Slot] = []
+    placed: set[int] = set()
+    for parameter in new.positional:
+        bound = binding.argument(parameter.name)
+        wanted = bound is not None and (bound.by_position or parameter.name in activations)
+        if bound is None or not wanted or is_live_cache(bound):
+            break
+        slots.append(Slot(bound, None))
+        placed.add(bound.index)
+    for bound in binding.arguments:
+        if bound.index in placed:
+            continue
+        if bound.by_position and bound.parameter is None:
+            return Refusal("more arguments are passed by position than `forward` names")
+        if bound.parameter is not None:
+            slots.append(Slot(bound, bound.parameter.name))
+        else:
+            slots.append(Slot(bound, bound.arg.keyword.value if bound.arg.keyword is not None else None))
+    return slots

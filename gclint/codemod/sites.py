@@ -1,0 +1,76 @@
+"""The run sites of checkpointing layers with an argument passed in the wrong way, and their repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gclint.codemod.call import Refusal, repair_call
+from gclint.codemod.signature import reorder_forward
+from gclint.finding import Applicability, Fix
+from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.binding import BoundArgument
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+
+_OUTSIDE_CALLERS = "callers outside the given files that pass arguments by position break"
+
+
+@dataclass(frozen=True)
+class SiteDefects:
+    """A run site whose arguments do not suit a checkpointing layer."""
+
+    network: Network
+    site: RunSite
+    bindings: tuple[SiteBinding, ...]
+    positional_caches: tuple[BoundArgument, ...]
+    keyword_activations: tuple[BoundArgument, ...]
+
+    @property
+    def symbol(self) -> str:
+        """The name of the block that is run."""
+        return self.bindings[0].block.name
+
+    def repair(self) -> tuple[Fix | None, str | None]:
+        """Return the fix of the whole call, or the reason why there is none."""
+        repaired = repair_call(self.site.scope, self.site.call, self.bindings)
+        if not isinstance(repaired, Refusal):
+            return Fix(f"Pass activations to `{self.symbol}` by position and caches by keyword", repaired), None
+        if not repaired.needs_reordering:
+            return None, repaired.reason
+        block = self.bindings[0].block
+        reordered = reorder_forward(self.network, block, self.bindings[0].activations)
+        if isinstance(reordered, Refusal):
+            return None, f"{repaired.reason}, and its order cannot be changed: {reordered.reason}"
+        return (
+            Fix(
+                f"Put activations first in `{block.name}.forward`, and in its calls",
+                reordered,
+                Applicability.UNSAFE,
+                f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
+            ),
+            None,
+        )
+
+
+def defective_sites(network: Network) -> Iterator[SiteDefects]:
+    """Yield the plain run sites that pass a cache by position or an activation by keyword."""
+    unprotected = {block.info for block in network.unprotected_blocks}
+    for site in network.run_sites:
+        if site.checkpointed:
+            continue
+        blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
+        bindings = [bind_site(site, info, network.project.settings.activation_names) for info in blocks]
+        known = tuple(binding for binding in bindings if binding is not None)
+        if not known or len(known) != len(blocks):
+            continue
+        caches = _united(binding.positional_caches() for binding in known)
+        activations = _united(binding.keyword_activations() for binding in known)
+        if caches or activations:
+            yield SiteDefects(network, site, known, caches, activations)
+
+
+def _united(groups: Iterable[list[BoundArgument]]) -> tuple[BoundArgument, ...]:
+    """Return the arguments of all groups, each place of the call once."""
+    by_index = {bound.index: bound for group in groups for bound in group}
+    return tuple(by_index[index] for index in sorted(by_index))

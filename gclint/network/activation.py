@@ -1,0 +1,214 @@
+"""Which arguments of a run site carry gradient, and which are caches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.binding import Binding, BoundArgument, bind
+from gclint.network.classes import ClassInfo
+from gclint.network.runsite import RunSite
+from gclint.network.scope import Scope
+from gclint.network.signature import Parameter, Signature
+from gclint.network.traits import is_learned
+from gclint.network.values import ExternalInstance, Instance
+from gclint.network.walk import walk
+
+NEUTRALISED_CACHES = frozenset(("use_cache", "past_key_value", "past_key_values", "layer_past"))
+"""What the base class switches off by name, in one release or another."""
+CACHES = NEUTRALISED_CACHES | {"cache_params", "cache", "past", "state"}
+"""What holds, or asks for, a cache; these carry no gradient either."""
+
+_ACTIVATION_NAME = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
+_NO_ACTIVATION = re.compile(
+    r"^(?:output|use|return|is|do|should|update)_|mask|(?:^|_)(?:ids?|idx|index|indices|shapes?|sizes?|dims?"
+    r"|dimensions?|lengths?|lens|len|seqlens?|ratios?|rope|rotary|cos|sin|freqs?\w*|training|dtype|device"
+    r"|resolution|height|width|points|boxes|bbox|positions?|kwargs|biases_mask|cache_position)(?:$|_)"
+    r"|position_embeddings|position_ids"
+)
+_TENSORLIKE = re.compile(r"Tensor|Any|\btorch\b|jaxtyping|Float\[")
+_LEARNED_EXTERNAL = re.compile(
+    r"^torch\.nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+"
+    r"|MultiheadAttention|Parameter)$"
+)
+_SHAPING_METHODS = {
+    "to", "view", "reshape", "transpose", "permute", "expand", "flatten", "contiguous", "unsqueeze", "squeeze",
+    "repeat", "type", "float", "half", "chunk", "split", "type_as", "expand_as", "view_as", "clone",
+    "repeat_interleave",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SiteBinding:
+    """A run site's arguments for one block, with what they mean."""
+
+    block: ClassInfo
+    signature: Signature
+    binding: Binding
+    activations: frozenset[str]
+    """The parameters that receive an activation."""
+
+    def positional_caches(self) -> list[BoundArgument]:
+        """Return the cache arguments that the base class cannot see."""
+        return [
+            bound
+            for bound in self.binding.arguments
+            if bound.by_position
+            and bound.parameter is not None
+            and bound.parameter.name in NEUTRALISED_CACHES
+            and not is_constant(bound.arg.value)
+        ]
+
+    def keyword_activations(self) -> list[BoundArgument]:
+        """Return the activation arguments that reentrant checkpointing gives no gradient."""
+        return [
+            bound
+            for bound in self.binding.arguments
+            if not bound.by_position
+            and bound.parameter is not None
+            and bound.parameter.name in self.activations
+        ]
+
+
+def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()) -> SiteBinding | None:
+    """Bind a site's arguments to a block's ``forward``; None where that cannot be done for certain.
+
+    Args:
+        site: the call.
+        block: one of the classes that it can run.
+        extra_names: parameter names that are activations too, by the user's settings.
+    """
+    signature = block.signature
+    if signature is None:
+        return None
+    binding = bind(site.args, signature)
+    if not binding.complete:
+        return None
+    activations = frozenset(
+        bound.parameter.name
+        for bound in binding.arguments
+        if bound.parameter is not None and _is_activation(site, bound.arg, bound.parameter, extra_names)
+    )
+    return SiteBinding(block, signature, binding, activations)
+
+
+def _is_activation(
+    site: RunSite, arg: cst.Arg, parameter: Parameter, extra_names: Collection[str]
+) -> bool:
+    if parameter.name in CACHES or is_constant(arg.value):
+        return False
+    if parameter.name in extra_names:
+        return True
+    if _NO_ACTIVATION.search(parameter.name) or not _may_be_tensor(parameter):
+        return False
+    if _ACTIVATION_NAME.search(parameter.name):
+        return True
+    if isinstance(arg.value, cst.Name) and arg.value.value in site.stream:
+        return True
+    return comes_from_learned_module(site.scope, arg.value)
+
+
+def is_named_activation(parameter: Parameter) -> bool:
+    """Tell whether a parameter's name alone says that it is an activation."""
+    return _ACTIVATION_NAME.search(parameter.name) is not None and not _NO_ACTIVATION.search(parameter.name)
+
+
+def _may_be_tensor(parameter: Parameter) -> bool:
+    return parameter.annotation is None or _TENSORLIKE.search(parameter.annotation) is not None
+
+
+def is_constant(value: cst.BaseExpression) -> bool:
+    """Tell whether an argument is a literal, which neither holds a cache nor carries gradient."""
+    return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
+        isinstance(value, cst.Name) and value.value in ("None", "True", "False")
+    )
+
+
+def comes_from_learned_module(
+    scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Tell whether an expression is what a module with parameters returned, perhaps reshaped.
+
+    What is picked out of a returned tuple counts only for its first place: further places hold
+    shapes, masks and the like as often as tensors that carry gradient.
+    """
+    if isinstance(value, cst.Name):
+        if value.value in seen:
+            return False
+        return any(
+            not binding.iterated
+            and not binding.added
+            and all(index == 0 for index in binding.path)
+            and comes_from_learned_module(scope, binding.value, seen | {value.value})
+            for binding in scope.bindings.get(value.value, ())
+        )
+    if isinstance(value, cst.IfExp):
+        return comes_from_learned_module(scope, value.body, seen) or comes_from_learned_module(
+            scope, value.orelse, seen
+        )
+    if isinstance(value, cst.BinaryOperation):
+        return comes_from_learned_module(scope, value.left, seen) or comes_from_learned_module(
+            scope, value.right, seen
+        )
+    if isinstance(value, cst.Attribute):
+        return value.attr.value == "weight" and _is_learned(scope, value.value)
+    if isinstance(value, cst.Call):
+        if isinstance(value.func, cst.Attribute) and value.func.attr.value in _SHAPING_METHODS:
+            return comes_from_learned_module(scope, value.func.value, seen)
+        return _is_learned(scope, value.func)
+    return False
+
+
+def _is_learned(scope: Scope, module: cst.BaseExpression) -> bool:
+    return any(
+        (isinstance(value, Instance) and value.info.is_module and is_learned(value.info))
+        or (isinstance(value, ExternalInstance) and _LEARNED_EXTERNAL.match(value.name) is not None)
+        for value in scope.evaluate(module)
+    )
+
+
+def is_guarded(value: cst.BaseExpression) -> bool:
+    """Tell whether a cache argument is switched off by hand while the model checkpoints."""
+    return isinstance(value, cst.IfExp) and any(
+        isinstance(node, cst.Attribute) and node.attr.value == "gradient_checkpointing"
+        for node in walk(value.test)
+    )
+
+
+def requires_cache(block: ClassInfo) -> str | None:
+    """Return the cache parameter that a block takes apart without asking whether it is there.
+
+    Such a block needs its cache in training too, and checkpointing would take it away.
+    """
+    for part in sorted(block.all_parts, key=lambda part: (part is not block, part.name)):
+        found = part.find_method("forward")
+        if found is None or not any(name in found[1].text for name in CACHES):
+            continue
+        scope = part.scope(found[1], found[0].module)
+        if scope is None or not isinstance(scope.function, cst.FunctionDef):
+            continue
+        names = {param.name.value for param in scope.function.params.params} & CACHES
+        for statement in scope.function.body.body:
+            name = _taken_apart(statement, names)
+            if name is not None:
+                return name
+    return None
+
+
+def _taken_apart(statement: cst.CSTNode, names: Collection[str]) -> str | None:
+    """Return the cache that a statement at the top of a body unpacks or indexes."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return None
+    for small in statement.body:
+        if not isinstance(small, cst.Assign):
+            continue
+        if isinstance(small.value, cst.Name) and small.value.value in names:
+            if isinstance(small.targets[0].target, cst.Tuple):
+                return small.value.value
+        if isinstance(small.value, cst.Subscript) and isinstance(small.value.value, cst.Name):
+            if small.value.value.value in names:
+                return small.value.value.value
+    return None

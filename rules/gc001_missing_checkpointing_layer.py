@@ -1,0 +1,113 @@
+"""GC001: a stacked block that is not a checkpointing layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.codemod.call import Refusal
+from gclint.codemod.protect import protect
+from gclint.finding import Finding
+from gclint.network.classes import CHECKPOINTING_BASE
+from gclint.network.model import Network, UnprotectedBlock
+from gclint.rule import Rule
+
+
+class MissingCheckpointingLayer(Rule):
+    """A stacked block is not a `GradientCheckpointingLayer`.
+
+    ## What it does
+
+    Finds the blocks of a model that says `supports_gradient_checkpointing = True` and that do not
+    reach `GradientCheckpointingLayer` through their bases. A class counts as a block when a legacy
+    branch hands it to a checkpoint function, or when a loop over a stack feeds its output back into
+    it and it is built of attention or of another mixer of sequence positions.
+
+    ## Why is this bad?
+
+    Since transformers 4.53 it is the base class that recomputes a block in the backward pass. A
+    block without it keeps all its activations although the user has enabled checkpointing: memory
+    is as high as before, and nothing says so. A block that has its own legacy branch does
+    checkpoint, but without what the base class adds: caches switched off, offloading,
+    `every_n_layers`.
+
+    ## Example
+
+    ```python
+    class MyDecoderLayer(nn.Module): ...
+
+    for layer in self.layers:
+        if self.gradient_checkpointing and self.training:
+            hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)
+        else:
+            hidden_states = layer(hidden_states, mask)
+    ```
+
+    Use instead:
+
+    ```python
+    class MyDecoderLayer(GradientCheckpointingLayer): ...
+
+    for layer in self.layers:
+        hidden_states = layer(hidden_states, mask)
+    ```
+
+    ## Fix safety
+
+    The fix changes the base, adds the import, replaces a legacy branch by its plain call once both
+    calls give every parameter of `forward` the same, repairs the block's run sites (see GC002 and
+    GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
+    difference between two calls that is accepted; for any other one there is no fix.
+
+    It is unsafe where a run site would still be wrong afterwards, where the block keeps running
+    statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
+    classes that are no blocks share the base that has to change. There is none for a block that
+    takes its cache apart in training.
+
+    ## References
+
+    - [Gradient checkpointing](https://huggingface.co/docs/transformers/main/en/grad_checkpointing)
+    - transformers pull requests #38913 and #41818
+    """
+
+    code = "GC001"
+    name = "missing-checkpointing-layer"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each block that the file defines, or runs and nobody else reports."""
+        for block in network.unprotected_blocks:
+            fix = protect(network, block)
+            refused = isinstance(fix, Refusal)
+            start, end = self._place(network, block)
+            yield Finding(
+                self.code,
+                self.name,
+                self._message(block),
+                network.file.path,
+                start,
+                end,
+                block.info.name,
+                fix=None if isinstance(fix, Refusal) else fix,
+                reason=fix.reason if refused else None,
+            )
+
+    @staticmethod
+    def _place(network: Network, block: UnprotectedBlock) -> tuple[int, int]:
+        if block.info.file is network.file:
+            definition = block.info.definition
+            name = network.file.text.index(definition.name, definition.header + len("class"))
+            return definition.header, name + len(definition.name)
+        site = block.sites[0]
+        return site.span(site.call)
+
+    @staticmethod
+    def _message(block: UnprotectedBlock) -> str:
+        name, owner = block.info.name, block.sites[0].owner.name
+        if any(site.checkpointed for site in block.sites):
+            return (
+                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is no `{CHECKPOINTING_BASE}`: "
+                "caches are not switched off for it, and newer checkpointing options pass it by"
+            )
+        return (
+            f"`{name}` is stacked in `{owner}` and is no `{CHECKPOINTING_BASE}`: with gradient checkpointing "
+            "enabled it still keeps all its activations"
+        )

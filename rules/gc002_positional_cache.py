@@ -1,0 +1,94 @@
+"""GC002: a cache that a checkpointing layer gets by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.finding import Finding
+from gclint.network.activation import is_guarded
+from gclint.network.binding import BoundArgument
+from gclint.network.model import Network
+from gclint.rule import Rule
+
+
+class PositionalCache(Rule):
+    """A cache is passed to a checkpointing layer by position.
+
+    ## What it does
+
+    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which
+    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position.
+
+    ## Why is this bad?
+
+    The base class switches caches off while it checkpoints, since recomputing the block would
+    write into them a second time. It knows them by their keyword, and cannot see one that is
+    passed by position: the cache is then written twice under reentrant checkpointing, and
+    non-reentrant checkpointing raises a `CheckpointError`, since the recomputed tensors have other
+    shapes. A guard such as `past if not (self.gradient_checkpointing and self.training) else None`
+    at the call avoids both; it does by hand what the keyword would do.
+
+    ## Example
+
+    ```python
+    outputs = layer(hidden_states, past_key_values, attention_mask)
+    ```
+
+    Use instead:
+
+    ```python
+    outputs = layer(hidden_states, past_key_values=past_key_values, attention_mask=attention_mask)
+    ```
+
+    ## Fix safety
+
+    Safe where it only writes keywords into the call: the cache's, and those of the arguments behind
+    it. Where an activation stands behind the cache in `forward`'s signature, neither order of the
+    call is right; the fix then puts the activations first in the signature and rewrites the calls,
+    overrides and `super().forward` calls in the files that were given. That is unsafe, since
+    callers elsewhere break.
+
+    ## References
+
+    - transformers pull request #41818, issue #30320
+    """
+
+    code = "GC002"
+    name = "positional-cache"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each call with such arguments."""
+        for defects in defective_sites(network):
+            if not defects.positional_caches:
+                continue
+            bound = defects.positional_caches[0]
+            start, end = defects.site.span(bound.arg)
+            fix, reason = defects.repair()
+            yield Finding(
+                self.code,
+                self.name,
+                self._message(defects, bound),
+                network.file.path,
+                start,
+                end,
+                defects.symbol,
+                fix=fix,
+                reason=reason,
+            )
+
+    @staticmethod
+    def _message(defects: SiteDefects, first: BoundArgument) -> str:
+        names = " and ".join(
+            f"`{bound.parameter.name}`" for bound in defects.positional_caches if bound.parameter is not None
+        )
+        verb = "are" if len(defects.positional_caches) > 1 else "is"
+        if is_guarded(first.arg.value):
+            return (
+                f"{names} {verb} passed to `{defects.symbol}` by position behind a guard on checkpointing, which "
+                "works around what the base class does for a cache that is passed by keyword"
+            )
+        return (
+            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch it off: "
+            "recomputation writes the cache twice, or raises a CheckpointError"
+        )

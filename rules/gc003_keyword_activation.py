@@ -1,0 +1,86 @@
+"""GC003: an activation that a checkpointing layer gets by keyword."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.finding import Finding
+from gclint.network.model import Network
+from gclint.rule import Rule
+
+
+class KeywordActivation(Rule):
+    """An activation is passed to a checkpointing layer by keyword.
+
+    ## What it does
+
+    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
+    tensor that carries gradient is passed by keyword: the stream that the loop carries from layer to
+    layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
+    what another module with parameters returned. Masks, position ids, flags and rotary embeddings
+    are no activations. `activation-names` in `[tool.gclint]` adds names of parameters.
+
+    ## Why is this bad?
+
+    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives
+    gradients to tensors that are passed by position. One that comes by keyword loses its gradient
+    when nothing else requires one, and raises "Trying to backward through the graph a second time"
+    when several layers share it.
+
+    ## Example
+
+    ```python
+    hidden_states = layer(hidden_states=hidden_states, attention_mask=attention_mask)
+    ```
+
+    Use instead:
+
+    ```python
+    hidden_states = layer(hidden_states, attention_mask=attention_mask)
+    ```
+
+    ## Fix safety
+
+    Safe where the activation and the parameters before it can be passed by position: each of them is
+    passed already, or has a literal default to write. There is no fix across `*args`, nor where
+    calls among the arguments would be evaluated in another order. Where a cache stands before the
+    activation in `forward`'s signature, the signature changes as described under GC002, which is
+    unsafe.
+
+    ## References
+
+    - transformers pull request #41818
+    """
+
+    code = "GC003"
+    name = "keyword-activation"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each call with such arguments."""
+        for defects in defective_sites(network):
+            if not defects.keyword_activations:
+                continue
+            start, end = defects.site.span(defects.keyword_activations[0].arg)
+            fix, reason = defects.repair()
+            yield Finding(
+                self.code,
+                self.name,
+                self._message(defects),
+                network.file.path,
+                start,
+                end,
+                defects.symbol,
+                fix=fix,
+                reason=reason,
+            )
+
+    @staticmethod
+    def _message(defects: SiteDefects) -> str:
+        names = [bound.parameter.name for bound in defects.keyword_activations if bound.parameter is not None]
+        shown = " and ".join(f"`{name}`" for name in names)
+        verb = "are" if len(names) > 1 else "is"
+        return (
+            f"{shown} {verb} passed to `{defects.symbol}` by keyword, where reentrant checkpointing gives no "
+            "gradient to it"
+        )

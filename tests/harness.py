@@ -1,0 +1,260 @@
+"""Runs the fixtures: what is reported in them, and what becomes of them.
+
+A fixture is a file ``fixtures/<rule>/<case>.py``, or a folder ``fixtures/<rule>/<case>/`` where it takes
+several files (perhaps with a ``pyproject.toml``). What is to be reported stands behind the offending line:
+
+    hidden_states = layer(hidden_states, past_key_values)  # expect: GC002 safe
+    hidden_states = layer(hidden_states, past, states)  # expect: GC002 unsafe layer "callers"; GC003 no fix
+
+A code, what kind of fix there is, and where it matters the symbol, and in quotes a part of the message or
+of the reason. These comments are taken out before gclint sees the code. ``<case>.fixed.py`` (or the folder
+``<case>.fixed/``) is what ``--fix`` makes of it, ``<case>.unsafe.py`` what ``--fix --unsafe-fixes`` makes of
+it; where the first is missing nothing changes, and where the second is missing nothing more.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+from gclint.engine.check import check
+from gclint.engine.fix import fix
+from gclint.finding import Finding
+from gclint.report.findings import is_fixable, obstacle
+from gclint.rule import Rule
+from gclint.settings import common_folder, load_settings
+from gclint.source.discovery import discover
+from gclint.source.project import Project
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+Texts = Mapping[str, str]
+"""Texts of files by their paths in a fixture."""
+
+_EXPECT = re.compile(r"[ \t]*# expect: (.*)")
+_EXPECTATION = re.compile(r'(GC\d{3}) (safe|unsafe|no fix)(?: ([^\s"]+))?(?: "([^"]+)")?')
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True, order=True)
+class Expectation:
+    """One finding that a fixture announces."""
+
+    path: str
+    row: int
+    code: str
+    kind: str
+    symbol: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """Code before and after, and what is reported."""
+
+    name: str
+    before: Texts
+    fixed: Texts
+    unsafe: Texts
+    expectations: tuple[Expectation, ...]
+
+
+def load_fixtures(folder: Path = FIXTURES) -> list[Fixture]:
+    """Return the fixtures of all rules."""
+    return [
+        _load(path)
+        for rule_folder in sorted(path for path in folder.iterdir() if path.is_dir())
+        for path in sorted(rule_folder.iterdir())
+        if not _is_result(path)
+    ]
+
+
+def _is_result(path: Path) -> bool:
+    case, _, version = path.name.removesuffix(".py").partition(".")
+    if not version:
+        return False
+    fixture = path.with_name(case + path.suffix.removeprefix(f".{version}"))
+    assert version in ("fixed", "unsafe"), f"{path} has a name that means nothing"
+    assert fixture.exists(), f"{path} belongs to no fixture"
+    return True
+
+
+def _load(path: Path) -> Fixture:
+    case, suffix = (path.name, "") if path.is_dir() else (path.stem, ".py")
+    written = _read(path)
+    before = {name: _EXPECT.sub("", text) for name, text in written.items()}
+    fixed = {**before, **_read(path.with_name(f"{case}.fixed{suffix}"))}
+    unsafe = {**fixed, **_read(path.with_name(f"{case}.unsafe{suffix}"))}
+    expectations = sorted(each for name, text in written.items() for each in _expectations(name, text))
+    return Fixture(f"{path.parent.name}/{case}", before, fixed, unsafe, tuple(expectations))
+
+
+def _read(path: Path) -> dict[str, str]:
+    if path.is_file():
+        return {f"modeling_{path.name.partition('.')[0]}.py": path.read_text(encoding="utf-8")}
+    return {
+        file.relative_to(path).as_posix(): file.read_text(encoding="utf-8")
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+
+
+def _expectations(name: str, text: str) -> Iterator[Expectation]:
+    for row, line in enumerate(text.split("\n"), start=1):
+        announced = _EXPECT.search(line)
+        for part in announced[1].split(";") if announced else ():
+            match = _EXPECTATION.fullmatch(part.strip())
+            assert match, f"{name}:{row}: this is no expectation: {part}"
+            yield Expectation(name, row, match[1], match[2], match[3] or "", match[4] or "")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """A fixture written to a folder, to be checked or fixed there."""
+
+    folder: Path
+    paths: list[Path]
+    project: Project
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes], folder: Path) -> Workplace:
+        """Write ``files`` into the empty ``folder``."""
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        settings = load_settings(common_folder([folder]))
+        paths, problems = discover([folder], settings)
+        assert problems == []
+        return cls(folder, paths, Project(settings))
+
+    def name(self, path: Path) -> str:
+        """Return the path in the fixture."""
+        return path.relative_to(self.folder).as_posix()
+
+    def row(self, finding: Finding) -> int:
+        """Return the row on which a finding starts."""
+        return self.project.file(finding.path).position(finding.start).row
+
+
+def verify_findings(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> None:
+    """Assert that exactly what the fixture announces is reported, and said as it should be."""
+    place = Workplace.of(_bytes(fixture.before, str.encode), folder)
+    result = check(place.project, place.paths, rules)
+    assert result.problems == []
+    found = sorted(
+        Expectation(place.name(each.path), place.row(each), each.code, _kind(each), each.symbol, _words(each))
+        for each in result.findings
+    )
+    assert [_place(each) for each in found] == [_place(each) for each in fixture.expectations]
+    for each, expected in zip(found, fixture.expectations, strict=True):
+        assert expected.symbol in ("", each.symbol)
+        assert expected.words in each.words
+    for finding in result.findings:
+        assert finding.message
+        assert finding.symbol
+        assert finding.end > finding.start
+        # What cannot be fixed, or not without a look, is said to be so.
+        assert obstacle(finding) or _kind(finding) == "safe", finding
+
+
+def _place(expectation: Expectation) -> tuple[str, int, str, str]:
+    return expectation.path, expectation.row, expectation.code, expectation.kind
+
+
+def _kind(finding: Finding) -> str:
+    return "no fix" if finding.fix is None else finding.fix.applicability.value
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.message}; {obstacle(finding)}"
+
+
+def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: str, *, unsafe: bool) -> None:
+    """Assert that fixing gives what the fixture says, if its files are written in some other way.
+
+    Also that the result is Python, that nothing is left which claims a fix, and that a second fix
+    changes nothing.
+    """
+    make = VARIANTS[variant]
+    place = Workplace.of(_bytes(fixture.before, make), folder)
+    result = fix(place.project, place.paths, rules, unsafe=unsafe)
+    assert result.problems == []
+    after = fixture.unsafe if unsafe else fixture.fixed
+    for path in place.paths:
+        name, file = place.name(path), place.project.file(path)
+        data = file.encode(file.text)
+        if variant == "mixed line endings":
+            _verify_line_endings(fixture.before[name], make(fixture.before[name]), after[name], data)
+        else:
+            assert _lines(data) == _lines(make(after[name]))
+        compile(data, name, "exec", dont_inherit=True)
+    assert not [finding for finding in result.findings if is_fixable(finding, unsafe=unsafe)]
+    again = fix(place.project, place.paths, rules, unsafe=unsafe)
+    assert (again.changed, again.applied, again.problems) == ({}, [], [])
+    assert again.findings == result.findings
+
+
+def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> None:
+    """Assert that an ignore comment on its line suppresses each finding."""
+    codes: dict[tuple[str, int], str] = {}
+    for each in fixture.expectations:
+        key = each.path, each.row
+        codes[key] = f"{codes[key]}, {each.code}" if key in codes else each.code
+    texts = {}
+    for name, text in fixture.before.items():
+        lines = text.split("\n")
+        for (path, row), joined in codes.items():
+            if path == name:
+                lines[row - 1] += f"  # gclint: ignore[{joined}]"
+        texts[name] = "\n".join(lines)
+    place = Workplace.of(_bytes(texts, str.encode), folder)
+    result = check(place.project, place.paths, rules)
+    assert result.findings == []
+
+
+def _bytes(texts: Texts, make: Callable[[str], bytes]) -> dict[str, bytes]:
+    return {name: make(text) if name.endswith(".py") else text.encode() for name, text in texts.items()}
+
+
+def _lines(data: bytes) -> list[str]:
+    """Return what a failed comparison shows well."""
+    return data.decode("latin-1").splitlines(keepends=True)
+
+
+def _with_tabs(text: str) -> bytes:
+    return re.sub(r"(?m)^(?: {4})+", lambda match: "\t" * (len(match[0]) // 4), text).encode()
+
+
+def _with_mixed_line_endings(text: str) -> bytes:
+    endings = cycle(("\r\n", "\n", "\n", "\r\n", "\n"))
+    return re.sub("\n", lambda _: next(endings), text).encode()
+
+
+VARIANTS: Mapping[str, Callable[[str], bytes]] = {
+    "as it is": str.encode,
+    "CRLF": lambda text: text.replace("\n", "\r\n").encode(),
+    "mixed line endings": _with_mixed_line_endings,
+    "byte order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "tabs": _with_tabs,
+    "no last newline": lambda text: text.rstrip("\n").encode(),
+    "form feeds": lambda text: text.replace("\n\n\nclass ", "\n\n\f\nclass ").encode(),
+    "latin-1": lambda text: f"# coding: latin-1\n# é\n{text}# é\n".encode("latin-1", "xmlcharrefreplace"),
+}
+"""Other ways to write the same code; a fix changes nothing about them."""
+
+
+def _verify_line_endings(before: str, mixed: bytes, after: str, data: bytes) -> None:
+    """Assert that lines which are the same before and after have kept their ending."""
+    fixed = data.decode()
+    assert fixed.replace("\r\n", "\n").split("\n") == after.split("\n")
+    old, new = _LINE.findall(mixed.decode()), _LINE.findall(fixed)
+    matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
+    for block in matcher.get_matching_blocks():
+        # A line or two may be the same by chance, such as a bracket.
+        if block.size > 2:
+            assert old[block.a :][: block.size] == new[block.b :][: block.size]

@@ -1,0 +1,176 @@
+"""Rules over files: order, suppressions, and what goes wrong in one file."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from gclint import __version__
+from gclint.engine.check import CheckResult, check
+from gclint.finding import Edit, Finding, Fix, Position
+from gclint.network.model import Network
+from gclint.rule import Rule
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.toys import CrashingRule, WordRule, replacing, without_fix
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _write(name: str, text: str | bytes) -> Path:
+    path = Path(name)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def _check(rules: list[Rule], *paths: Path) -> CheckResult:
+    return check(Project(Settings()), paths, rules)
+
+
+def _told(result: CheckResult) -> list[tuple[str, str, int]]:
+    return [(str(finding.path), finding.code, finding.start) for finding in result.findings]
+
+
+def test_findings_come_in_the_order_of_the_text() -> None:
+    paths = [_write("b.py", "word = 1\nword = 2\n"), _write("a.py", "x = word\n")]
+    rules: list[Rule] = [WordRule("word", without_fix, code="TOY2"), WordRule("word", without_fix)]
+    result = _check(rules, *paths)
+    assert _told(result) == [
+        ("a.py", "TOY1", 4),
+        ("a.py", "TOY2", 4),
+        ("b.py", "TOY1", 0),
+        ("b.py", "TOY2", 0),
+        ("b.py", "TOY1", 9),
+        ("b.py", "TOY2", 9),
+    ]
+    assert result.files == 2
+    assert result.problems == []
+
+
+def test_each_file_is_announced_when_it_is_done() -> None:
+    paths = [_write("a.py", ""), _write("b.py", "(")]
+    seen: list[Path] = []
+    check(Project(Settings()), paths, [], seen.append)
+    assert seen == paths
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "position"),
+    [
+        (b"x = 1\nf(\n", "syntax error: '(' was never closed", Position(2, 2)),
+        (b"x = 1\n\nx = '\xe9'\n", "byte 0xe9 is not UTF-8", Position(3, 6)),
+        (b"# coding: klingon\n", "unknown encoding: klingon", Position(1, 1)),
+        (b"x = 1\n\0", "a NUL character", Position(2, 1)),
+    ],
+)
+def test_bad_file_is_told_with_its_place_and_the_others_are_checked(
+    data: bytes, message: str, position: Position
+) -> None:
+    result = _check([WordRule("word", without_fix)], _write("bad.py", data), _write("good.py", "word = 1\n"))
+    assert _told(result) == [("good.py", "TOY1", 0)]
+    assert result.files == 1
+    (problem,) = result.problems
+    assert problem.path == Path("bad.py")
+    assert message in problem.message
+    assert problem.position == position
+
+
+def test_file_that_vanishes_is_told() -> None:
+    result = _check([], Path("gone.py"))
+    (problem,) = result.problems
+    assert problem.message == "this file cannot be read: it is gone since the run began"
+
+
+def test_crash_of_a_rule_is_gclints_fault_and_ends_nothing() -> None:
+    rules: list[Rule] = [CrashingRule(), WordRule("word", without_fix)]
+    result = _check(rules, _write("a.py", "boom = word\n"), _write("b.py", "x = word\n"))
+    assert _told(result) == [("a.py", "TOY1", 7), ("b.py", "TOY9", 0), ("b.py", "TOY1", 4)]
+    (problem,) = result.problems
+    assert problem.path == Path("a.py")
+    assert problem.message.startswith(
+        "TOY9 crashed on this file: KeyError: 'boom\\nand more' (toys.py, line "
+    )
+    assert problem.message.endswith(
+        f"this is a bug in gclint {__version__}, please report it together with the file"
+    )
+
+
+def test_suppressed_finding_is_left_out() -> None:
+    path = _write("a.py", "word = 1  # gclint: ignore[TOY1]\nword = 2\n")
+    assert _told(_check([WordRule("word", without_fix)], path)) == [("a.py", "TOY1", 33)]
+
+
+def test_comment_that_suppresses_nothing_is_a_finding() -> None:
+    path = _write("a.py", "word = 1\nx = 1  # gclint: ignore[TOY1]\n")
+    assert _told(_check([WordRule("word", without_fix)], path)) == [
+        ("a.py", "TOY1", 0),
+        ("a.py", "GC000", 16),
+    ]
+
+
+def test_comment_for_a_rule_that_crashed_is_not_called_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gclint.engine.check.all_rules", lambda: (CrashingRule(),))
+    path = _write("a.py", "boom = 1  # gclint: ignore[TOY9]\n")
+    assert _told(_check([CrashingRule()], path)) == []
+
+
+class _AboutAnotherFile(Rule):
+    """Finds the same thing in ``b.py`` from every file that mentions it."""
+
+    code = "TOY3"
+    name = "about-another-file"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        if "b.py" in network.file.text:
+            path = Path("b.py").resolve()
+            fix = Fix("Repair", (Edit(path, 0, 1, "y"), Edit(network.file.path, 0, 0, "\n")))
+            yield Finding(self.code, self.name, "", path, 0, 1, "x", fix)
+
+
+def test_finding_in_another_file_is_told_once_under_the_name_that_was_given() -> None:
+    paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1"), _write("c.py", "# b.py")]
+
+    class SameEdits(_AboutAnotherFile):
+        def check(self, network: Network) -> Iterable[Finding]:
+            for finding in super().check(network):
+                yield Finding(*[getattr(finding, name) for name in _PLAIN_FIELDS])
+
+    result = _check([SameEdits()], *paths)
+    assert _told(result) == [("b.py", "TOY3", 0)]
+
+
+_PLAIN_FIELDS = ("code", "name", "message", "path", "start", "end", "symbol")
+
+
+def test_finding_in_another_file_obeys_that_files_comments() -> None:
+    paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1  # gclint: ignore[TOY3]")]
+    assert _told(_check([_AboutAnotherFile()], *paths)) == []
+    assert _told(_check([_AboutAnotherFile()], paths[0])) == []
+
+
+def test_fix_that_needs_a_file_that_was_not_given_is_none_and_says_which() -> None:
+    paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1")]
+    (whole,) = _check([_AboutAnotherFile()], *paths).findings
+    assert whole.fix is not None
+    (part,) = _check([_AboutAnotherFile()], paths[0]).findings
+    assert part.fix is None
+    assert part.reason == f"the fix also changes {paths[1].resolve()}: check that as well"
+
+
+def test_collector_is_paused_and_comes_back() -> None:
+    class Watching(WordRule):
+        def check(self, network: Network) -> Iterable[Finding]:
+            states.append(gc.isenabled())
+            return super().check(network)
+
+    states: list[bool] = []
+    gc.enable()
+    _check([Watching("word", replacing(""))], _write("a.py", ""))
+    assert states == [False]
+    assert gc.isenabled()

@@ -1,0 +1,317 @@
+"""Fixes made until nothing is left to fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.fix import FixResult, fix
+from gclint.finding import Edit, Finding, Fix
+from gclint.network.model import Network
+from gclint.rule import Rule
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.toys import CrashingRule, WordRule, replacing, without_fix
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _fix(*rules: Rule, unsafe: bool = False, **texts: str) -> FixResult:
+    """Fix files of these names and texts, and make sure that nothing is written."""
+    data = {Path(f"{name}.py"): text.encode() for name, text in texts.items()}
+    for path, content in data.items():
+        path.write_bytes(content)
+    result = fix(Project(Settings()), list(data), rules, unsafe=unsafe)
+    assert {path: path.read_bytes() for path in data} == data
+    return result
+
+
+def _texts(result: FixResult) -> dict[str, str]:
+    return {path.stem: after for path, (_, after) in result.changed.items()}
+
+
+def _left(result: FixResult) -> list[str]:
+    return [finding.symbol for finding in result.findings]
+
+
+def test_nothing_to_fix_changes_nothing() -> None:
+    result = _fix(WordRule("bad", replacing("good")), a="x = 1\n")
+    assert (result.changed, result.findings, result.applied, result.problems) == ({}, [], [], [])
+    assert result.files == 1
+
+
+def test_all_fixes_are_made_and_everything_else_stays() -> None:
+    text = "\x0cx = bad\r\n\ty = 1\n".replace("\t", "") + "z = 'é', bad\r\nbad"
+    result = _fix(WordRule("bad", replacing("good")), a=text, b="y = 1\n")
+    assert result.changed == {Path("a.py"): (text, text.replace("bad", "good"))}
+    assert result.findings == []
+    assert len(result.applied) == 3
+
+
+def test_finding_without_a_fix_is_left() -> None:
+    result = _fix(WordRule("bad", without_fix), a="bad = 1\n")
+    assert _left(result) == ["bad"]
+    assert result.changed == {}
+
+
+def test_unsafe_fix_is_made_on_request_only() -> None:
+    rule = WordRule("bad", replacing("good"), unsafe=True)
+    result = _fix(rule, a="bad = 1\n")
+    assert result.changed == {}
+    assert [finding.fix is not None for finding in result.findings] == [True]
+    assert _texts(_fix(rule, a="bad = 1\n", unsafe=True)) == {"a": "good = 1\n"}
+
+
+def test_suppressed_finding_is_not_fixed() -> None:
+    result = _fix(WordRule("bad", replacing("good")), a="bad = 1  # gclint: ignore[TOY1]\nbad = 2\n")
+    assert _texts(result) == {"a": "bad = 1  # gclint: ignore[TOY1]\ngood = 2\n"}
+    assert result.findings == []
+
+
+def test_comment_that_a_fix_makes_needless_is_removed_too() -> None:
+    result = _fix(
+        WordRule("(bad) = 1", lambda match, path: (Edit(path, 0, 3, "good"),)),
+        WordRule("bad", without_fix, code="TOY2"),
+        a="bad = 1  # gclint: ignore[TOY2]\n",
+    )
+    assert _texts(result) == {"a": "good = 1\n"}
+
+
+def test_overlapping_fixes_are_made_one_after_the_other() -> None:
+    result = _fix(
+        WordRule("a, b", replacing("b, a")), WordRule("b, c", replacing("c"), code="TOY2"), x="f(a, b, c)\n"
+    )
+    # Once the first is made, there is no `b, c` any more.
+    assert _texts(result) == {"x": "f(b, a, c)\n"}
+    assert [finding.code for finding in result.applied] == ["TOY1"]
+
+
+def test_fix_of_a_fix_is_made() -> None:
+    result = _fix(
+        WordRule("one", replacing("two")), WordRule("two", replacing("three"), code="TOY2"), x="one\n"
+    )
+    assert _texts(result) == {"x": "three\n"}
+
+
+def _with_import(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+    return (Edit(path, 0, 0, "import good\n"), Edit(path, *match.span(), "good.x"))
+
+
+def test_import_that_two_fixes_need_is_inserted_once() -> None:
+    result = _fix(WordRule("bad", _with_import), x="y = bad, bad\n")
+    assert _texts(result) == {"x": "import good\ny = good.x, good.x\n"}
+    assert len(result.applied) == 2
+
+
+def test_two_insertions_at_one_place_are_made_one_after_the_other() -> None:
+    def repair(name: str) -> WordRule:
+        def edits(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+            return (Edit(path, 0, 0, f"import {name}\n"), Edit(path, *match.span(), name.upper()))
+
+        return WordRule(rf"(?<!import )\b{name}\b", edits, code=f"TOY{name}")
+
+    result = _fix(repair("a"), repair("b"), x="a, b\n")
+    assert _texts(result) == {"x": "import b\nimport a\nA, B\n"}
+
+
+def test_text_that_a_fix_relies_on_is_not_changed_beside_it() -> None:
+    # The first fix keeps `(b)` as it is; what another one makes of it must be decided afterwards.
+    def relying(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(1), "A"), Edit(path, *match.span(2), match[2]))
+
+    def by_what_stands_before(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "[upper]" if match.string.startswith("A") else "[lower]"),)
+
+    result = _fix(
+        WordRule(r"(a)(\(b\))", relying), WordRule(r"\(b\)", by_what_stands_before, code="TOY2"), x="a(b)\n"
+    )
+    assert _texts(result) == {"x": "A[upper]\n"}
+
+
+def test_fixes_that_rely_on_the_same_text_are_made_one_after_the_other() -> None:
+    # Each takes one use of `import bad` away; only who takes the last one can see that it is the last.
+    def without_use(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        statement = "import bad\n"
+        content = "" if match.string.count("bad") == 2 else statement
+        return (Edit(path, 0, len(statement), content), Edit(path, *match.span(), "good"))
+
+    result = _fix(WordRule(r"(?<!import )bad", without_use), x="import bad\nbad, bad, bad\n")
+    assert _texts(result) == {"x": "good, good, good\n"}
+    assert len(result.applied) == 3
+
+
+def test_edits_of_one_fix_are_all_made_or_none() -> None:
+    class EdgesAndMiddle(Rule):
+        """One fix of two edits, the second of which is in the way of the other rule's."""
+
+        code, name = "TOY2", "edges"
+
+        def check(self, network: Network) -> Iterable[Finding]:
+            if network.file.text == "one two three\n".replace(" ", "+"):
+                path = network.file.path
+                edits = (Edit(path, 0, 3, "ONE"), Edit(path, 4, 7, "TWO"))
+                yield Finding("TOY2", "edges", "", path, 5, 6, "edges", Fix("Repair", edits))
+
+    result = _fix(EdgesAndMiddle(), WordRule("two", replacing("2")), x="one+two+three\n")
+    assert _texts(result) == {"x": "one+2+three\n"}
+
+
+class _Consulting(Rule):
+    """Wants ``value`` to be what ``b.py`` says."""
+
+    code, name = "TOY2", "consulting"
+    looked: list[str]
+
+    def __init__(self) -> None:
+        self.looked = []
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        path = network.file.path
+        self.looked.append(path.stem)
+        match = re.search(r"value = (\w+)", network.file.text)
+        if match is not None:
+            wanted = network.project.consult(network.file, Path("b.py")).text.strip()
+            if match[1] != wanted:
+                edits = (Edit(path, *match.span(1), wanted),)
+                yield Finding(self.code, self.name, "", path, *match.span(), "value", Fix("Repair", edits))
+
+
+def test_file_whose_verdict_hangs_on_a_changed_one_is_checked_again_and_no_other() -> None:
+    rule = _Consulting()
+    result = _fix(rule, WordRule("bad", replacing("good")), a="value = bad1\n", b="bad\n", c="x = 1\n")
+    assert _texts(result) == {"a": "value = good\n", "b": "good\n"}
+    assert rule.looked.count("c") == 1
+    assert result.findings == []
+
+
+class _TellingB(Rule):
+    """Repairs ``bad`` in its file together with ``y`` in ``b.py``, which it does not consult formally."""
+
+    code, name = "TOY2", "telling-b"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        path, other = network.file.path, Path("b.py")
+        start = network.project.file(other).text.find("y")
+        if "bad" in network.file.text:
+            edits = (Edit(path, 0, 3, "good"), Edit(other, start, start + 1, "z"))
+            yield Finding(self.code, self.name, "", path, 0, 3, "bad", Fix("Repair", edits))
+
+
+def test_edits_in_a_file_that_has_changed_are_looked_for_again() -> None:
+    # The first rule's edit is in the way of the other one's, and moves its place.
+    result = _fix(WordRule(r"\Ax = y", replacing("longer = y")), _TellingB(), b="x = y\n", c="bad\n")
+    assert _texts(result) == {"b": "longer = z\n", "c": "good\n"}
+
+
+def test_fix_may_change_several_files() -> None:
+    def both(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(Path("b.py"), 0, 0, "# told by a\n"))
+
+    result = _fix(WordRule("bad", both), a="x = bad\n", b="y = 1\n")
+    assert _texts(result) == {"a": "x = good\n", "b": "# told by a\ny = 1\n"}
+
+
+def test_file_that_was_not_given_is_not_changed() -> None:
+    Path("other.py").write_text("y = 1\n", encoding="utf-8")
+
+    def both(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(Path("other.py"), 0, 0, "# told by a\n"))
+
+    result = _fix(WordRule("bad", both), a="x = bad\n")
+    assert result.changed == {}
+    assert [finding.reason for finding in result.findings] == [
+        "the fix also changes other.py: check that as well"
+    ]
+
+
+def test_fix_that_breaks_the_code_is_refused_alone_and_once() -> None:
+    result = _fix(
+        WordRule("bad", replacing("good")),
+        WordRule("odd", replacing("o dd"), code="TOY2"),
+        WordRule("late", replacing("f(a=1, a=2)"), code="TOY3"),
+        x="bad, odd, bad, late\n",
+        y="bad\n",
+    )
+    assert _texts(result) == {"x": "good, odd, good, late\n", "y": "good\n"}
+    assert [(finding.symbol, finding.fix) for finding in result.findings] == [("odd", None), ("late", None)]
+    assert all(finding.reason for finding in result.findings)
+    messages = {problem.message.partition(" was not made")[0]: problem for problem in result.problems}
+    assert set(messages) == {"the fix of TOY2 for odd", "the fix of TOY3 for late"}
+    assert len(result.problems) == 2
+    assert all("this is a bug in gclint" in problem.message for problem in result.problems)
+    assert messages["the fix of TOY2 for odd"].position is not None
+
+
+def test_fix_that_waited_for_a_refused_one_is_made() -> None:
+    result = _fix(
+        WordRule("bad", replacing("b ad")), WordRule("bad", replacing("good"), code="TOY2"), x="bad\n"
+    )
+    assert _texts(result) == {"x": "good\n"}
+    assert len(result.problems) == 1
+
+
+def test_fix_that_is_bad_only_beside_another_waits() -> None:
+    def unless_taken(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "other=" if "taken=" in match.string else "taken="),)
+
+    result = _fix(WordRule("a=", unless_taken), WordRule("b=", unless_taken, code="TOY2"), x="f(a=1, b=2)\n")
+    assert result.problems == []
+    assert _texts(result) == {"x": "f(taken=1, other=2)\n"}
+
+
+@pytest.mark.parametrize(
+    ("edits", "why"),
+    [
+        ([(0, 2, "x"), (1, 3, "y")], "its edits overlap"),
+        ([(0, 99, "x")], "its edits overlap"),
+        ([(2, 1, "x")], "its edits overlap"),
+        ([(0, 3, "bad")], "it changes nothing"),
+    ],
+)
+def test_fix_that_is_no_fix_is_refused(edits: list[tuple[int, int, str]], why: str) -> None:
+    rule = WordRule(r"\Abad", lambda _, path: tuple(Edit(path, *edit) for edit in edits))
+    result = _fix(rule, x="bad = 1\n")
+    assert result.changed == {}
+    (problem,) = result.problems
+    assert why in problem.message
+    assert [finding.fix for finding in result.findings] == [None]
+
+
+def test_fix_that_the_files_encoding_cannot_hold_is_refused() -> None:
+    result = _fix(WordRule("bad", replacing("gööd")), x="# coding: ascii\nbad = 1\n", y="bad = 1\n")
+    assert _texts(result) == {"y": "gööd = 1\n"}
+    (problem,) = result.problems
+    assert "it would hold a character that ascii has not" in problem.message
+
+
+def test_fixes_that_never_end_are_told() -> None:
+    result = _fix(
+        WordRule("tick", replacing("tock")),
+        WordRule("tock", replacing("tick"), code="TOY2"),
+        x="tick\n",
+        y="1\n",
+    )
+    (problem,) = result.problems
+    assert problem.path == Path("x.py")
+    assert "the fixes of TOY1 found no end after 20 passes" in problem.message
+    assert result.changed == {}
+
+
+def test_problems_of_the_check_are_told_once() -> None:
+    result = _fix(CrashingRule(), WordRule("bad", replacing("good")), x="boom = bad\n", y="(")
+    assert sorted(problem.path.stem for problem in result.problems) == ["x", "y"]
+    assert _texts(result) == {"x": "boom = good\n"}
+
+
+def test_file_for_a_newer_python_is_fixed() -> None:
+    text = "type X = bad\ntry: pass\nexcept A, B: pass\n"
+    assert _texts(_fix(WordRule("bad", replacing("good")), x=text)) == {"x": text.replace("bad", "good")}
+    refused = _fix(WordRule("bad", replacing("b ad")), x=text)
+    assert refused.changed == {}
+    assert len(refused.problems) == 1

@@ -1,0 +1,135 @@
+"""Every rule's fixtures, through one harness; and the harness itself, over fixtures that are wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gclint.finding import Edit
+from gclint.rule import Rule, all_rules
+from tests.harness import (
+    FIXTURES,
+    VARIANTS,
+    Fixture,
+    load_fixtures,
+    verify_findings,
+    verify_fix,
+    verify_suppression,
+)
+from tests.toys import WordRule, replacing, without_fix
+
+_each_fixture = pytest.mark.parametrize("fixture", load_fixtures(), ids=lambda fixture: fixture.name)
+
+
+@_each_fixture
+def test_what_is_announced_is_reported(fixture: Fixture, tmp_path: Path) -> None:
+    verify_findings(fixture, all_rules(), tmp_path)
+
+
+@_each_fixture
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+def test_what_is_fixed_is_right_however_it_is_written(
+    fixture: Fixture, variant: str, unsafe: bool, tmp_path: Path
+) -> None:
+    verify_fix(fixture, all_rules(), tmp_path, variant, unsafe=unsafe)
+
+
+@_each_fixture
+def test_what_is_reported_can_be_ignored(fixture: Fixture, tmp_path: Path) -> None:
+    verify_suppression(fixture, all_rules(), tmp_path)
+
+
+def test_every_rule_has_fixtures() -> None:
+    for rule in all_rules():
+        names = {path.name for path in (FIXTURES / rule.code).iterdir()}
+        assert any(name.endswith((".fixed", ".fixed.py")) for name in names), rule.code
+
+
+_GOOD = "x = bad  # expect: GC901 safe bad\n"
+_TOY = WordRule(r"\bbad\b", replacing("good"), code="GC901")
+
+
+def _fixture(folder: Path, before: str, fixed: str | None = None, unsafe: str | None = None) -> Fixture:
+    rule_folder = folder / "GC901"
+    rule_folder.mkdir()
+    for suffix, text in (("", before), (".fixed", fixed), (".unsafe", unsafe)):
+        if text is not None:
+            (rule_folder / f"case{suffix}.py").write_text(text, encoding="utf-8")
+    (fixture,) = load_fixtures(folder)
+    return fixture
+
+
+def _verify(fixture: Fixture, folder: Path, rule: Rule = _TOY) -> None:
+    verify_findings(fixture, [rule], folder / "findings")
+    for variant in VARIANTS:
+        for unsafe in (False, True):
+            verify_fix(fixture, [rule], folder / f"{variant} {unsafe}", variant, unsafe=unsafe)
+
+
+def test_good_fixture_passes(tmp_path: Path) -> None:
+    _verify(_fixture(tmp_path, _GOOD, "x = good\n"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "fixed"),
+    [
+        ("x = bad\n", "x = good\n"),  # not announced
+        ("x = good  # expect: GC901 safe\n", None),  # not reported
+        ("x = bad  # expect: GC902 safe\n", "x = good\n"),  # another rule
+        ("x = bad  # expect: GC901 unsafe\n", "x = good\n"),  # another kind of fix
+        ("x = bad  # expect: GC901 safe worse\n", "x = good\n"),  # another symbol
+        ('x = bad  # expect: GC901 safe "badly"\n', "x = good\n"),  # another message
+        (_GOOD, None),  # nothing is said to change
+        (_GOOD, "x = better\n"),  # something else is said to change
+    ],
+)
+def test_wrong_fixture_fails(tmp_path: Path, before: str, fixed: str | None) -> None:
+    fixture = _fixture(tmp_path, before, fixed)
+    with pytest.raises(AssertionError):
+        _verify(fixture, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["case.repaired.py", "other.fixed.py", "other.unsafe"], ids=lambda name: name
+)
+def test_file_that_belongs_to_no_fixture_fails(tmp_path: Path, name: str) -> None:
+    _fixture(tmp_path, _GOOD)
+    (tmp_path / "GC901" / name).write_text("", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        load_fixtures(tmp_path)
+
+
+def test_misspelled_expectation_fails(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"modeling_case\.py:1: this is no expectation"):
+        _fixture(tmp_path, "x = bad  # expect: GC901 savely\n")
+
+
+def test_unsafe_result_builds_on_the_safe_one(tmp_path: Path) -> None:
+    fixture = _fixture(tmp_path, "x = bad  # expect: GC901 unsafe\n", None, "x = good\n")
+    _verify(fixture, tmp_path, WordRule("bad", replacing("good"), code="GC901", unsafe=True))
+
+
+def test_finding_that_does_not_say_why_it_has_no_fix_fails(tmp_path: Path) -> None:
+    fixture = _fixture(tmp_path, "x = bad  # expect: GC901 no fix\n")
+    _verify(fixture, tmp_path, WordRule("bad", without_fix, code="GC901"))
+    silent = WordRule("bad", without_fix, code="GC901", reason=None)
+    with pytest.raises(AssertionError):
+        verify_findings(fixture, [silent], tmp_path / "silent")
+
+
+def test_fix_that_rewrites_line_endings_fails(tmp_path: Path) -> None:
+    def whole_file(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        text = match.string.replace("bad", "good").replace("\r\n", "\n")
+        return (Edit(path, 0, len(match.string), text),)
+
+    rule = WordRule(r"\bbad\b", whole_file, code="GC901")
+    fixture = _fixture(
+        tmp_path, "a = 1\nb = 1\nc = 1\nd = 1\n" + _GOOD, "a = 1\nb = 1\nc = 1\nd = 1\nx = good\n"
+    )
+    verify_fix(fixture, [rule], tmp_path / "plain", "as it is", unsafe=False)
+    for variant in ("CRLF", "mixed line endings"):
+        with pytest.raises(AssertionError):
+            verify_fix(fixture, [rule], tmp_path / variant, variant, unsafe=False)
