@@ -29,6 +29,7 @@ from gclint.rule import Rule
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
 from gclint.source.project import Project
+from gclint.source.suppressions import CODE as UNUSED_IGNORE
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -191,7 +192,7 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
         if variant == "mixed line endings":
             _verify_line_endings(fixture.before[name], make(fixture.before[name]), after[name], data)
         else:
-            assert _lines(data) == _lines(make(after[name]))
+            _assert_same(name, data, make(after[name]))
         compile(data, name, "exec", dont_inherit=True)
     assert not [finding for finding in result.findings if is_fixable(finding, unsafe=unsafe)]
     again = fix(place.project, place.paths, rules, unsafe=unsafe)
@@ -202,7 +203,8 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
 def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> None:
     """Assert that an ignore comment on its line suppresses each finding."""
     codes: dict[tuple[str, int], str] = {}
-    for each in fixture.expectations:
+    about_code = [each for each in fixture.expectations if each.code != UNUSED_IGNORE]
+    for each in about_code:
         key = each.path, each.row
         codes[key] = f"{codes[key]}, {each.code}" if key in codes else each.code
     texts = {}
@@ -214,16 +216,19 @@ def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) ->
         texts[name] = "\n".join(lines)
     place = Workplace.of(_bytes(texts, str.encode), folder)
     result = check(place.project, place.paths, rules)
-    assert result.findings == []
+    assert result.problems == []
+    assert [finding.code for finding in result.findings if finding.code != UNUSED_IGNORE] == []
+    assert len(result.findings) == len(fixture.expectations) - len(about_code)
 
 
 def _bytes(texts: Texts, make: Callable[[str], bytes]) -> dict[str, bytes]:
     return {name: make(text) if name.endswith(".py") else text.encode() for name, text in texts.items()}
 
 
-def _lines(data: bytes) -> list[str]:
-    """Return what a failed comparison shows well."""
-    return data.decode("latin-1").splitlines(keepends=True)
+def _assert_same(name: str, made: bytes, expected: bytes) -> None:
+    old, new = (_LINE.findall(data.decode("latin-1")) for data in (expected, made))
+    difference = "\n".join(map(repr, difflib.unified_diff(old, new, "expected", "made", n=1)))
+    assert made == expected, f"{name} was not fixed as expected:\n{difference}"
 
 
 def _with_tabs(text: str) -> bytes:
@@ -251,7 +256,7 @@ VARIANTS: Mapping[str, Callable[[str], bytes]] = {
 def _verify_line_endings(before: str, mixed: bytes, after: str, data: bytes) -> None:
     """Assert that lines which are the same before and after have kept their ending."""
     fixed = data.decode()
-    assert fixed.replace("\r\n", "\n").split("\n") == after.split("\n")
+    _assert_same("the file", fixed.replace("\r\n", "\n").encode(), after.encode())
     old, new = _LINE.findall(mixed.decode()), _LINE.findall(fixed)
     matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
     for block in matcher.get_matching_blocks():

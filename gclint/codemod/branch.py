@@ -14,7 +14,7 @@ from gclint.network.activation import CACHES
 from gclint.network.binding import Binding, bind
 from gclint.network.runsite import RunSite
 from gclint.network.scope import Scope
-from gclint.network.signature import Signature
+from gclint.network.signature import Signature, function_signature
 from gclint.network.walk import children, walk, walk_scope
 
 _CONDITION_NAMES = {"gradient_checkpointing", "training", "_requires_grad", "is_grad_enabled", "requires_grad"}
@@ -44,8 +44,6 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
         site: a checkpointed call.
         sites: all run sites of the file.
     """
-    if site.wrapped:
-        return Refusal("a function of the model's own is checkpointed, and runs more than one layer")
     arm = next((arm for arm in reversed(site.arms) if arm.taken and _is_condition(arm.branch.test)), None)
     if arm is None:
         return Refusal("the checkpointed call stands in no `if` on the checkpointing flag and training alone")
@@ -83,12 +81,21 @@ def _condition_name(part: cst.BaseExpression) -> str | None:
     return None
 
 
-def disagreement(branch: LegacyBranch) -> str | None:
-    """Return in which way the two sides do not do the same, None where they do.
+@dataclass(frozen=True)
+class Difference:
+    """A way in which the two sides of a branch do not do the same."""
 
-    They do when all but the calls of blocks is the same code, and every parameter of ``forward``
-    gets the same from both calls, or one of the known differences: a cache that is off while
-    checkpointing.
+    description: str
+    one_is_silent: bool = False
+    """Whether one call merely leaves out what the other passes, so that `forward`'s default rules."""
+
+
+def differences(branch: LegacyBranch) -> list[Difference]:
+    """Return in which ways the two sides do not do the same.
+
+    They do the same when all but the calls of blocks is the same code, and every parameter of
+    ``forward`` gets the same from both calls, or one of the known differences: a cache that is off
+    while checkpointing.
     """
     counterparts = {other.call: other for other in branch.plain}
     sides = _Sides(branch, counterparts)
@@ -96,12 +103,8 @@ def disagreement(branch: LegacyBranch) -> str | None:
     checkpointed, _ = split_side(branch.node.body)
     plain = list(branch.node.orelse.body.body)
     if len(checkpointed) != len(plain):
-        return "its two sides hold different statements"
-    for one, other in zip(checkpointed, plain):
-        difference = sides.compare(one, other)
-        if difference is not None:
-            return difference
-    return None
+        return [Difference("its two sides hold different statements")]
+    return [each for one, other in zip(checkpointed, plain) for each in sides.compare(one, other)]
 
 
 def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
@@ -114,18 +117,17 @@ def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode
     for statement in body.body:
         if isinstance(statement, cst.FunctionDef):
             continue
-        if isinstance(statement, cst.If) and not work and _switches_cache_off(statement):
+        if not work and _switches_cache_off(statement):
             guards.append(statement)
         else:
             work.append(statement)
     return work, guards
 
 
-def _switches_cache_off(statement: cst.If) -> bool:
-    return any(
-        isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name) and node.target.value == "use_cache"
-        for node in walk(statement.body)
-    )
+def _switches_cache_off(statement: cst.CSTNode) -> bool:
+    """Tell whether a statement assigns to caches, and to nothing else."""
+    targets = [node.target for node in walk(statement) if isinstance(node, cst.AssignTarget)]
+    return bool(targets) and all(isinstance(each, cst.Name) and each.value in CACHES for each in targets)
 
 
 class _Sides:
@@ -135,46 +137,50 @@ class _Sides:
         self._legacy = {site.call: site for site in branch.legacy}
         self._plain = plain
 
-    def compare(self, one: cst.CSTNode, other: cst.CSTNode) -> str | None:
+    def compare(self, one: cst.CSTNode, other: cst.CSTNode) -> list[Difference]:
         """Return how two pieces of code differ."""
         if isinstance(one, cst.Call) and one in self._legacy:
             if not isinstance(other, cst.Call) or other not in self._plain:
-                return "its plain side does something else with what the checkpointed call returns"
+                return [Difference("its plain side does something else with what the checkpointed call returns")]
             return compare_calls(self._legacy[one], self._plain[other])
-        if type(one) is not type(other):
-            return f"its two sides differ: `{_code(one)}` and `{_code(other)}`"
         ones, others = list(children(one)), list(children(other))
-        if len(ones) != len(others) or (not ones and _code(one) != _code(other)):
-            return f"its two sides differ: `{_code(one)}` and `{_code(other)}`"
-        for a, b in zip(ones, others):
-            difference = self.compare(a, b)
-            if difference is not None:
-                return difference
-        return None
+        same_kind = type(one) is type(other) and len(ones) == len(others)
+        if not same_kind or (not ones and _code(one) != _code(other)):
+            return [Difference(f"its two sides differ: `{_code(one)}` and `{_code(other)}`")]
+        return [each for a, b in zip(ones, others) for each in self.compare(a, b)]
 
 
-def compare_calls(legacy: RunSite, plain: RunSite) -> str | None:
+def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
     if _code(legacy.receiver) != _code(plain.receiver):
-        return f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`"
-    for block in legacy.blocks:
-        signature = block.signature
+        return [
+            Difference(f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`")
+        ]
+    found: dict[Difference, None] = {}
+    for name, signature in _signatures(legacy):
         if signature is None:
-            return f"`{block.name}.forward` cannot be read"
+            return [Difference(f"`{name}` cannot be read")]
         one, other = bind(legacy.args, signature), bind(plain.args, signature)
         if not (one.complete and other.complete) and not _same_arguments(legacy, plain):
-            return f"the calls do not fit `{block.name}.forward`"
-        difference = _compare_bindings(one, other, signature)
-        if difference is not None:
-            return difference
-    return None
+            return [Difference(f"the two calls do not both fit `{name}`")]
+        found.update(dict.fromkeys(_compare_bindings(one, other, signature)))
+    return list(found)
+
+
+def _signatures(site: RunSite) -> Iterator[tuple[str, Signature | None]]:
+    """Yield what a call's arguments are bound to: each block's ``forward``, or an inner function."""
+    if site.function is not None:
+        yield site.function.name.value, function_signature(site.function)
+        return
+    for block in site.blocks:
+        yield f"{block.name}.forward", block.signature
 
 
 def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
     return [_code(arg.value) for arg in legacy.args] == [_code(arg.value) for arg in plain.args]
 
 
-def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> str | None:
+def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Iterator[Difference]:
     for parameter in signature.parameters:
         a = one.argument(parameter.name)
         b = other.argument(parameter.name)
@@ -184,22 +190,45 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> str
         right = parameter.default if b is None else _code(b.arg.value)
         if left == right or (parameter.name in CACHES and (left is None or left in _OFF)):
             continue
-        return (
+        if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
+            continue
+        yield Difference(
             f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
-            f"and `{_shown(right)}` from the plain one"
+            f"and `{_shown(right)}` from the plain one",
+            one_is_silent=any(bound is None or _code(bound.arg.value) == "None" for bound in (a, b)),
         )
-    unpacked = [sorted(_code(b.arg.value) for b in binding.arguments if b.arg.star) for binding in (one, other)]
-    if unpacked[0] != unpacked[1]:
-        shown = [", ".join(f"`**{code}`" for code in codes) or "nothing" for codes in unpacked]
-        return f"the checkpointed call unpacks {shown[0]} and the plain one {shown[1]}"
-    extra = [
-        {b.arg.keyword.value: _code(b.arg.value) for b in binding.arguments if b.parameter is None and b.arg.keyword}
-        for binding in (one, other)
-    ]
-    if extra[0] != extra[1]:
-        names = ", ".join(f"`{name}`" for name in sorted(set(extra[0].items()) ^ set(extra[1].items())) for name in name[:1])
-        return f"the two calls differ in {names}"
-    return None
+    extras = [_extra_arguments(binding) for binding in (one, other)]
+    for name in sorted(extras[0].keys() ^ extras[1].keys()):
+        which, lacking = ("plain", "checkpointed") if name in extras[1] else ("checkpointed", "plain")
+        yield Difference(f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True)
+    for name in sorted(extras[0].keys() & extras[1].keys()):
+        if extras[0][name] != extras[1][name]:
+            yield Difference(f"`{name}` gets `{extras[0][name]}` and `{extras[1][name]}`")
+
+
+def _extra_arguments(binding: Binding) -> dict[str, str]:
+    """Return what a call unpacks, or passes by a name that ``forward`` does not list."""
+    return {
+        f"{b.arg.star}{_code(b.arg.value)}" if b.arg.keyword is None else b.arg.keyword.value: _code(b.arg.value)
+        for b in binding.arguments
+        if b.parameter is None
+    }
+
+
+def _same_where_not_none(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Tell whether one value is the other behind a guard: ``m[i] if m is not None else None``."""
+    for guarded, bare in ((one, other), (other, one)):
+        if (
+            isinstance(guarded, cst.IfExp)
+            and _code(guarded.orelse) == "None"
+            and _code(guarded.body) == _code(bare)
+            and isinstance(guarded.test, cst.Comparison)
+            and isinstance(guarded.test.comparisons[0].operator, cst.IsNot)
+            and isinstance(bare, cst.Subscript)
+            and _code(bare.value) == _code(guarded.test.left)
+        ):
+            return True
+    return False
 
 
 def _shown(code: str | None) -> str:
@@ -207,7 +236,9 @@ def _shown(code: str | None) -> str:
 
 
 def _code(node: cst.CSTNode) -> str:
-    """Return code without comments and line breaks, so that layout makes no difference."""
+    """Return code without comments, line breaks and outer brackets, so that layout makes no difference."""
+    if isinstance(node, cst.BaseExpression) and node.lpar and not isinstance(node, cst.Tuple):
+        node = node.with_changes(lpar=(), rpar=())
     text = cst.Module([]).code_for_node(node)
     text = re.sub(r"#[^\n]*", "", text)
     text = re.sub(r"\s+", " ", text).strip()

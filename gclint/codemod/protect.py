@@ -9,7 +9,7 @@ import libcst as cst
 
 from gclint.codemod.branch import (
     LegacyBranch,
-    disagreement,
+    differences,
     legacy_branch,
     removed_names,
     replacement,
@@ -41,13 +41,19 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     problem = _obstacle(network, group)
     if problem is not None:
         return Refusal(problem)
+    elsewhere = _fixes_elsewhere(network, group)
+    if isinstance(elsewhere, Refusal):
+        return elsewhere
     bases = _base_edits(network, group)
     if isinstance(bases, Refusal):
         return bases
     doubts = [doubt for info in group.blocks for doubt in _doubts(info)]
+    doubts += [fix.reason for fix in elsewhere if fix.reason is not None]
+    doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
     sites, site_doubts = _site_edits(network, group)
-    edits = [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
+    edits = [edit for fix in elsewhere for edit in fix.edits]
+    edits += [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
     reasons = list(dict.fromkeys(doubts + site_doubts))
     return Fix(
         f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
@@ -84,17 +90,25 @@ def _group(network: Network, block: UnprotectedBlock) -> _Group | Refusal:
 def _obstacle(network: Network, group: _Group) -> str | None:
     """Return what forbids the conversion altogether."""
     for branch in group.branches.values():
-        difference = disagreement(branch)
-        if difference is not None:
-            row = network.file.position(branch.span[0]).row
-            return f"the legacy branch in line {row} cannot be removed, since {difference}"
+        for difference in differences(branch):
+            if not difference.one_is_silent:
+                row = network.file.position(branch.span[0]).row
+                return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
     for info in group.blocks:
         name = requires_cache(info)
         if name is not None:
             return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
-        if info.file is not network.file:
-            return f"`{info.name}` is defined in {info.file.path}"
     return None
+
+
+def _branch_doubts(network: Network, group: _Group) -> list[str]:
+    """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
+    return [
+        f"with checkpointing, the call in line {network.file.position(branch.span[0]).row} changes: "
+        f"{difference.description}"
+        for branch in group.branches.values()
+        for difference in differences(branch)
+    ]
 
 
 def _doubts(info: ClassInfo) -> list[str]:
@@ -120,7 +134,7 @@ def _base_edits(network: Network, group: _Group) -> list[Edit] | Refusal:
     for info in group.blocks:
         root = _root(info)
         if root.file is not network.file:
-            return Refusal(f"its base `{root.name}` in {root.file.path} is what has to become a `{CHECKPOINTING_BASE}`")
+            continue
         fragment = root.header_fragment()
         node = root.header_node()
         if fragment is None or node is None:
@@ -130,8 +144,29 @@ def _base_edits(network: Network, group: _Group) -> list[Edit] | Refusal:
         if arg is None:
             return Refusal(f"`{root.name}` has no base `nn.Module` of its own to replace")
         edits.append(Edit(root.file.path, *fragment.span(arg.value), CHECKPOINTING_BASE))
+    if all(_root(info).file is not network.file for info in group.blocks):
+        return edits
     assert network.checkpointing_module is not None
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
+
+
+def _fixes_elsewhere(network: Network, group: _Group) -> list[Fix] | Refusal:
+    """Return the fixes of bases in other files, each a block that its own file reports."""
+    fixes: list[Fix] = []
+    for root in dict.fromkeys(_root(info) for info in group.blocks):
+        if root.file is network.file:
+            continue
+        other = Network(network.project, root.file)
+        block = next((block for block in other.unprotected_blocks if block.info is root), None)
+        if block is None:
+            return Refusal(
+                f"its base `{root.name}` in {root.file.path} is what has to become a `{CHECKPOINTING_BASE}`"
+            )
+        fix = protect(other, block)
+        if isinstance(fix, Refusal):
+            return fix
+        fixes.append(fix)
+    return fixes
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
@@ -169,7 +204,7 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
     doubts: list[str] = []
     for site in network.run_sites:
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
-        if site.checkpointed or not any(info in group.blocks for info in blocks):
+        if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
             continue
         bindings = [bind_site(site, info, network.project.settings.activation_names) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row

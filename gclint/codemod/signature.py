@@ -16,6 +16,7 @@ from gclint.network.model import Network
 from gclint.network.scope import Scope
 from gclint.network.signature import Kind, Parameter, Signature, header_fragment
 from gclint.network.walk import walk
+from gclint.source.file import UnreadableFile
 
 
 def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[str]) -> tuple[Edit, ...] | Refusal:
@@ -71,7 +72,10 @@ def _files_naming(network: Network, definer: ClassInfo) -> list[Network]:
     word = re.compile(rf"\b{re.escape(definer.name)}\b")
     users = [own]
     for path in network.project.paths:
-        file = network.project.file(path)
+        try:
+            file = network.project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # the run reports it; it runs nothing
         if file is not definer.file and word.search(file.text):
             users.append(network if file is network.file else Network(network.project, file))
     return users
@@ -152,7 +156,7 @@ def _rewrite_calls(
     for site in user.run_sites:
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
-        if not related:
+        if not related or site.function is not None:
             continue
         if len(related) != len(site.blocks) or site.checkpointed:
             return Refusal(f"{_where(user, site.span(site.call)[0])} runs it together with other blocks")

@@ -57,7 +57,7 @@ def defective_sites(network: Network) -> Iterator[SiteDefects]:
     """Yield the plain run sites that pass a cache by position or an activation by keyword."""
     unprotected = {block.info for block in network.unprotected_blocks}
     for site in network.run_sites:
-        if site.checkpointed:
+        if site.checkpointed or site.function is not None:
             continue
         blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
         bindings = [bind_site(site, info, network.project.settings.activation_names) for info in blocks]

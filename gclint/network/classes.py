@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from gclint.network.values import (
     External,
     Function,
     Instance,
+    Value,
     Values,
 )
 from gclint.network.walk import dotted_name
@@ -389,8 +391,31 @@ class ClassInfo:
                         values |= scope.bound(key)
             values = values or info.class_attribute(name)
             if values:
-                return merge_containers(values)
+                return merge_containers(self._renamed(values, info) if info.file is not self.file else values)
         return NOTHING
+
+    def _renamed(self, values: Values, base: ClassInfo) -> Values:
+        """Replace classes of a base's file by what a modular file means by them.
+
+        A modular file says `class MyModel(OtherModel)`, where `OtherModel` holds `OtherLayer`s, and
+        means that `MyModel` holds `MyLayer`s, which it derives from `OtherLayer` or writes anew.
+        """
+        if not self.file.path.name.startswith("modular_"):
+            return values
+        return frozenset(self._renamed_value(value, base) for value in values)
+
+    def _renamed_value(self, value: Value, base: ClassInfo) -> Value:
+        if isinstance(value, Container):
+            return Container(frozenset(self._renamed_value(item, base) for item in value.items))
+        if isinstance(value, Instance) and value.info.file is not self.file:
+            family = os.path.commonprefix([value.info.name, base.name])
+            suffix = value.info.name[len(family) :]
+            modules = [info for info in self.module.classes.values() if info.is_module]
+            heirs = [info for info in modules if value.info in info.bases]
+            heirs = heirs or [info for info in modules if family and suffix and info.name.endswith(suffix)]
+            if len(heirs) == 1:
+                return Instance(heirs[0])
+        return value
 
     def computed_attributes(self) -> Values:
         """Return what is set under names that are computed, by ``setattr`` or ``add_module``."""

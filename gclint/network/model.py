@@ -135,7 +135,8 @@ class Network:
         blocks = [
             UnprotectedBlock(info, tuple(sites))
             for info, sites in found.items()
-            if any(supports_checkpointing(site.owner) for site in sites)
+            # A checkpointed call is the model's own word that it supports checkpointing.
+            if any(site.checkpointed or supports_checkpointing(site.owner) for site in sites)
         ]
         return tuple(sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start)))
 

@@ -17,6 +17,7 @@ from gclint.network.walk import children, walk, walk_scope
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
+_MAX_NESTING = 2
 _RUNNING_METHODS = {"__call__", "forward"}
 
 
@@ -46,8 +47,8 @@ class RunSite:
     loops: tuple[cst.For | cst.While, ...]
     arms: tuple[Arm, ...]
     statement: cst.SimpleStatementLine | None
-    wrapped: bool = False
-    """Whether a function of the model's own is checkpointed, and runs the blocks in its body."""
+    function: cst.FunctionDef | None = None
+    """The method's own inner function that is called or checkpointed, and runs the blocks."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
     """The sites of the same receiver in the same method, this one among them."""
 
@@ -87,6 +88,14 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class _InnerFunction:
+    """A function defined in a method's body, and the scope of that body."""
+
+    node: cst.FunctionDef
+    scope: Scope
+
+
+@dataclass(frozen=True)
 class _Place:
     """Where the search stands in a method."""
 
@@ -104,6 +113,9 @@ def run_sites(scope: Scope) -> list[RunSite]:
         for site in (_checkpointed(scope, call, place) or _plain(scope, call, place),)
         if site is not None
     ]
+    for site in list(sites):
+        if site.function is not None:
+            sites += _sites_inside(scope, _InnerFunction(site.function, scope), list(site.args))
     by_receiver: dict[str, list[RunSite]] = {}
     for site in sites:
         peers = by_receiver.setdefault(site.source(site.receiver), [])
@@ -141,6 +153,10 @@ def _plain(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None:
     values = scope.evaluate(call.func)
     receiver = call.func
     bound = [value for value in values if isinstance(value, Bound) and value.method in _RUNNING_METHODS]
+    function = _inner_function(scope, call.func)
+    if function is not None:
+        blocks = _run_inside(scope, function, list(call.args))
+        return _site(scope, call, place, receiver, list(call.args), blocks, function=function.node) if blocks else None
     if bound and isinstance(call.func, cst.Attribute):
         receiver = call.func.value
         if isinstance(receiver, cst.Call) or (
@@ -165,22 +181,30 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None
         blocks = _instances(scope.evaluate(receiver))
         if blocks:
             return _site(scope, call, place, receiver, args, blocks, checkpointed=True)
-    blocks = _run_by_function(scope, target, rest)
-    if blocks:
-        return _site(scope, call, place, target, rest, blocks, checkpointed=True, wrapped=True)
-    return None
+    function = _inner_function(scope, target)
+    if function is None:
+        return None
+    blocks = _run_inside(scope, function, rest)
+    return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function.node)
 
 
-def _run_by_function(
-    scope: Scope, target: cst.BaseExpression, args: list[cst.Arg]
-) -> tuple[ClassInfo, ...]:
-    """Return the blocks that a checkpointed function of the model's own runs in its body."""
-    found: set[ClassInfo] = set()
-    for value in scope.evaluate(target):
-        if isinstance(value, Function) and isinstance(value.node, cst.FunctionDef):
-            inner = scope.enter(value.node, value.scope, args, skip_self=False)
-            found.update(info for site in run_sites(inner) for info in site.blocks)
+def _inner_function(scope: Scope, target: cst.BaseExpression) -> _InnerFunction | None:
+    """Return the function inside the method that a name stands for."""
+    if not isinstance(target, cst.Name):
+        return None
+    node = scope.local_function(target.value)
+    return None if node is None else _InnerFunction(node, scope)
+
+
+def _run_inside(scope: Scope, function: _InnerFunction, args: list[cst.Arg]) -> tuple[ClassInfo, ...]:
+    """Return the blocks that an inner function runs when it gets these arguments."""
+    found = {info for site in _sites_inside(scope, function, args) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
+
+
+def _sites_inside(scope: Scope, function: _InnerFunction, args: list[cst.Arg]) -> list[RunSite]:
+    inner = scope.enter(function.node, function.scope, args, skip_self=False)
+    return run_sites(inner) if inner.depth <= _MAX_NESTING else []
 
 
 def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
@@ -266,7 +290,7 @@ def _site(
     blocks: tuple[ClassInfo, ...],
     *,
     checkpointed: bool = False,
-    wrapped: bool = False,
+    function: cst.FunctionDef | None = None,
 ) -> RunSite:
     return RunSite(
         scope,
@@ -278,5 +302,5 @@ def _site(
         place.loops,
         place.arms,
         place.statement,
-        wrapped,
+        function,
     )

@@ -84,7 +84,7 @@ class Scope:
         self.owner = owner if owner is not None else (parent.owner if parent is not None else None)
         self._parent = parent
         self._arguments = dict(arguments or {})
-        self._depth = depth
+        self.depth = depth
         self._bindings: dict[str, list[Binding]] | None = None
         self._functions: dict[str, cst.FunctionDef] = {}
         self._memo: dict[cst.CSTNode, Values] = {}
@@ -205,7 +205,7 @@ class Scope:
         known = self._memo.get(node)
         if known is not None:
             return known
-        if node in self._open or self._depth > _MAX_DEPTH:
+        if node in self._open or self.depth > _MAX_DEPTH:
             return NOTHING
         self._open.add(node)
         try:
@@ -230,7 +230,7 @@ class Scope:
         if isinstance(node, (cst.List, cst.Tuple, cst.Set, cst.Dict)):
             return self._display(node)
         if isinstance(node, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
-            inner = Scope(self.module, self.fragment, node, parent=self, depth=self._depth)
+            inner = Scope(self.module, self.fragment, node, parent=self, depth=self.depth)
             return list_of(inner.evaluate(node.value if isinstance(node, cst.DictComp) else node.elt))
         if isinstance(node, cst.IfExp):
             return self.evaluate(node.body) | self.evaluate(node.orelse)
@@ -353,13 +353,13 @@ class Scope:
             owner=scope.owner if skip_self else None,
             parent=None if skip_self else scope,
             arguments=arguments,
-            depth=self._depth + 1,
+            depth=self.depth + 1,
         )
 
     def _returned(
         self, node: cst.FunctionDef | cst.Lambda, scope: Scope, args: Sequence[cst.Arg], *, skip_self: bool
     ) -> Values:
-        if self._depth > _MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:
             return NOTHING
         inner = self.enter(node, scope, args, skip_self)
         if isinstance(node, cst.Lambda):

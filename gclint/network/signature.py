@@ -80,6 +80,20 @@ def method_signature(file: SourceFile, method: Definition) -> Signature | None:
     return Signature(tuple(parameters))
 
 
+def function_signature(function: cst.FunctionDef) -> Signature | None:
+    """Return the signature of a function that has only ordinary parameters, None for another."""
+    params = function.params
+    if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
+        return None
+    code = cst.Module([]).code_for_node
+    return Signature(
+        tuple(
+            Parameter(param.name.value, Kind.NORMAL, None if param.default is None else code(param.default))
+            for param in params.params
+        )
+    )
+
+
 def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
     """Parse a function's header, with its decorators and without its body."""
     end = _header_end(file.text, method)
