@@ -56,8 +56,7 @@ class Settings:
             return False
         parts = absolute.relative_to(self.root).parts
         return any(
-            fnmatchcase("/".join(parts[: depth + 1]), pattern)
-            or ("/" not in pattern and fnmatchcase(part, pattern))
+            fnmatchcase("/".join(parts[: depth + 1]), pattern) or fnmatchcase(part, pattern)
             for depth, part in enumerate(parts)
             for pattern in self.exclude
         )

@@ -6,6 +6,7 @@ what its tests need, and runs the formatter, the linter, the type checker and ev
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 
 from tests.environment import CACHE, PROJECT, EnvironmentUnavailable, announce, fresh_environment
@@ -28,9 +29,9 @@ def main() -> int:
         return 1
     failed = []
     for check in _CHECKS:
-        announce(" ".join(check))
+        announce(shlex.join(check))
         if subprocess.run([python, "-m", *check], cwd=PROJECT).returncode:
-            failed.append(check[0])
+            failed.append(shlex.join(check))
     announce(f"failed: {', '.join(failed)}" if failed else "everything passed")
     return int(bool(failed))
 

@@ -418,6 +418,19 @@ def test_a_pipe_that_closes_early_is_no_failure(tmp_path: Path) -> None:
     assert run.stderr == b""
 
 
+@pytest.mark.parametrize("files", [1, 200])
+def test_a_pipe_that_is_closed_already_is_no_failure(tmp_path: Path, files: int) -> None:
+    for number in range(files):
+        (tmp_path / f"modeling_{number:03}.py").write_text(BROKEN)
+    nobody, pipe = os.pipe()
+    os.close(nobody)
+    run = subprocess.run(
+        [sys.executable, "-m", "gclint"], cwd=tmp_path, stdout=pipe, stderr=subprocess.PIPE, check=False
+    )
+    os.close(pipe)
+    assert run.stderr == b""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems forbid such names")
 def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     names = [os.fsencode("modeling_\u00e9.py"), b"modeling_\xff.py"]

@@ -145,7 +145,9 @@ def test_what_cannot_be_found_is_told() -> None:
         ("modeling_dangling.py", "this link leads to a file that does not exist"),
         ("modeling_self.py", "this link leads back to itself"),
     ]
-    assert _problems("modeling_self.py") == [("modeling_self.py", "this link leads back to itself")]
+    assert _problems("modeling_self.py", "modeling_self.py") == [
+        ("modeling_self.py", "this link leads back to itself")
+    ]
 
 
 def test_folder_without_modeling_files_is_told() -> None:
@@ -175,6 +177,7 @@ def test_unreadable_folder_is_told_and_the_rest_is_found(monkeypatch: pytest.Mon
     assert [(str(problem.path), problem.message) for problem in problems] == [
         ("a/locked", "this folder cannot be read: permission denied")
     ]
+    assert len(_problems("a/locked")) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

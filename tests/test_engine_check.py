@@ -154,6 +154,16 @@ def test_finding_in_another_file_obeys_that_files_comments() -> None:
     assert _told(_check([_AboutAnotherFile()], paths[0])) == []
 
 
+def test_problem_is_told_under_the_name_that_was_given() -> None:
+    class Looking(WordRule):
+        def check(self, network: Network) -> Iterable[Finding]:
+            network.project.file(Path("b.py").resolve())
+            return super().check(network)
+
+    result = _check([Looking("word", without_fix)], _write("a.py", ""), _write("b.py", "("))
+    assert [problem.path for problem in result.problems] == [Path("b.py")]
+
+
 def test_fix_that_needs_a_file_that_was_not_given_is_none_and_says_which() -> None:
     paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1")]
     (whole,) = _check([_AboutAnotherFile()], *paths).findings

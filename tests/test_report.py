@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -236,13 +237,18 @@ def test_statistics_count_by_rule(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["modeling_x.py", "a folder/modeling_\u00e9.py"])
-def test_git_applies_the_diff(tmp_path: Path, before: str, after: str, name: str) -> None:
+@pytest.mark.parametrize("tool", [("git", "apply", "-p0", "-"), ("patch", "-p0", "--quiet")])
+def test_the_diff_can_be_applied(
+    tmp_path: Path, before: str, after: str, name: str, tool: tuple[str, ...]
+) -> None:
+    if not shutil.which(tool[0]):
+        pytest.skip(f"{tool[0]} is not installed")
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(before.encode())
     stream = io.StringIO()
     diff.write_diff(stream, {Path(name): (before, after)})
-    subprocess.run(["git", "apply", "-p0", "-"], input=stream.getvalue().encode(), cwd=tmp_path, check=True)
+    subprocess.run(tool, input=stream.getvalue().encode(), cwd=tmp_path, check=True)
     assert file.read_bytes() == after.encode()
 
 

@@ -113,6 +113,9 @@ def test_comment_inside_a_call_covers_its_line() -> None:
     between = _CALL.format(inner="", between="    # gclint: ignore\n", behind="")
     assert _is_suppressed(between, "mask")
     assert not _is_suppressed(between, "past")
+    before_the_bracket = between.replace("    mask,\n", "")
+    assert _is_suppressed(before_the_bracket, ")")
+    assert not _is_suppressed(before_the_bracket, "past")
 
 
 def test_comment_above_covers_a_whole_call() -> None:
@@ -155,6 +158,7 @@ def test_finding_that_ends_on_the_line_is_covered() -> None:
     text = "f(\n    a,\n    b,  # gclint: ignore\n    c,\n)\n"
     assert _is_suppressed(text, "a,\n    b")
     assert not _is_suppressed(text, "a,\n    b,  # gclint: ignore\n    c")
+    assert not _is_suppressed(text, "    a,\n")
 
 
 def test_ignore_file_covers_the_file_from_any_line_of_its_own() -> None:

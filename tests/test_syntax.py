@@ -86,6 +86,12 @@ def test_syntax_of_a_newer_python_is_accepted(text: str, since: tuple[int, int])
         assert compile_problem(Path("x.py"), text) is not None
 
 
+def test_compiling_gives_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compile_problem(Path("x.py"), "x = '\\d'\nassert (x, 'always true')\n") is None
+
+
 def test_compiling_finds_more_than_syntax() -> None:
     text = "f(a=1, a=2)\n"
     assert _problem(text) is None

@@ -314,7 +314,7 @@ def unused_helpers(branch: LegacyBranch) -> list[tuple[int, int]]:
     """Return where functions of the same method stand that only the checkpointed side uses."""
     assert isinstance(branch.scope.function, cst.FunctionDef) and branch.scope.fragment is not None
     function, fragment, file = branch.scope.function, branch.scope.fragment, branch.scope.module.file
-    inside = set(walk(branch.node))
+    inside = set(walk(branch.node.body))
     used_inside = {node.value for node in walk(branch.node.body) if isinstance(node, cst.Name)}
     found: list[tuple[int, int]] = []
     for node in walk_scope(function.body):

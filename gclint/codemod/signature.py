@@ -76,7 +76,7 @@ def _files_naming(network: Network, definer: ClassInfo) -> list[Network]:
             file = network.project.file(path)
         except (OSError, UnreadableFile):
             continue  # the run reports it; it runs nothing
-        if file is not definer.file and word.search(file.text):
+        if file is not definer.file and definer.name in file.text and word.search(file.text):
             users.append(network if file is network.file else Network(network.project, file))
     return users
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -69,6 +70,8 @@ class _Repair:
             changed = self._make_pass(result.findings)
             if not changed:
                 break
+            # What was known of the old texts is garbage now, and the collector is paused.
+            gc.collect()
             dependents = self._project.dependents(changed)
             again = [
                 path

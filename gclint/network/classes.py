@@ -25,8 +25,8 @@ from gclint.network.values import (
 )
 from gclint.network.walk import dotted_name
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment, parse_definition, parse_import
-from gclint.source.outline import Definition
+from gclint.source.fragment import Fragment, parse_definition
+from gclint.source.outline import Definition, ImportedName
 from gclint.source.project import Project
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
@@ -102,6 +102,11 @@ class Module:
             known = self._infos[definition] = ClassInfo(self, definition)
         return known
 
+    @cached_property
+    def checkpointing_names(self) -> tuple[str, ...]:
+        """The names of the checkpointing layers that the file defines."""
+        return tuple(name for name, info in self.classes.items() if info.is_checkpointing)
+
     def lookup(self, name: str) -> Values:
         """Return what a name stands for at the top of the file."""
         known = self._names.get(name)
@@ -151,47 +156,20 @@ class Module:
     # -- imports
 
     def _imported(self, name: str) -> Values:
-        word = re.compile(rf"\b{re.escape(name)}\b")
-        for statement in self.file.outline.imports:
-            if word.search(self.file.text, statement.start, statement.end) is None:
-                continue
-            try:
-                fragment = parse_import(self.file, statement)
-            except cst.ParserSyntaxError:
-                continue
-            for line in fragment.body:
-                for small in getattr(line, "body", ()):
-                    values = self._import_binding(small, name)
-                    if values:
-                        return values
-        return NOTHING
-
-    def _import_binding(self, statement: cst.CSTNode, name: str) -> Values:
-        if isinstance(statement, cst.Import):
-            for alias in statement.names:
-                full = dotted_name(alias.name) or ""
-                if alias.asname is None and full.partition(".")[0] == name:
-                    return frozenset((External(name),))
-                if alias.asname is not None and dotted_name(alias.asname.name) == name:
-                    return frozenset((External(full),))
-        if isinstance(statement, cst.ImportFrom) and not isinstance(statement.names, cst.ImportStar):
-            for alias in statement.names:
-                bound = alias.name if alias.asname is None else alias.asname.name
-                if dotted_name(bound) == name:
-                    source = "" if statement.module is None else dotted_name(statement.module) or ""
-                    return self._from(source, len(statement.relative), dotted_name(alias.name) or "")
-        return NOTHING
-
-    def _from(self, source: str, level: int, name: str) -> Values:
-        """Return what ``from source import name`` binds, looking into files of the project."""
-        external = frozenset((External(f"{source}.{name}" if source else name),))
-        # The two classes that everything hangs on are known by name, without opening large files.
-        if name in (MODEL_BASE, CHECKPOINTING_BASE):
+        imported = self.file.outline.imported.get(name)
+        if imported is None:
+            return NOTHING
+        if imported.name is None:
+            return frozenset((External(imported.module),))
+        full = f"{imported.module}.{imported.name}" if imported.module else imported.name
+        external = frozenset((External(full),))
+        # The two classes that everything hangs on are known by name.
+        if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not _may_define_blocks(imported):
             return external
-        file = self.library.project.module(self.file, source, level)
+        file = self.library.project.module(self.file, imported.module, imported.level)
         if file is None or file is self.file:
             return external
-        return self.library.module(file).lookup(name) or external
+        return self.library.module(file).lookup(imported.name) or external
 
     # -- assignments
 
@@ -203,8 +181,21 @@ class Module:
         return scope.name(name) if name in scope.bindings else NOTHING
 
 
+def _may_define_blocks(imported: ImportedName) -> bool:
+    """Tell whether it is worth looking into a module: a modeling file, or a neighbour of the file.
+
+    The library's own large modules of helpers define no layers of models.
+    """
+    last = imported.module.rpartition(".")[2]
+    if last.startswith(("modeling_", "modular_")):
+        return not last.endswith("_utils") and last not in ("modeling_utils", "modeling_outputs", "modeling_layers")
+    return imported.level == 1 and not last.startswith(("configuration_", "tokenization_", "processing_"))
+
+
 def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
     """Parse the statement that assigns ``name`` at an indentation between two offsets."""
+    if file.text.find(f"\n{indent}{name}", max(start - 1, 0), end) == -1:
+        return None
     pattern = re.compile(rf"^{indent}{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
     for match in pattern.finditer(file.text, start, end):
         if file.outline.in_long_string(match.start()):
@@ -379,10 +370,9 @@ class ClassInfo:
 
     def _attribute(self, name: str) -> Values:
         for info in self.mro:
-            mentioned = _attribute_use(name)
             values: Values = NOTHING
             for method in info.methods():
-                if mentioned.search(info.file.text, method.header, method.end) is None:
+                if not _may_assign(info.file.text, method, name):
                     continue
                 scope = self.scope(method, info.module)
                 if scope is not None and scope.self_name is not None:
@@ -465,10 +455,24 @@ _KNOWN_BASES = {
 }
 
 
-def _attribute_use(name: str) -> re.Pattern[str]:
+_ASSIGNMENT = re.compile(
+    r"\s*(?:\[[^\]\n]*\]\s*)?(?:=(?!=)|:[^=\n]+=|\+=|,[^=\n(]*=|\.(?:append|extend|insert|add|update|add_module)\b)"
+)
+
+
+def _may_assign(text: str, method: Definition, name: str) -> bool:
+    """Tell whether a method's text looks as if it assigned, or added to, the attribute ``name``."""
+    end = method.end
+    if text.find("setattr", method.header, end) != -1:
+        return True
     if name == "*":
-        return re.compile(r"\b(?:setattr|add_module)\b")
-    return re.compile(rf"\.{re.escape(name)}\b|setattr")
+        return text.find("add_module", method.header, end) != -1
+    offset = text.find(f".{name}", method.header, end)
+    while offset != -1:
+        if _ASSIGNMENT.match(text, offset + 1 + len(name), end) is not None:
+            return True
+        offset = text.find(f".{name}", offset + 1, end)
+    return False
 
 
 _CREATED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(\[])|\b([A-Z]\w+)\b(?=\s*(?:[,)\]}]|if\b|else\b|$))", re.MULTILINE)

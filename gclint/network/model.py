@@ -12,12 +12,12 @@ from gclint.network.classes import ClassInfo, Library
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
-from gclint.network.values import Container, Instance, Values
+from gclint.network.values import Container, Instance, Value, Values
 from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
 from gclint.source.project import Project
 
-_HOLDING = re.compile(r"\b(?:ModuleList|ModuleDict|Sequential|add_module|setattr|checkpoint)\b|checkpointing_func")
+_STACKING = re.compile(r"\b(?:ModuleList|ModuleDict|Sequential|add_module|setattr)\b")
+_CHECKPOINTING = re.compile(r"\bcheckpoint\s*\(|checkpointing_func\b")
 _LIBRARY_IMPORT = re.compile(r"^from[ \t]+(\.+)modeling_(?:utils|outputs|layers)[ \t]+import\b", re.MULTILINE)
 _BASE_MODULE = "modeling_layers"
 _LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
@@ -76,7 +76,7 @@ class Network:
                     continue
                 scope = info.scope(method)
                 if scope is not None:
-                    sites.extend(run_sites(scope))
+                    sites.extend(run_sites(scope, names))
         return tuple(sites)
 
     def _holding_attributes(self, info: ClassInfo) -> Iterator[str]:
@@ -84,34 +84,25 @@ class Network:
         if not info.is_module:
             return
         for base in info.mro:
-            text = base.text
-            if _HOLDING.search(text) is None and not self._creates_checkpointing_layer(base, text):
-                continue
-            for name in self._assigned_attributes(info, base):
-                if any(self._is_interesting(value) for value in info.attribute(name)):
+            checkpoints = _CHECKPOINTING.search(base.file.text, base.definition.header, base.definition.end) is not None
+            for name in self._assigned_attributes(info, base, checkpoints):
+                if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
                     yield name
 
-    def _creates_checkpointing_layer(self, info: ClassInfo, text: str) -> bool:
-        names = [name for name, other in info.module.classes.items() if other.is_checkpointing]
-        return any(f"{name}(" in text for name in names)
-
-    @staticmethod
-    def _assigned_attributes(info: ClassInfo, base: ClassInfo) -> set[str]:
+    def _assigned_attributes(self, info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
+        """Return the attributes that a class's own methods assign where they make modules."""
+        layers = base.module.checkpointing_names
         found: set[str] = set()
         for method in base.methods():
-            if not _assigns_modules(base, method):
-                continue
+            text = method.text
+            if _STACKING.search(text) is None and not any(f"{name}(" in text for name in layers):
+                if not checkpoints or method.name != "__init__":
+                    continue
             scope = info.scope(method, base.module)
             if scope is not None and scope.self_name is not None:
                 prefix = scope.self_name + "."
                 found |= {key[len(prefix) :] for key in scope.bindings if key.startswith(prefix)}
         return found
-
-    @staticmethod
-    def _is_interesting(value: object) -> bool:
-        if isinstance(value, Container):
-            return any(info.is_module for info in _held(value.items))
-        return isinstance(value, Instance) and value.info.is_module
 
     @cached_property
     def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
@@ -156,8 +147,19 @@ def _can_need_protection(info: ClassInfo) -> bool:
     return not info.is_checkpointing and info.resolved and not info.is_model
 
 
-def _assigns_modules(info: ClassInfo, method: Definition) -> bool:
-    return method.name == "__init__" or _HOLDING.search(info.file.text, method.header, method.end) is not None
+def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
+    """Tell whether calls of what an attribute holds can matter to a rule.
+
+    Args:
+        value: what the attribute holds.
+        checkpoints: whether the class that holds it calls a checkpoint function by itself.
+    """
+    if isinstance(value, Instance):
+        return value.info.is_module and (value.info.is_checkpointing or checkpoints)
+    return isinstance(value, Container) and any(
+        info.is_module and (info.is_checkpointing or checkpoints or mixes_sequence(info))
+        for info in _held(value.items)
+    )
 
 
 def _held(values: Values) -> Iterator[ClassInfo]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from gclint.network.classes import ClassInfo
 from gclint.network.dataflow import carried_names
 from gclint.network.scope import Scope
 from gclint.network.values import Bound, External, Function, Instance, Values
-from gclint.network.walk import children, walk, walk_scope
+from gclint.network.walk import children, code, dotted_name, walk, walk_scope
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -104,21 +104,26 @@ class _Place:
     statement: cst.SimpleStatementLine | None = None
 
 
-def run_sites(scope: Scope) -> list[RunSite]:
-    """Return the calls in a method that run an object of a class of the project, in text order."""
+def run_sites(scope: Scope, holders: Collection[str]) -> list[RunSite]:
+    """Return the calls in a method that run an object of a class of the project, in text order.
+
+    Args:
+        scope: the method.
+        holders: the attributes that hold blocks; calls of others are not looked at.
+    """
     assert isinstance(scope.function, cst.FunctionDef)
     sites = [
         site
         for call, place in _calls(scope.function.body, _Place())
-        for site in (_checkpointed(scope, call, place) or _plain(scope, call, place),)
+        for site in (_checkpointed(scope, call, place, holders) or _plain(scope, call, place, holders),)
         if site is not None
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, _InnerFunction(site.function, scope), list(site.args))
+            sites += _sites_inside(scope, _InnerFunction(site.function, scope), list(site.args), holders)
     by_receiver: dict[str, list[RunSite]] = {}
     for site in sites:
-        peers = by_receiver.setdefault(site.source(site.receiver), [])
+        peers = by_receiver.setdefault(code(site.receiver), [])
         peers.append(site)
         site.peers = peers
     return sites
@@ -148,14 +153,16 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
             yield from _calls(child, place)
 
 
-def _plain(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None:
+def _plain(scope: Scope, call: cst.Call, place: _Place, holders: Collection[str]) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
+    if not _may_be_block(scope, call.func, holders):
+        return None
     values = scope.evaluate(call.func)
     receiver = call.func
     bound = [value for value in values if isinstance(value, Bound) and value.method in _RUNNING_METHODS]
     function = _inner_function(scope, call.func)
     if function is not None:
-        blocks = _run_inside(scope, function, list(call.args))
+        blocks = _run_inside(scope, function, list(call.args), holders)
         return _site(scope, call, place, receiver, list(call.args), blocks, function=function.node) if blocks else None
     if bound and isinstance(call.func, cst.Attribute):
         receiver = call.func.value
@@ -167,7 +174,9 @@ def _plain(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None:
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None:
+def _checkpointed(
+    scope: Scope, call: cst.Call, place: _Place, holders: Collection[str]
+) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
         return None
@@ -184,7 +193,7 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place) -> RunSite | None
     function = _inner_function(scope, target)
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest)
+    blocks = _run_inside(scope, function, rest, holders)
     return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function.node)
 
 
@@ -196,22 +205,40 @@ def _inner_function(scope: Scope, target: cst.BaseExpression) -> _InnerFunction 
     return None if node is None else _InnerFunction(node, scope)
 
 
-def _run_inside(scope: Scope, function: _InnerFunction, args: list[cst.Arg]) -> tuple[ClassInfo, ...]:
+def _run_inside(
+    scope: Scope, function: _InnerFunction, args: list[cst.Arg], holders: Collection[str]
+) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs when it gets these arguments."""
-    found = {info for site in _sites_inside(scope, function, args) for info in site.blocks}
+    found = {info for site in _sites_inside(scope, function, args, holders) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
 
-def _sites_inside(scope: Scope, function: _InnerFunction, args: list[cst.Arg]) -> list[RunSite]:
+def _sites_inside(
+    scope: Scope, function: _InnerFunction, args: list[cst.Arg], holders: Collection[str]
+) -> list[RunSite]:
     inner = scope.enter(function.node, function.scope, args, skip_self=False)
-    return run_sites(inner) if inner.depth <= _MAX_NESTING else []
+    return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
+
+
+def _may_be_block(scope: Scope, func: cst.BaseExpression, holders: Collection[str]) -> bool:
+    """Tell whether it is worth evaluating what is called: it comes from an attribute that holds blocks."""
+    if isinstance(func, cst.Attribute) and func.attr.value in _RUNNING_METHODS:
+        func = func.value
+    while isinstance(func, cst.Subscript):
+        func = func.value
+    if isinstance(func, cst.Attribute):
+        return func.attr.value in holders
+    if isinstance(func, cst.Name):
+        return scope.binds(func.value)
+    return isinstance(func, cst.Call) and dotted_name(func.func) == "getattr"
 
 
 def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
     """Tell whether an expression is torch's checkpoint function, or the one that a model was given."""
     if isinstance(func, cst.Attribute) and func.attr.value in CHECKPOINT_METHODS:
         return True
-    if not isinstance(func, (cst.Attribute, cst.Name)):
+    name = dotted_name(func)
+    if name is None or "checkpoint" not in name:
         return False
     return any(
         isinstance(value, External) and value.name in _CHECKPOINT_FUNCTIONS for value in scope.evaluate(func)

@@ -38,6 +38,20 @@ _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "r
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+# Looked up by exact type, since most nodes are none of these.
+_BINDING_KINDS = frozenset(
+    (
+        cst.Assign,
+        cst.AnnAssign,
+        cst.AugAssign,
+        cst.NamedExpr,
+        cst.For,
+        cst.CompFor,
+        cst.WithItem,
+        cst.FunctionDef,
+        cst.Call,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,12 @@ class Scope:
             self._bindings = dict(collected)
         return self._bindings
 
+    def binds(self, name: str) -> bool:
+        """Tell whether a name is one of the function's own, or of a function around it."""
+        if name in self._arguments or name in self.bindings or name in self._functions:
+            return True
+        return self._parent is not None and self._parent.binds(name)
+
     def local_function(self, name: str) -> cst.FunctionDef | None:
         """Return the function that this scope defines under ``name``."""
         return self._functions.get(name) if self.bindings is not None else None
@@ -114,17 +134,20 @@ class Scope:
     def _collect(self, collected: defaultdict[str, list[Binding]]) -> None:
         assert self.function is not None
         for node in walk_scope(self.function):
+            kind = type(node)
+            if kind not in _BINDING_KINDS:
+                continue
             if isinstance(node, cst.Assign):
                 for target in node.targets:
                     _bind(collected, target.target, Binding(node.value))
-            elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)) and node.value is not None:
-                _bind(collected, node.target, Binding(node.value))
+            elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
+                if node.value is not None:
+                    _bind(collected, node.target, Binding(node.value))
             elif isinstance(node, (cst.For, cst.CompFor)):
                 _bind(collected, node.target, Binding(node.iter, iterated=True))
-            elif isinstance(node, cst.With):
-                for item in node.items:
-                    if item.asname is not None and isinstance(item.asname.name, cst.Name):
-                        _bind(collected, item.asname.name, Binding(item.item))
+            elif isinstance(node, cst.WithItem):
+                if node.asname is not None and isinstance(node.asname.name, cst.Name):
+                    _bind(collected, node.asname.name, Binding(node.item))
             elif isinstance(node, cst.FunctionDef):
                 self._functions[node.name.value] = node
             elif isinstance(node, cst.Call):

@@ -8,6 +8,7 @@ from enum import Enum
 
 import libcst as cst
 
+from gclint.network.walk import code
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
@@ -67,16 +68,16 @@ def method_signature(file: SourceFile, method: Definition) -> Signature | None:
     if header is None:
         return None
     params = cst.ensure_type(header.body[0], cst.FunctionDef).params
-    parameters = [_parameter(header, param, Kind.POSITIONAL_ONLY) for param in params.posonly_params]
-    parameters += [_parameter(header, param, Kind.NORMAL) for param in params.params]
+    parameters = [_parameter(param, Kind.POSITIONAL_ONLY) for param in params.posonly_params]
+    parameters += [_parameter(param, Kind.NORMAL) for param in params.params]
     if not parameters:
         return None
     parameters = parameters[1:]
     if isinstance(params.star_arg, cst.Param):
-        parameters.append(_parameter(header, params.star_arg, Kind.VAR_POSITIONAL))
-    parameters += [_parameter(header, param, Kind.KEYWORD_ONLY) for param in params.kwonly_params]
+        parameters.append(_parameter(params.star_arg, Kind.VAR_POSITIONAL))
+    parameters += [_parameter(param, Kind.KEYWORD_ONLY) for param in params.kwonly_params]
     if params.star_kwarg is not None:
-        parameters.append(_parameter(header, params.star_kwarg, Kind.VAR_KEYWORD))
+        parameters.append(_parameter(params.star_kwarg, Kind.VAR_KEYWORD))
     return Signature(tuple(parameters))
 
 
@@ -85,7 +86,6 @@ def function_signature(function: cst.FunctionDef) -> Signature | None:
     params = function.params
     if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
         return None
-    code = cst.Module([]).code_for_node
     return Signature(
         tuple(
             Parameter(param.name.value, Kind.NORMAL, None if param.default is None else code(param.default))
@@ -119,10 +119,10 @@ def _header_end(text: str, method: Definition) -> int | None:
     return None
 
 
-def _parameter(header: Fragment, param: cst.Param, kind: Kind) -> Parameter:
+def _parameter(param: cst.Param, kind: Kind) -> Parameter:
     return Parameter(
         param.name.value,
         kind,
-        None if param.default is None else header.source(param.default),
-        None if param.annotation is None else header.source(param.annotation.annotation),
+        None if param.default is None else code(param.default),
+        None if param.annotation is None else code(param.annotation.annotation),
     )

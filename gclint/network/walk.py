@@ -31,39 +31,51 @@ _PUNCTUATION = (
     "header",
     "footer",
 )
-_NEW_SCOPES = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
+_NEW_SCOPES = frozenset((cst.FunctionDef, cst.ClassDef, cst.Lambda))
 
 
 @cache
-def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+def _code_fields(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a node that can hold code; None for what is no node.
+
+    Asked by exact type, since LibCST's nodes are abstract base classes, for which ``isinstance``
+    costs more than all the rest of a walk.
+    """
+    if not issubclass(kind, cst.CSTNode):
+        return None
     return tuple(field.name for field in fields(kind) if not field.name.startswith(_PUNCTUATION))
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the nodes directly below ``node`` that hold code, in the order of the text."""
-    for name in _code_fields(type(node)):
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the nodes directly below ``node`` that hold code, in the order of the text."""
+    found: list[cst.CSTNode] = []
+    for name in _code_fields(type(node)) or ():
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            for item in value:
-                if isinstance(item, cst.CSTNode):
-                    yield item
+        kind = type(value)
+        if kind is tuple or kind is list:
+            found += [item for item in value if _code_fields(type(item)) is not None]
+        elif _code_fields(kind) is not None:
+            found.append(value)
+    return found
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield ``node`` and everything below it, each before what is below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(children(node))
 
 
 def walk_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield what is below ``node``, without the insides of nested functions and classes."""
-    for child in children(node):
-        yield child
-        if not isinstance(child, _NEW_SCOPES):
-            yield from walk_scope(child)
+    waiting = children(node)[::-1]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if type(node) not in _NEW_SCOPES:
+            waiting += reversed(children(node))
 
 
 def names_in(node: cst.CSTNode) -> Iterator[str]:
@@ -87,3 +99,8 @@ def dotted_name(node: cst.CSTNode) -> str | None:
         base = dotted_name(node.value)
         return None if base is None else f"{base}.{node.attr.value}"
     return None
+
+
+def code(node: cst.CSTNode) -> str:
+    """Return a node's code, by the short way for names, which most such nodes are."""
+    return dotted_name(node) or cst.Module([]).code_for_node(node)

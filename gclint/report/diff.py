@@ -38,5 +38,5 @@ def unified_diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[str]:
 
 
 def _label(path: Path) -> str:
-    # The tab keeps a name with a space from being cut off there.
+    # Without the tab, patch takes a name with a space for a name and a date.
     return f"{path}\t" if " " in str(path) else str(path)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def console_on(stream: TextIO) -> Console:
-    """Return a console that prints what it is given as it is: no markup, and lines as long as they are."""
-    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    """Return a console that leaves the wrapping of long lines to the terminal."""
+    return Console(file=stream, soft_wrap=True)
 
 
 def show_finding(console: Console, file: SourceFile, finding: Finding, *, unsafe: bool) -> None:

@@ -26,6 +26,9 @@ _TOKENS = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _NAME = re.compile(r"(?:class|def|async[ \t]+def)[ \t\\\r\n]+(\w+)")
+_FROM = re.compile(r"from[ \t]*(?P<dots>[.\s]*)(?P<module>[\w.]*)[ \t\\\r\n]+import[ \t\\\r\n]*\(?(?P<names>[^)]*)\)?")
+_COMMENT = re.compile(r"#[^\r\n]*")
+_ALIAS = re.compile(r"([\w.]+)(?:\s+as\s+(\w+))?\Z")
 _IMPORT = re.compile(r"(?:[^(\r\n\\#;]|\\\r?\n)*(?:\((?:[^()#]|#[^\r\n]*)*\))?(?:[^\r\n\\#;]|\\\r?\n)*")
 
 
@@ -70,12 +73,47 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class ImportedName:
+    """What an import statement makes of one name: ``from ..a import b as c`` binds ``c``."""
+
+    bound: str
+    """The name that can be used; for ``import a.b`` it is ``a``."""
+    module: str
+    """The module, without leading dots."""
+    level: int
+    """How many leading dots it has."""
+    name: str | None
+    """What is taken from the module; None where the module itself is imported."""
+
+
+@dataclass(frozen=True)
 class ImportStatement:
     """An import statement's place; ``indent`` is empty at module level."""
 
     indent: str
     start: int
     end: int
+    text: str = field(repr=False)
+
+    @cached_property
+    def names(self) -> tuple[ImportedName, ...]:
+        """The names that the statement binds; none for ``import *``."""
+        text = _COMMENT.sub("", self.text)
+        statement = _FROM.match(text)
+        listed = text.partition("import")[2] if statement is None else statement["names"]
+        found: list[ImportedName] = []
+        for part in listed.replace("\\", " ").split(","):
+            alias = _ALIAS.match(part.strip())
+            if alias is None:
+                continue
+            if statement is None:
+                bound = alias[2] or alias[1].partition(".")[0]
+                module = alias[1] if alias[2] else bound
+                found.append(ImportedName(bound, module, 0, None))
+            else:
+                level = statement["dots"].count(".")
+                found.append(ImportedName(alias[2] or alias[1], statement["module"], level, alias[1]))
+        return tuple(found)
 
 
 class Outline:
@@ -100,6 +138,15 @@ class Outline:
             for definition in self.definitions
             if definition.is_class and (definition.parent is None or definition.parent.is_class)
         }
+
+    @cached_property
+    def imported(self) -> dict[str, ImportedName]:
+        """What is imported, by the name that it is bound to; the first import of a name counts."""
+        found: dict[str, ImportedName] = {}
+        for statement in self.imports:
+            for name in statement.names:
+                found.setdefault(name.bound, name)
+        return found
 
     @cached_property
     def functions(self) -> dict[str, Definition]:
@@ -132,9 +179,11 @@ class Outline:
                 if decorators is None or decorators["indent"] != match["indent"]:
                     decorators = match
             elif word in ("from", "import"):
-                end = _IMPORT.match(self._lines, match.start("word"))
-                assert end is not None
-                self.imports.append(ImportStatement(match["indent"], match.start("word"), end.end()))
+                statement = _IMPORT.match(self._lines, match.start("word"))
+                assert statement is not None
+                self.imports.append(
+                    ImportStatement(match["indent"], statement.start(), statement.end(), statement[0])
+                )
             elif word[0] in "cda":
                 decorated = decorators is not None and decorators["indent"] == match["indent"]
                 start = decorators.start() if decorators is not None and decorated else match.start()
