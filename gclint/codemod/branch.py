@@ -15,9 +15,16 @@ from gclint.network.binding import Binding, bind
 from gclint.network.runsite import RunSite
 from gclint.network.scope import Scope
 from gclint.network.signature import Signature, function_signature
-from gclint.network.walk import children, walk, walk_scope
+from gclint.network.walk import children, walk
+from gclint.source.fragment import Fragment
 
-_CONDITION_NAMES = {"gradient_checkpointing", "training", "_requires_grad", "is_grad_enabled", "requires_grad"}
+_CONDITION_NAMES = {
+    "gradient_checkpointing",
+    "training",
+    "_requires_grad",
+    "is_grad_enabled",
+    "requires_grad",
+}
 _OFF = {"None", "False", "()"}
 
 
@@ -26,6 +33,7 @@ class LegacyBranch:
     """An ``if`` whose one side checkpoints blocks and whose other side runs them plainly."""
 
     scope: Scope
+    fragment: Fragment
     node: cst.If
     legacy: tuple[RunSite, ...]
     plain: tuple[RunSite, ...]
@@ -33,8 +41,7 @@ class LegacyBranch:
     @property
     def span(self) -> tuple[int, int]:
         """Where the statement stands, from ``if`` to its last character."""
-        assert self.scope.fragment is not None
-        return self.scope.fragment.span(self.node)
+        return self.fragment.span(self.node)
 
 
 def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Refusal:
@@ -52,7 +59,7 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
     inside = [other for other in sites if any(each.branch is arm.branch for each in other.arms)]
     legacy = tuple(other for other in inside if other.checkpointed)
     plain = tuple(other for other in inside if not other.checkpointed)
-    return LegacyBranch(site.scope, arm.branch, legacy, plain)
+    return LegacyBranch(site.scope, site.fragment, arm.branch, legacy, plain)
 
 
 def _is_condition(test: cst.BaseExpression) -> bool:
@@ -141,7 +148,9 @@ class _Sides:
         """Return how two pieces of code differ."""
         if isinstance(one, cst.Call) and one in self._legacy:
             if not isinstance(other, cst.Call) or other not in self._plain:
-                return [Difference("its plain side does something else with what the checkpointed call returns")]
+                return [
+                    Difference("its plain side does something else with what the checkpointed call returns")
+                ]
             return compare_calls(self._legacy[one], self._plain[other])
         ones, others = list(children(one)), list(children(other))
         same_kind = type(one) is type(other) and len(ones) == len(others)
@@ -154,7 +163,9 @@ def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
     if _code(legacy.receiver) != _code(plain.receiver):
         return [
-            Difference(f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`")
+            Difference(
+                f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`"
+            )
         ]
     found: dict[Difference, None] = {}
     for name, signature in _signatures(legacy):
@@ -170,7 +181,8 @@ def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
 def _signatures(site: RunSite) -> Iterator[tuple[str, Signature | None]]:
     """Yield what a call's arguments are bound to: each block's ``forward``, or an inner function."""
     if site.function is not None:
-        yield site.function.name.value, function_signature(site.function)
+        node = cst.ensure_type(site.function.node, cst.FunctionDef)
+        yield node.name.value, function_signature(node)
         return
     for block in site.blocks:
         yield f"{block.name}.forward", block.signature
@@ -200,7 +212,9 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):
         which, lacking = ("plain", "checkpointed") if name in extras[1] else ("checkpointed", "plain")
-        yield Difference(f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True)
+        yield Difference(
+            f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True
+        )
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if extras[0][name] != extras[1][name]:
             yield Difference(f"`{name}` gets `{extras[0][name]}` and `{extras[1][name]}`")
@@ -209,7 +223,9 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
 def _extra_arguments(binding: Binding) -> dict[str, str]:
     """Return what a call unpacks, or passes by a name that ``forward`` does not list."""
     return {
-        f"{b.arg.star}{_code(b.arg.value)}" if b.arg.keyword is None else b.arg.keyword.value: _code(b.arg.value)
+        f"{b.arg.star}{_code(b.arg.value)}" if b.arg.keyword is None else b.arg.keyword.value: _code(
+            b.arg.value
+        )
         for b in binding.arguments
         if b.parameter is None
     }
@@ -252,8 +268,8 @@ def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
         branch: a branch whose sides agree.
         edits: repairs of the calls in the plain side, made on the way.
     """
-    assert branch.scope.fragment is not None and isinstance(branch.node.orelse, cst.Else)
-    file, fragment = branch.scope.module.file, branch.scope.fragment
+    assert isinstance(branch.node.orelse, cst.Else)
+    file, fragment = branch.fragment.file, branch.fragment
     start, end = branch.span
     body_start, body_end = fragment.span(branch.node.orelse.body)
     indent = file.text[file.line_starts[file.position(start).row - 1] : start]
@@ -312,25 +328,32 @@ def removed_names(branch: LegacyBranch) -> set[str]:
 
 def unused_helpers(branch: LegacyBranch) -> list[tuple[int, int]]:
     """Return where functions of the same method stand that only the checkpointed side uses."""
-    assert isinstance(branch.scope.function, cst.FunctionDef) and branch.scope.fragment is not None
-    function, fragment, file = branch.scope.function, branch.scope.fragment, branch.scope.module.file
-    inside = set(walk(branch.node.body))
+    file = branch.fragment.file
+    start, end = branch.fragment.span(branch.node.body)
     used_inside = {node.value for node in walk(branch.node.body) if isinstance(node, cst.Name)}
+    pieces = [] if branch.scope.body is None else branch.scope.body.pieces()
+    used_elsewhere = [
+        node.value
+        for piece in pieces
+        for root in piece.nodes or ()
+        for node in walk(root)
+        if isinstance(node, cst.Name) and not _is_within(piece.fragment, node, start, end)
+    ]
     found: list[tuple[int, int]] = []
-    for node in walk_scope(function.body):
-        if not isinstance(node, cst.FunctionDef) or node in inside or node.name.value not in used_inside:
-            continue
-        elsewhere = [
-            other
-            for other in walk(function.body)
-            if isinstance(other, cst.Name) and other.value == node.name.value and other not in inside
-        ]
-        if len(elsewhere) == 1:  # its own name
-            start, end = fragment.span(node)
-            row = file.position(end).row
+    for piece in pieces:
+        for name, node in piece.functions.items():
+            # Its own definition names it once.
+            if name not in used_inside or used_elsewhere.count(name) != 1 or piece.fragment is None:
+                continue
+            first, last = piece.fragment.span(node)
+            row = file.position(last).row
             stop = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
             while file.text[stop : stop + 1] in ("\n", "\r"):
                 stop += 1
-            found.append((file.line_starts[file.position(start).row - 1], stop))
+            if not start <= first < end:
+                found.append((file.line_starts[file.position(first).row - 1], stop))
     return found
 
+
+def _is_within(fragment: Fragment | None, node: cst.CSTNode, start: int, end: int) -> bool:
+    return fragment is not None and start <= fragment.span(node)[0] < end

@@ -12,13 +12,22 @@ from gclint.codemod.listing import Item, comments, layout_of, render
 from gclint.finding import Edit
 from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
-from gclint.network.scope import Scope
 from gclint.network.signature import Kind, Parameter, Signature
 from gclint.network.walk import walk
+from gclint.source.fragment import Fragment
 
 CACHES_IN_ORDER = NEUTRALISED_CACHES | {"cache_params"}
 _LITERAL = re.compile(r"-?[\d.]+(?:e-?\d+)?|None|True|False|\"[^\"\\]*\"|'[^'\\]*'|\(\)", re.IGNORECASE)
-_EFFECTS = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp)
+_EFFECTS = (
+    cst.Call,
+    cst.Await,
+    cst.Yield,
+    cst.NamedExpr,
+    cst.ListComp,
+    cst.GeneratorExp,
+    cst.DictComp,
+    cst.SetComp,
+)
 
 
 @dataclass(frozen=True)
@@ -39,11 +48,13 @@ class Slot:
     default: str | None = None
 
 
-def repair_call(scope: Scope, call: cst.Call, bindings: Sequence[SiteBinding]) -> tuple[Edit, ...] | Refusal:
+def repair_call(
+    fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBinding]
+) -> tuple[Edit, ...] | Refusal:
     """Return the edits that make a run site right for every block it can run.
 
     Args:
-        scope: the method that the call stands in.
+        fragment: the parsed text that the call is part of.
         call: the run site.
         bindings: its arguments bound to each of the blocks that are checkpointing layers.
     """
@@ -55,7 +66,7 @@ def repair_call(scope: Scope, call: cst.Call, bindings: Sequence[SiteBinding]) -
     for other in bindings[1:]:
         if _arrange(other.binding, other.signature, activations) != slots or _names(other) != _names(first):
             return Refusal("the blocks that this call runs do not order their parameters alike")
-    return write_call(scope, call, slots)
+    return write_call(fragment, call, slots)
 
 
 def _names(site: SiteBinding) -> list[str | None]:
@@ -103,13 +114,18 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
             return Refusal(
-                f"`{parameter.name}` stands before an activation in `forward`'s signature", needs_reordering=True
+                f"`{parameter.name}` stands before an activation in `forward`'s signature",
+                needs_reordering=True,
             )
         return Slot(bound, None)
     if binding.unpacks_mapping:
-        return Refusal(f"`{parameter.name}`, which stands before an activation, may be among the unpacked keywords")
+        return Refusal(
+            f"`{parameter.name}`, which stands before an activation, may be among the unpacked keywords"
+        )
     if parameter.default is None or _LITERAL.fullmatch(parameter.default) is None:
-        return Refusal(f"`{parameter.name}`, which stands before an activation, is not passed and has no literal default")
+        return Refusal(
+            f"`{parameter.name}`, which stands before an activation, is not passed and has no literal default"
+        )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
         return Refusal(f"`{parameter.name}` stands before an activation", needs_reordering=True)
     return Slot(None, None, parameter.default)
@@ -136,13 +152,14 @@ def _in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
     return slots
 
 
-def write_call(scope: Scope, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:
+def write_call(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:
     """Return the edits that give a call these arguments; none where it has them already."""
-    assert scope.fragment is not None
-    fragment, file = scope.fragment, scope.module.file
+    file = fragment.file
     path = file.path
     sources = [slot.source for slot in slots]
-    if [source.index for source in sources if source is not None] == list(range(len(call.args))) and None not in sources:
+    if [source.index for source in sources if source is not None] == list(
+        range(len(call.args))
+    ) and None not in sources:
         edits: list[Edit] = []
         for slot in slots:
             assert slot.source is not None
@@ -156,7 +173,7 @@ def write_call(scope: Scope, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edi
     function_end = fragment.span(call.func)[1]
     opening = file.text.index("(", function_end)
     closing = fragment.span(call)[1] - 1
-    existing = _items(scope, call)
+    existing = _items(fragment, call)
     items = [_item(slot, existing) for slot in slots]
     column = file.position(opening).column
     layout = layout_of(file.text, opening, closing, file.newline)
@@ -168,16 +185,15 @@ def _value_text(text: str, arg: cst.Arg) -> str:
     return text if arg.keyword is None else text[len(arg.keyword.value) :].lstrip()[1:].lstrip()
 
 
-def _items(scope: Scope, call: cst.Call) -> list[Item]:
+def _items(fragment: Fragment, call: cst.Call) -> list[Item]:
     """Return the arguments with their comments."""
-    assert scope.fragment is not None
     items: list[Item] = []
     _, leading = comments(call.whitespace_before_args)
     for arg in call.args:
-        start, end = scope.fragment.span(arg)
+        start, end = fragment.span(arg)
         behind = arg.comma.whitespace_after if isinstance(arg.comma, cst.Comma) else arg.whitespace_after_arg
         trailing, following = comments(behind)
-        code = _value_text(scope.module.file.text[start:end], arg)
+        code = _value_text(fragment.file.text[start:end], arg)
         items.append(Item(code, leading, trailing))
         leading = following
     return items

@@ -118,7 +118,9 @@ def _line_end(file: SourceFile, offset: int) -> int:
     return file.line_starts[row] if row < len(file.line_starts) else len(file.text)
 
 
-def drop_unused_imports(file: SourceFile, names: set[str], removed: list[tuple[int, int]]) -> tuple[Edit, ...]:
+def drop_unused_imports(
+    file: SourceFile, names: set[str], removed: list[tuple[int, int]]
+) -> tuple[Edit, ...]:
     """Return the edits that drop imports of ``names`` that nothing but removed code uses.
 
     Where something else still uses such an import, the statement is replaced by itself: of two
@@ -163,9 +165,7 @@ def _bound_names(node: cst.CSTNode | None) -> list[str]:
         names = node.names
     else:
         return []
-    return [
-        dotted_name(alias.name if alias.asname is None else alias.asname.name) or "" for alias in names
-    ]
+    return [dotted_name(alias.name if alias.asname is None else alias.asname.name) or "" for alias in names]
 
 
 def _without(text: str, removed: list[tuple[int, int]]) -> str:
@@ -191,7 +191,14 @@ def _in_import(code: str, offset: int) -> bool:
 def _without_names(text: str, names: list[str]) -> str:
     """Return a ``from`` import's code without some of its names."""
     for name in names:
-        text = re.sub(rf"(?:\w+\s+as\s+)?\b{re.escape(name)}\b[ \t]*,[ \t]*(?:\r?\n[ \t]*(?=\w))?", "", text, count=1) if re.search(
-            rf"\b{re.escape(name)}\b[ \t]*,", text
-        ) else re.sub(rf"\s*,\s*(?:\w+\s+as\s+)?\b{re.escape(name)}\b", "", text, count=1)
+        text = (
+            re.sub(
+                rf"(?:\w+\s+as\s+)?\b{re.escape(name)}\b[ \t]*,[ \t]*(?:\r?\n[ \t]*(?=\w))?",
+                "",
+                text,
+                count=1,
+            )
+            if re.search(rf"\b{re.escape(name)}\b[ \t]*,", text)
+            else re.sub(rf"\s*,\s*(?:\w+\s+as\s+)?\b{re.escape(name)}\b", "", text, count=1)
+        )
     return text

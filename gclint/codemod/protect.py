@@ -194,7 +194,9 @@ def _shared_bases(network: Network, group: _Group) -> list[str]:
             other.name for other in blocks if other not in group.blocks and info in other.all_parts
         )
         if holders:
-            doubts.append(f"`{info.name}` is also a part of `{holders[0]}`, a block that should be recomputed as a whole")
+            doubts.append(
+                f"`{info.name}` is also a part of `{holders[0]}`, a block that should be recomputed as a whole"
+            )
     return doubts
 
 
@@ -214,7 +216,7 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
             continue
         if not any(binding.positional_caches() or binding.keyword_activations() for binding in known):
             continue
-        repaired = repair_call(site.scope, site.call, known)
+        repaired = repair_call(site.fragment, site.call, known)
         if isinstance(repaired, Refusal):
             doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
         else:
@@ -222,9 +224,7 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
     return repairs, doubts
 
 
-def _branch_edits(
-    network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]
-) -> Iterable[Edit]:
+def _branch_edits(network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:
     """Yield the edits that take legacy branches away, and what only they used."""
     removed: list[tuple[int, int]] = []
     names: set[str] = set()
@@ -232,8 +232,7 @@ def _branch_edits(
         inner = [edit for site in branch.plain for edit in sites.get(site, ())]
         yield replacement(branch, inner)
         names |= removed_names(branch)
-        assert branch.scope.fragment is not None
-        removed.append(branch.scope.fragment.span(branch.node.body))
+        removed.append(branch.fragment.span(branch.node.body))
         for start, end in unused_helpers(branch):
             removed.append((start, end))
             yield Edit(network.file.path, start, end, "")

@@ -13,13 +13,15 @@ from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.classes import ClassInfo
 from gclint.network.model import Network
-from gclint.network.scope import Scope
 from gclint.network.signature import Kind, Parameter, Signature, header_fragment
-from gclint.network.walk import walk
+from gclint.network.walk import dotted_name, walk
 from gclint.source.file import UnreadableFile
+from gclint.source.fragment import Fragment
 
 
-def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[str]) -> tuple[Edit, ...] | Refusal:
+def reorder_forward(
+    network: Network, block: ClassInfo, activations: frozenset[str]
+) -> tuple[Edit, ...] | Refusal:
     """Return the edits that put activations first in ``forward`` and in every call that binds to it.
 
     Args:
@@ -56,7 +58,8 @@ def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parame
     if any(parameter.kind is Kind.POSITIONAL_ONLY for parameter in positional):
         return Refusal("`forward` has positional-only parameters")
     is_activation = {
-        parameter.name: parameter.name in activations or is_named_activation(parameter) for parameter in positional
+        parameter.name: parameter.name in activations or is_named_activation(parameter)
+        for parameter in positional
     }
     order = sorted(positional, key=lambda p: (p.default is not None, not is_activation[p.name]))
     last = max((index for index, p in enumerate(order) if p.name in activations), default=-1)
@@ -81,9 +84,7 @@ def _files_naming(network: Network, definer: ClassInfo) -> list[Network]:
     return users
 
 
-def _reorder_header(
-    info: ClassInfo, order: list[Parameter], signature: Signature
-) -> list[Edit] | Refusal:
+def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signature) -> list[Edit] | Refusal:
     """Return the edit of one ``forward`` definition, the block's own or an override."""
     method = info.definition.method("forward")
     header = None if method is None else header_fragment(info.file, method)
@@ -113,7 +114,9 @@ def _reorder_header(
 def _closing(text: str, opening: int) -> int:
     """Return where the bracket that opens at ``opening`` is closed; strings and comments count not."""
     depth = 0
-    for match in re.finditer(r"[()\[\]{}]|#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", text[opening:]):
+    for match in re.finditer(
+        r"[()\[\]{}]|#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", text[opening:]
+    ):
         depth += (match[0] in "([{") - (match[0] in ")]}")
         if depth == 0:
             return opening + match.start()
@@ -166,14 +169,13 @@ def _rewrite_calls(
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots
-        edits += write_call(site.scope, site.call, slots)
-    for scope, call in _super_calls(user, definer):
+        edits += write_call(site.fragment, site.call, slots)
+    for fragment, call in _super_calls(user, definer):
         binding = bind(call.args, signature)
         slots = _rearranged(binding, new, frozenset()) if binding.complete else None
         if slots is None or isinstance(slots, Refusal):
-            assert scope.fragment is not None
-            return Refusal(f"`super().forward` at {_where(user, scope.fragment.span(call)[0])} cannot be matched")
-        edits += write_call(scope, call, slots)
+            return Refusal(f"`super().forward` at {_where(user, fragment.span(call)[0])} cannot be matched")
+        edits += write_call(fragment, call, slots)
     return edits
 
 
@@ -181,23 +183,33 @@ def _where(user: Network, offset: int) -> str:
     return f"{user.file.path}:{user.file.position(offset).row}"
 
 
-def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Scope, cst.Call]]:
+def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Fragment, cst.Call]]:
     """Return the calls of ``super().forward`` that reach the definer."""
-    found: list[tuple[Scope, cst.Call]] = []
+    found: list[tuple[Fragment, cst.Call]] = []
     for info in user.module.classes.values():
         method = info.definition.method("forward")
         if info is definer or definer not in info.mro or method is None or "super()" not in method.text:
             continue
         scope = info.scope(method)
-        if scope is None or not isinstance(scope.function, cst.FunctionDef):
-            continue
-        for node in walk(scope.function.body):
-            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-                base = node.func.value
-                is_super = isinstance(base, cst.Call) and isinstance(base.func, cst.Name)
-                if is_super and base.func.value == "super" and node.func.attr.value == "forward":
-                    found.append((scope, node))
+        for piece in () if scope.body is None else scope.body.pieces("super"):
+            for root in piece.nodes or ():
+                found += [
+                    (piece.fragment, node)
+                    for node in walk(root)
+                    if isinstance(node, cst.Call)
+                    and _is_super_forward(node.func)
+                    and piece.fragment is not None
+                ]
     return found
+
+
+def _is_super_forward(func: cst.BaseExpression) -> bool:
+    return (
+        isinstance(func, cst.Attribute)
+        and func.attr.value == "forward"
+        and isinstance(func.value, cst.Call)
+        and dotted_name(func.value.func) == "super"
+    )
 
 
 def _rearranged(binding: Binding, new: Signature, activations: frozenset[str]) -> list[Slot] | Refusal:

@@ -33,9 +33,11 @@ class SiteDefects:
 
     def repair(self) -> tuple[Fix | None, str | None]:
         """Return the fix of the whole call, or the reason why there is none."""
-        repaired = repair_call(self.site.scope, self.site.call, self.bindings)
+        repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
         if not isinstance(repaired, Refusal):
-            return Fix(f"Pass activations to `{self.symbol}` by position and caches by keyword", repaired), None
+            return Fix(
+                f"Pass activations to `{self.symbol}` by position and caches by keyword", repaired
+            ), None
         if not repaired.needs_reordering:
             return None, repaired.reason
         block = self.bindings[0].block

@@ -15,7 +15,7 @@ from gclint.network.scope import Scope
 from gclint.network.signature import Parameter, Signature
 from gclint.network.traits import is_learned
 from gclint.network.values import ExternalInstance, Instance
-from gclint.network.walk import walk
+from gclint.network.walk import dotted_name, walk
 
 NEUTRALISED_CACHES = frozenset(("use_cache", "past_key_value", "past_key_values", "layer_past"))
 """What the base class switches off by name, in one release or another."""
@@ -29,7 +29,7 @@ _NO_ACTIVATION = re.compile(
     r"|resolution|height|width|points|boxes|bbox|positions?|kwargs|biases_mask|cache_position)(?:$|_)"
     r"|position_embeddings|position_ids"
 )
-_TENSORLIKE = re.compile(r"Tensor|Any|\btorch\b|jaxtyping|Float\[")
+_TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
 _LEARNED_EXTERNAL = re.compile(
     r"^torch\.nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+"
     r"|MultiheadAttention|Parameter)$"
@@ -95,9 +95,7 @@ def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()
     return SiteBinding(block, signature, binding, activations)
 
 
-def _is_activation(
-    site: RunSite, arg: cst.Arg, parameter: Parameter, extra_names: Collection[str]
-) -> bool:
+def _is_activation(site: RunSite, arg: cst.Arg, parameter: Parameter, extra_names: Collection[str]) -> bool:
     if parameter.name in CACHES or is_constant(arg.value):
         return False
     if parameter.name in extra_names:
@@ -143,7 +141,7 @@ def comes_from_learned_module(
             and not binding.added
             and all(index == 0 for index in binding.path)
             and comes_from_learned_module(scope, binding.value, seen | {value.value})
-            for binding in scope.bindings.get(value.value, ())
+            for binding in scope.bindings(value.value)
         )
     if isinstance(value, cst.IfExp):
         return comes_from_learned_module(scope, value.body, seen) or comes_from_learned_module(
@@ -188,27 +186,24 @@ def requires_cache(block: ClassInfo) -> str | None:
         if found is None or not any(name in found[1].text for name in CACHES):
             continue
         scope = part.scope(found[1], found[0].module)
-        if scope is None or not isinstance(scope.function, cst.FunctionDef):
+        if scope.body is None:
             continue
-        names = {param.name.value for param in scope.function.params.params} & CACHES
-        for statement in scope.function.body.body:
-            name = _taken_apart(statement, names)
-            if name is not None:
-                return name
+        for name in CACHES.intersection(scope.parameters.names):
+            for piece in scope.body.pieces(name):
+                if any(_takes_apart(statement, name) for statement in piece.nodes or ()):
+                    return name
     return None
 
 
-def _taken_apart(statement: cst.CSTNode, names: Collection[str]) -> str | None:
-    """Return the cache that a statement at the top of a body unpacks or indexes."""
+def _takes_apart(statement: cst.CSTNode, name: str) -> bool:
+    """Tell whether a statement at the top of a body unpacks or indexes the cache ``name``."""
     if not isinstance(statement, cst.SimpleStatementLine):
-        return None
+        return False
     for small in statement.body:
-        if not isinstance(small, cst.Assign):
-            continue
-        if isinstance(small.value, cst.Name) and small.value.value in names:
-            if isinstance(small.targets[0].target, cst.Tuple):
-                return small.value.value
-        if isinstance(small.value, cst.Subscript) and isinstance(small.value.value, cst.Name):
-            if small.value.value.value in names:
-                return small.value.value.value
-    return None
+        if isinstance(small, cst.Assign):
+            value = small.value
+            if isinstance(value, cst.Subscript) and dotted_name(value.value) == name:
+                return True
+            if dotted_name(value) == name and isinstance(small.targets[0].target, cst.Tuple):
+                return True
+    return False

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
 
-from gclint.network.scope import Scope, merge_containers
+from gclint.network.body import Body
+from gclint.network.scope import Parameters, Scope, merge_containers
 from gclint.network.signature import Signature, method_signature
 from gclint.network.values import (
     NOTHING,
@@ -33,6 +35,9 @@ CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
 _HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 _HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
+_SELF = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
+_STACKING = ("ModuleList", "ModuleDict", "Sequential", "add_module", "setattr")
+_CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _KEPT_SCOPES = 256
 
 
@@ -43,7 +48,7 @@ class Library:
         """Describe the files of ``project`` as they are now."""
         self.project = project
         self._modules: dict[Path, Module] = {}
-        self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope | None] = OrderedDict()
+        self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope] = OrderedDict()
 
     def module(self, file: SourceFile) -> Module:
         """Return what is known of a file."""
@@ -53,8 +58,8 @@ class Library:
             known = self._modules[key] = Module(self, file)
         return known
 
-    def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope | None:
-        """Return the scope of a method of ``owner`` (its own or a base's); None if it does not parse.
+    def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
+        """Return the scope of a method of ``owner``, its own or a base's.
 
         Only the latest are kept, since trees are large.
         """
@@ -62,17 +67,15 @@ class Library:
         if key in self._scopes:
             self._scopes.move_to_end(key)
             return self._scopes[key]
-        try:
-            fragment = parse_definition(module.file, method)
-        except cst.ParserSyntaxError:
-            scope = None
-        else:
-            function = fragment.body[0] if fragment.body else None
-            scope = (
-                Scope(module, fragment, function, owner=owner)
-                if isinstance(function, cst.FunctionDef)
-                else None
-            )
+        name = _SELF.match(module.file.text, method.header)
+        body = Body.of_definition(module.file, method)
+        scope = Scope(
+            module,
+            body,
+            owner=owner,
+            self_name=None if name is None else name[1],
+            parameters=Parameters(file=module.file, definition=method),
+        )
         self._scopes[key] = scope
         if len(self._scopes) > _KEPT_SCOPES:
             self._scopes.popitem(last=False)
@@ -103,9 +106,23 @@ class Module:
         return known
 
     @cached_property
-    def checkpointing_names(self) -> tuple[str, ...]:
-        """The names of the checkpointing layers that the file defines."""
-        return tuple(name for name, info in self.classes.items() if info.is_checkpointing)
+    def _making(self) -> list[int]:
+        """Where the file makes containers of modules or checkpointing layers, in order."""
+        layers = [f"{name}(" for name, info in self.classes.items() if info.is_checkpointing]
+        return _offsets(self.file.text, [*_STACKING, *layers])
+
+    @cached_property
+    def _checkpointing(self) -> list[int]:
+        """Where the file calls checkpoint functions, in order."""
+        return _offsets(self.file.text, _CHECKPOINT_CALLS)
+
+    def makes_layers(self, start: int, end: int) -> bool:
+        """Tell whether code in a range makes containers of modules, or checkpointing layers."""
+        return _any_between(self._making, start, end)
+
+    def checkpoints(self, start: int, end: int) -> bool:
+        """Tell whether code in a range calls a checkpoint function by itself."""
+        return _any_between(self._checkpointing, start, end)
 
     def lookup(self, name: str) -> Values:
         """Return what a name stands for at the top of the file."""
@@ -147,7 +164,7 @@ class Module:
         node = fragment.body[0]
         if not isinstance(node, cst.FunctionDef):
             return NOTHING
-        return frozenset((Function(node, Scope(self, fragment, None)),))
+        return frozenset((Function(node, Scope(self, None), fragment),))
 
     @staticmethod
     def _builtin(name: str) -> Values:
@@ -177,8 +194,8 @@ class Module:
         fragment = statement_fragment(self.file, name, "", 0, len(self.file.text))
         if fragment is None:
             return NOTHING
-        scope = Scope(self, fragment, fragment.module)
-        return scope.name(name) if name in scope.bindings else NOTHING
+        scope = Scope(self, Body.of_nodes(fragment, fragment.body))
+        return scope.name(name) if scope.binds(name) else NOTHING
 
 
 def _may_define_blocks(imported: ImportedName) -> bool:
@@ -188,8 +205,28 @@ def _may_define_blocks(imported: ImportedName) -> bool:
     """
     last = imported.module.rpartition(".")[2]
     if last.startswith(("modeling_", "modular_")):
-        return not last.endswith("_utils") and last not in ("modeling_utils", "modeling_outputs", "modeling_layers")
+        return not last.endswith("_utils") and last not in (
+            "modeling_utils",
+            "modeling_outputs",
+            "modeling_layers",
+        )
     return imported.level == 1 and not last.startswith(("configuration_", "tokenization_", "processing_"))
+
+
+def _offsets(text: str, words: Iterable[str]) -> list[int]:
+    """Return where any of ``words`` stands in a text, in order."""
+    found: list[int] = []
+    for word in words:
+        offset = text.find(word)
+        while offset != -1:
+            found.append(offset)
+            offset = text.find(word, offset + 1)
+    return sorted(found)
+
+
+def _any_between(offsets: list[int], start: int, end: int) -> bool:
+    index = bisect_left(offsets, start)
+    return index < len(offsets) and offsets[index] < end
 
 
 def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
@@ -283,9 +320,7 @@ class ClassInfo:
     @cached_property
     def external_bases(self) -> frozenset[str]:
         """The full names of the bases outside the project that the class reaches."""
-        return frozenset(
-            base.name for info in self.mro for base in info.bases if isinstance(base, External)
-        )
+        return frozenset(base.name for info in self.mro for base in info.bases if isinstance(base, External))
 
     @cached_property
     def resolved(self) -> bool:
@@ -341,7 +376,7 @@ class ClassInfo:
         found = self.find_method(name)
         return None if found is None else self.scope(found[1], found[0].module)
 
-    def scope(self, method: Definition, module: Module | None = None) -> Scope | None:
+    def scope(self, method: Definition, module: Module | None = None) -> Scope:
         """Return the scope of a method definition, with ``self`` an instance of this class."""
         where = module or self.module
         return where.library.scope(self, method, where)
@@ -375,10 +410,9 @@ class ClassInfo:
                 if not _may_assign(info.file.text, method, name):
                     continue
                 scope = self.scope(method, info.module)
-                if scope is not None and scope.self_name is not None:
+                if scope.self_name is not None:
                     key = f"{scope.self_name}.{name}"
-                    if key in scope.bindings:
-                        values |= scope.bound(key)
+                    values |= scope.bound(key)
             values = values or info.class_attribute(name)
             if values:
                 return merge_containers(self._renamed(values, info) if info.file is not self.file else values)
@@ -419,7 +453,7 @@ class ClassInfo:
                     info.file, name, indent, info.definition.header, info.definition.end
                 )
                 if fragment is not None:
-                    return Scope(info.module, fragment, fragment.module).name(name)
+                    return Scope(info.module, Body.of_nodes(fragment, fragment.body)).name(name)
         return NOTHING
 
     @cached_property
@@ -475,7 +509,9 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
     return False
 
 
-_CREATED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(\[])|\b([A-Z]\w+)\b(?=\s*(?:[,)\]}]|if\b|else\b|$))", re.MULTILINE)
+_CREATED = re.compile(
+    r"\b([A-Za-z_]\w*)\s*(?=[(\[])|\b([A-Z]\w+)\b(?=\s*(?:[,)\]}]|if\b|else\b|$))", re.MULTILINE
+)
 
 
 def _created_names(text: str) -> set[str]:

@@ -16,8 +16,6 @@ from gclint.network.values import Container, Instance, Value, Values
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
 
-_STACKING = re.compile(r"\b(?:ModuleList|ModuleDict|Sequential|add_module|setattr)\b")
-_CHECKPOINTING = re.compile(r"\bcheckpoint\s*\(|checkpointing_func\b")
 _LIBRARY_IMPORT = re.compile(r"^from[ \t]+(\.+)modeling_(?:utils|outputs|layers)[ \t]+import\b", re.MULTILINE)
 _BASE_MODULE = "modeling_layers"
 _LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
@@ -72,11 +70,12 @@ class Network:
         sites: list[RunSite] = []
         for info in self.module.classes.values():
             for method in info.methods():
-                if method.name == "__init__" or used.search(self.file.text, method.header, method.end) is None:
+                if (
+                    method.name == "__init__"
+                    or used.search(self.file.text, method.header, method.end) is None
+                ):
                     continue
-                scope = info.scope(method)
-                if scope is not None:
-                    sites.extend(run_sites(scope, names))
+                sites.extend(run_sites(info.scope(method), names))
         return tuple(sites)
 
     def _holding_attributes(self, info: ClassInfo) -> Iterator[str]:
@@ -84,24 +83,30 @@ class Network:
         if not info.is_module:
             return
         for base in info.mro:
-            checkpoints = _CHECKPOINTING.search(base.file.text, base.definition.header, base.definition.end) is not None
+            definition = base.definition
+            checkpoints = base.module.checkpoints(definition.header, definition.end)
+            if not checkpoints and not base.module.makes_layers(definition.header, definition.end):
+                continue
             for name in self._assigned_attributes(info, base, checkpoints):
                 if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
                     yield name
 
-    def _assigned_attributes(self, info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
+    @staticmethod
+    def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
         """Return the attributes that a class's own methods assign where they make modules."""
-        layers = base.module.checkpointing_names
         found: set[str] = set()
         for method in base.methods():
-            text = method.text
-            if _STACKING.search(text) is None and not any(f"{name}(" in text for name in layers):
-                if not checkpoints or method.name != "__init__":
-                    continue
+            all_of_it = checkpoints and method.name == "__init__"
+            if not all_of_it and not base.module.makes_layers(method.header, method.end):
+                continue
             scope = info.scope(method, base.module)
-            if scope is not None and scope.self_name is not None:
-                prefix = scope.self_name + "."
-                found |= {key[len(prefix) :] for key in scope.bindings if key.startswith(prefix)}
+            if scope.self_name is None or scope.body is None:
+                continue
+            prefix = scope.self_name + "."
+            for piece in scope.body.pieces_between(
+                lambda start, end: all_of_it or base.module.makes_layers(start, end)
+            ):
+                found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
         return found
 
     @cached_property
@@ -129,7 +134,9 @@ class Network:
             # A checkpointed call is the model's own word that it supports checkpointing.
             if any(site.checkpointed or supports_checkpointing(site.owner) for site in sites)
         ]
-        return tuple(sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start)))
+        return tuple(
+            sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start))
+        )
 
     def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
@@ -140,7 +147,9 @@ class Network:
     @staticmethod
     def _holds_layers(info: ClassInfo, checkpointed: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class is a stage whose own layers are checkpointed."""
-        return any(part.is_checkpointing or part in checkpointed for part in info.all_parts if part is not info)
+        return any(
+            part.is_checkpointing or part in checkpointed for part in info.all_parts if part is not info
+        )
 
 
 def _can_need_protection(info: ClassInfo) -> bool:

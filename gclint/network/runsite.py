@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
 
+from gclint.network.body import Piece
 from gclint.network.classes import ClassInfo
 from gclint.network.dataflow import carried_names
 from gclint.network.scope import Scope
-from gclint.network.values import Bound, External, Function, Instance, Values
+from gclint.network.values import Bound, Container, External, Function, Instance, Values
 from gclint.network.walk import children, code, dotted_name, walk, walk_scope
+from gclint.source.fragment import Fragment
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
+_DENOTING_CALLS = frozenset(
+    "enumerate zip list tuple reversed iter next deepcopy partial ModuleList Sequential".split()
+)
+_VIEWS = frozenset(("values", "items", "children"))
 _MAX_NESTING = 2
 _RUNNING_METHODS = {"__call__", "forward"}
 
@@ -35,6 +41,7 @@ class RunSite:
     """A call that runs a block."""
 
     scope: Scope
+    fragment: Fragment = field(repr=False)
     call: cst.Call
     """The whole call; of a checkpointed one, the call of the checkpoint function."""
     receiver: cst.BaseExpression
@@ -47,7 +54,7 @@ class RunSite:
     loops: tuple[cst.For | cst.While, ...]
     arms: tuple[Arm, ...]
     statement: cst.SimpleStatementLine | None
-    function: cst.FunctionDef | None = None
+    function: Function | None = None
     """The method's own inner function that is called or checkpointed, and runs the blocks."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
     """The sites of the same receiver in the same method, this one among them."""
@@ -78,27 +85,18 @@ class RunSite:
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node of the method stands in the file."""
-        assert self.scope.fragment is not None
-        return self.scope.fragment.span(node)
+        return self.fragment.span(node)
 
     def source(self, node: cst.CSTNode) -> str:
         """Return a node's code."""
-        assert self.scope.fragment is not None
-        return self.scope.fragment.source(node)
-
-
-@dataclass(frozen=True)
-class _InnerFunction:
-    """A function defined in a method's body, and the scope of that body."""
-
-    node: cst.FunctionDef
-    scope: Scope
+        return self.fragment.source(node)
 
 
 @dataclass(frozen=True)
 class _Place:
     """Where the search stands in a method."""
 
+    fragment: Fragment
     loops: tuple[cst.For | cst.While, ...] = ()
     arms: tuple[Arm, ...] = ()
     statement: cst.SimpleStatementLine | None = None
@@ -111,16 +109,18 @@ def run_sites(scope: Scope, holders: Collection[str]) -> list[RunSite]:
         scope: the method.
         holders: the attributes that hold blocks; calls of others are not looked at.
     """
-    assert isinstance(scope.function, cst.FunctionDef)
+    search = _search(scope, holders)
     sites = [
         site
-        for call, place in _calls(scope.function.body, _Place())
-        for site in (_checkpointed(scope, call, place, holders) or _plain(scope, call, place, holders),)
+        for piece in search.pieces
+        for node in piece.nodes or ()
+        for call, place in _calls(node, _Place(_fragment(piece)))
+        for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
         if site is not None
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, _InnerFunction(site.function, scope), list(site.args), holders)
+            sites += _sites_inside(scope, site.function, list(site.args), holders)
     by_receiver: dict[str, list[RunSite]] = {}
     for site in sites:
         peers = by_receiver.setdefault(code(site.receiver), [])
@@ -129,21 +129,89 @@ def run_sites(scope: Scope, holders: Collection[str]) -> list[RunSite]:
     return sites
 
 
+def _fragment(piece: Piece) -> Fragment:
+    assert piece.fragment is not None  # it has been parsed
+    return piece.fragment
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Where in a method's body blocks can be run."""
+
+    holders: Collection[str]
+    """The attributes that hold blocks."""
+    aliases: frozenset[str]
+    """The local names that stand for such an attribute, or for what it holds."""
+    pieces: Sequence[Piece]
+
+
+def _search(scope: Scope, holders: Collection[str]) -> _Search:
+    """Find the statements that name a holder of blocks, or a local name for one."""
+    aliases = frozenset(scope.parameters.names if scope.depth else ())
+    pieces: Sequence[Piece] = ()
+    attributes = {f".{name}" for name in holders} | {"getattr(", "checkpoint"}
+    while scope.body is not None:
+        words = attributes | aliases
+        wanted = scope.body.pieces_matching(lambda code, words=words: any(word in code for word in words))
+        known = aliases
+        for piece in wanted:
+            aliases |= {
+                name
+                for name, bindings in piece.bindings.items()
+                if "." not in name and any(_denotes(binding.value, holders, aliases) for binding in bindings)
+            }
+            aliases |= piece.functions.keys()
+        if len(wanted) == len(pieces) and aliases == known:
+            break
+        pieces = wanted
+    return _Search(holders, aliases, pieces)
+
+
+def _denotes(value: cst.BaseExpression, holders: Collection[str], aliases: Collection[str]) -> bool:
+    """Tell whether an expression stands for what a holder holds, and is not computed by it."""
+    parts: Sequence[cst.BaseExpression] = ()
+    if isinstance(value, cst.Name):
+        return value.value in aliases
+    if isinstance(value, cst.Attribute):
+        if value.attr.value not in _RUNNING_METHODS:
+            return value.attr.value in holders
+        parts = (value.value,)
+    elif isinstance(value, cst.Subscript):
+        parts = (value.value,)
+    elif isinstance(value, cst.IfExp):
+        parts = (value.body, value.orelse)
+    elif isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
+        parts = (value.left, value.right)
+    elif isinstance(value, (cst.List, cst.Tuple)):
+        parts = [element.value for element in value.elements]
+    elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+        parts = (value.for_in.iter,)
+    elif isinstance(value, cst.Call):
+        name = dotted_name(value.func)
+        if name == "getattr":
+            return True
+        if name is not None and name.rpartition(".")[2] in _DENOTING_CALLS:
+            parts = [arg.value for arg in value.args]
+        elif isinstance(value.func, cst.Attribute) and value.func.attr.value in _VIEWS:
+            parts = (value.func.value,)
+    return any(_denotes(part, holders, aliases) for part in parts)
+
+
 def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]]:
     if isinstance(node, (cst.For, cst.While)):
-        inner = _Place((*place.loops, node), place.arms)
+        inner = _Place(place.fragment, (*place.loops, node), place.arms)
         yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
         yield from _calls(node.body, inner)
         if node.orelse is not None:
             yield from _calls(node.orelse.body, place)
     elif isinstance(node, cst.If):
         yield from _calls(node.test, place)
-        yield from _calls(node.body, _Place(place.loops, (*place.arms, Arm(node, True))))
+        yield from _calls(node.body, _Place(place.fragment, place.loops, (*place.arms, Arm(node, True))))
         if node.orelse is not None:
-            other = _Place(place.loops, (*place.arms, Arm(node, False)))
+            other = _Place(place.fragment, place.loops, (*place.arms, Arm(node, False)))
             yield from _calls(node.orelse if isinstance(node.orelse, cst.If) else node.orelse.body, other)
     elif isinstance(node, cst.SimpleStatementLine):
-        inner = _Place(place.loops, place.arms, node)
+        inner = _Place(place.fragment, place.loops, place.arms, node)
         for child in children(node):
             yield from _calls(child, inner)
     elif not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
@@ -153,17 +221,21 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
             yield from _calls(child, place)
 
 
-def _plain(scope: Scope, call: cst.Call, place: _Place, holders: Collection[str]) -> RunSite | None:
+def _plain(scope: Scope, call: cst.Call, place: _Place, search: _Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
-    if not _may_be_block(scope, call.func, holders):
+    if not _may_be_block(call.func, search):
         return None
     values = scope.evaluate(call.func)
     receiver = call.func
     bound = [value for value in values if isinstance(value, Bound) and value.method in _RUNNING_METHODS]
-    function = _inner_function(scope, call.func)
+    function = scope.local_function(call.func.value) if isinstance(call.func, cst.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, list(call.args), holders)
-        return _site(scope, call, place, receiver, list(call.args), blocks, function=function.node) if blocks else None
+        blocks = _run_inside(scope, function, list(call.args), search.holders)
+        return (
+            _site(scope, call, place, receiver, list(call.args), blocks, function=function)
+            if blocks
+            else None
+        )
     if bound and isinstance(call.func, cst.Attribute):
         receiver = call.func.value
         if isinstance(receiver, cst.Call) or (
@@ -174,9 +246,7 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, holders: Collection[str]
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
 
 
-def _checkpointed(
-    scope: Scope, call: cst.Call, place: _Place, holders: Collection[str]
-) -> RunSite | None:
+def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: _Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
         return None
@@ -190,23 +260,15 @@ def _checkpointed(
         blocks = _instances(scope.evaluate(receiver))
         if blocks:
             return _site(scope, call, place, receiver, args, blocks, checkpointed=True)
-    function = _inner_function(scope, target)
+    function = scope.local_function(target.value) if isinstance(target, cst.Name) else None
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest, holders)
-    return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function.node)
-
-
-def _inner_function(scope: Scope, target: cst.BaseExpression) -> _InnerFunction | None:
-    """Return the function inside the method that a name stands for."""
-    if not isinstance(target, cst.Name):
-        return None
-    node = scope.local_function(target.value)
-    return None if node is None else _InnerFunction(node, scope)
+    blocks = _run_inside(scope, function, rest, search.holders)
+    return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function)
 
 
 def _run_inside(
-    scope: Scope, function: _InnerFunction, args: list[cst.Arg], holders: Collection[str]
+    scope: Scope, function: Function, args: list[cst.Arg], holders: Collection[str]
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs when it gets these arguments."""
     found = {info for site in _sites_inside(scope, function, args, holders) for info in site.blocks}
@@ -214,22 +276,22 @@ def _run_inside(
 
 
 def _sites_inside(
-    scope: Scope, function: _InnerFunction, args: list[cst.Arg], holders: Collection[str]
+    scope: Scope, function: Function, args: list[cst.Arg], holders: Collection[str]
 ) -> list[RunSite]:
-    inner = scope.enter(function.node, function.scope, args, skip_self=False)
+    inner = scope.enter(function, args)
     return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
 
 
-def _may_be_block(scope: Scope, func: cst.BaseExpression, holders: Collection[str]) -> bool:
+def _may_be_block(func: cst.BaseExpression, search: _Search) -> bool:
     """Tell whether it is worth evaluating what is called: it comes from an attribute that holds blocks."""
     if isinstance(func, cst.Attribute) and func.attr.value in _RUNNING_METHODS:
         func = func.value
     while isinstance(func, cst.Subscript):
         func = func.value
     if isinstance(func, cst.Attribute):
-        return func.attr.value in holders
+        return func.attr.value in search.holders
     if isinstance(func, cst.Name):
-        return scope.binds(func.value)
+        return func.value in search.aliases
     return isinstance(func, cst.Call) and dotted_name(func.func) == "getattr"
 
 
@@ -317,10 +379,11 @@ def _site(
     blocks: tuple[ClassInfo, ...],
     *,
     checkpointed: bool = False,
-    function: cst.FunctionDef | None = None,
+    function: Function | None = None,
 ) -> RunSite:
     return RunSite(
         scope,
+        place.fragment,
         call,
         receiver,
         tuple(args),

@@ -6,14 +6,14 @@ What it cannot follow stands for nothing, so that nothing is claimed about it.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from libcst.helpers import ensure_type
 
+from gclint.network.body import Binding, Body, Piece
+from gclint.network.signature import header_end, header_fragment
 from gclint.network.values import (
     NOTHING,
     Bound,
@@ -28,7 +28,8 @@ from gclint.network.values import (
     list_of,
 )
 from gclint.network.walk import walk_scope
-from gclint.source.fragment import Fragment
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
 
 if TYPE_CHECKING:
     from gclint.network.classes import ClassInfo, Module
@@ -37,121 +38,66 @@ _MAX_DEPTH = 4
 _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
-_ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
-# Looked up by exact type, since most nodes are none of these.
-_BINDING_KINDS = frozenset(
-    (
-        cst.Assign,
-        cst.AnnAssign,
-        cst.AugAssign,
-        cst.NamedExpr,
-        cst.For,
-        cst.CompFor,
-        cst.WithItem,
-        cst.FunctionDef,
-        cst.Call,
-    )
-)
-
-
-@dataclass(frozen=True)
-class Binding:
-    """One way in which a name gets a value."""
-
-    value: cst.BaseExpression
-    path: tuple[int, ...] = ()
-    """Positions of the name in nested tuple targets."""
-    iterated: bool = False
-    """Whether the name stands for an item of the value, as a loop's target does."""
-    added: bool = False
-    """Whether the value is put into the container that the name stands for."""
 
 
 class Scope:
-    """The names of a function's body, or of a module where ``function`` is None."""
+    """The names of a function's body, of a comprehension, or of a module where there is no body."""
 
     def __init__(
         self,
         module: Module,
-        fragment: Fragment | None,
-        function: cst.FunctionDef | cst.Lambda | cst.CSTNode | None,
+        body: Body | None,
         *,
         owner: ClassInfo | None = None,
         parent: Scope | None = None,
+        self_name: str | None = None,
+        parameters: Parameters | None = None,
         arguments: Mapping[str, tuple[Scope, cst.BaseExpression]] | None = None,
         depth: int = 0,
     ) -> None:
-        """Open the scope of ``function``.
+        """Open a scope.
 
         Args:
             module: the module that the code stands in.
-            fragment: the parsed text that ``function`` is part of.
-            function: a function, a lambda or a comprehension.
-            owner: the class whose method this is; ``self`` is an instance of it.
+            body: the code; None for the module itself.
+            owner: the class whose method this is.
+            self_name: the parameter that is an instance of the class.
             parent: the enclosing function's scope.
+            parameters: the function's parameters.
             arguments: the expressions that parameters receive, with the scopes they stand in.
             depth: how many calls were followed to come here.
         """
         self.module = module
-        self.fragment = fragment
-        self.function = function
-        self.owner = owner if owner is not None else (parent.owner if parent is not None else None)
+        self.body = body
+        self.owner: ClassInfo | None = owner if owner is not None else (parent.owner if parent is not None else None)
+        self.self_name = self_name
+        self.parameters = parameters or Parameters()
+        self.depth = depth
         self._parent = parent
         self._arguments = dict(arguments or {})
-        self.depth = depth
-        self._bindings: dict[str, list[Binding]] | None = None
-        self._functions: dict[str, cst.FunctionDef] = {}
         self._memo: dict[cst.CSTNode, Values] = {}
         self._bound_memo: dict[str, Values] = {}
         self._open: set[object] = set()
-        self.self_name = self._find_self_name() if owner is not None else None
 
-    def _find_self_name(self) -> str | None:
-        if isinstance(self.function, cst.FunctionDef) and self.function.params.params:
-            return self.function.params.params[0].name.value
-        return None
+    def _pieces(self, name: str) -> Sequence[Piece]:
+        return () if self.body is None else self.body.pieces(name)
 
-    @property
-    def bindings(self) -> Mapping[str, Sequence[Binding]]:
-        """All that each name of the scope is bound to."""
-        if self._bindings is None:
-            collected: defaultdict[str, list[Binding]] = defaultdict(list)
-            if self.function is not None:
-                self._collect(collected)
-            self._bindings = dict(collected)
-        return self._bindings
+    def bindings(self, name: str) -> Iterator[Binding]:
+        """Yield all that this scope itself binds to a name, or to an attribute (``self.layers``)."""
+        for piece in self._pieces(name):
+            yield from piece.bindings.get(name, ())
 
     def binds(self, name: str) -> bool:
-        """Tell whether a name is one of the function's own, or of a function around it."""
-        if name in self._arguments or name in self.bindings or name in self._functions:
-            return True
-        return self._parent is not None and self._parent.binds(name)
+        """Tell whether the code of this very scope binds a name."""
+        return any(name in piece.bindings or name in piece.functions for piece in self._pieces(name))
 
-    def local_function(self, name: str) -> cst.FunctionDef | None:
+    def local_function(self, name: str) -> Function | None:
         """Return the function that this scope defines under ``name``."""
-        return self._functions.get(name) if self.bindings is not None else None
-
-    def _collect(self, collected: defaultdict[str, list[Binding]]) -> None:
-        assert self.function is not None
-        for node in walk_scope(self.function):
-            kind = type(node)
-            if kind not in _BINDING_KINDS:
-                continue
-            if isinstance(node, cst.Assign):
-                for target in node.targets:
-                    _bind(collected, target.target, Binding(node.value))
-            elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
-                if node.value is not None:
-                    _bind(collected, node.target, Binding(node.value))
-            elif isinstance(node, (cst.For, cst.CompFor)):
-                _bind(collected, node.target, Binding(node.iter, iterated=True))
-            elif isinstance(node, cst.WithItem):
-                if node.asname is not None and isinstance(node.asname.name, cst.Name):
-                    _bind(collected, node.asname.name, Binding(node.item))
-            elif isinstance(node, cst.FunctionDef):
-                self._functions[node.name.value] = node
-            elif isinstance(node, cst.Call):
-                _bind_addition(collected, node)
+        for piece in self._pieces(name):
+            function = piece.functions.get(name)
+            if function is not None and piece.fragment is not None:
+                return Function(function, self, piece.fragment)
+        return None
 
     # -- names
 
@@ -162,20 +108,13 @@ class Scope:
         if name in self._arguments:
             scope, value = self._arguments[name]
             return scope.evaluate(value) | self.bound(name)
-        if name in self.bindings or name in self._functions:
-            return self.bound(name)
-        if self._parent is not None:
-            return self._parent.name(name)
-        default = self._default(name)
-        return self.module.lookup(name) if default is None else default
-
-    def _default(self, name: str) -> Values | None:
-        """Return what a parameter's default stands for; None where ``name`` is no parameter."""
-        if isinstance(self.function, cst.FunctionDef):
-            for param in parameters(self.function):
-                if param.name.value == name:
-                    return NOTHING if param.default is None else self.evaluate(param.default)
-        return None
+        values = self.bound(name)
+        if values or self.binds(name):
+            return values
+        if self.parameters.has(name):
+            default = self.parameters.default(name)
+            return NOTHING if default is None else self.evaluate(default)
+        return self.module.lookup(name) if self._parent is None else self._parent.name(name)
 
     def bound(self, name: str) -> Values:
         """Return what this scope itself binds to a name, or to an attribute (``self.layers``)."""
@@ -187,11 +126,11 @@ class Scope:
         self._open.add(name)
         try:
             found: set[object] = set()
-            for binding in self.bindings.get(name, ()):
+            for binding in self.bindings(name):
                 found |= self._binding_values(binding)
-            function = self._functions.get(name)
+            function = self.local_function(name)
             if function is not None:
-                found.add(Function(function, self))
+                found.add(function)
             values = self._bound_memo[name] = merge_containers(found)
             return values
         finally:
@@ -253,7 +192,9 @@ class Scope:
         if isinstance(node, (cst.List, cst.Tuple, cst.Set, cst.Dict)):
             return self._display(node)
         if isinstance(node, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
-            inner = Scope(self.module, self.fragment, node, parent=self, depth=self.depth)
+            inner = Scope(
+                self.module, Body([Piece(None, [node])], self.module.file), parent=self, depth=self.depth
+            )
             return list_of(inner.evaluate(node.value if isinstance(node, cst.DictComp) else node.elt))
         if isinstance(node, cst.IfExp):
             return self.evaluate(node.body) | self.evaluate(node.orelse)
@@ -262,7 +203,7 @@ class Scope:
         if isinstance(node, cst.NamedExpr):
             return self.evaluate(node.value)
         if isinstance(node, cst.Lambda):
-            return frozenset((Function(node, self),))
+            return frozenset((Function(node, self, None),))
         return NOTHING
 
     def _display(self, node: cst.List | cst.Tuple | cst.Set | cst.Dict) -> Values:
@@ -350,54 +291,107 @@ class Scope:
         if bound.method in ("__call__", "forward"):
             return NOTHING  # what a block computes is no block
         scope = bound.instance.info.method_scope(bound.method)
-        if scope is None or not isinstance(scope.function, cst.FunctionDef):
+        if scope is None or scope.body is None or self.depth > _MAX_DEPTH:
             return NOTHING
-        return self._returned(scope.function, scope, args, skip_self=True)
+        names = scope.parameters.names[1:]
+        inner = Scope(
+            scope.module,
+            scope.body,
+            owner=scope.owner,
+            self_name=scope.self_name,
+            parameters=scope.parameters,
+            arguments=self._matched(names, args),
+            depth=self.depth + 1,
+        )
+        return inner.returned()
 
     def call_function(self, function: Function, args: Sequence[cst.Arg]) -> Values:
         """Return what calling ``function`` with these arguments can give."""
-        return self._returned(function.node, function.scope, args, skip_self=False)
+        if self.depth > _MAX_DEPTH:
+            return NOTHING
+        inner = self.enter(function, args)
+        return (
+            inner.evaluate(function.node.body) if isinstance(function.node, cst.Lambda) else inner.returned()
+        )
 
-    def enter(
-        self, node: cst.FunctionDef | cst.Lambda, scope: Scope, args: Sequence[cst.Arg], skip_self: bool
-    ) -> Scope:
+    def enter(self, function: Function, args: Sequence[cst.Arg]) -> Scope:
         """Return the scope of a function's body in a call from this scope."""
-        names = [param.name.value for param in parameters(node)][1 if skip_self else 0 :]
-        arguments: dict[str, tuple[Scope, cst.BaseExpression]] = {}
-        for index, arg in enumerate(args):
-            if arg.keyword is not None:
-                arguments[arg.keyword.value] = (self, arg.value)
-            elif not arg.star and index < len(names):
-                arguments[names[index]] = (self, arg.value)
+        params = Parameters(function.node)
+        code = [] if isinstance(function.node, cst.Lambda) else [function.node.body]
         return Scope(
-            scope.module,
-            scope.fragment,
-            node,
-            owner=scope.owner if skip_self else None,
-            parent=None if skip_self else scope,
-            arguments=arguments,
+            function.scope.module,
+            Body([Piece(function.fragment, code)], function.scope.module.file),
+            parent=function.scope,
+            parameters=params,
+            arguments=self._matched(params.names, args),
             depth=self.depth + 1,
         )
 
-    def _returned(
-        self, node: cst.FunctionDef | cst.Lambda, scope: Scope, args: Sequence[cst.Arg], *, skip_self: bool
-    ) -> Values:
-        if self.depth > _MAX_DEPTH:
-            return NOTHING
-        inner = self.enter(node, scope, args, skip_self)
-        if isinstance(node, cst.Lambda):
-            return inner.evaluate(node.body)
+    def _matched(
+        self, names: Sequence[str], args: Sequence[cst.Arg]
+    ) -> dict[str, tuple[Scope, cst.BaseExpression]]:
+        """Return the arguments by parameter, with this scope to evaluate them in."""
+        matched: dict[str, tuple[Scope, cst.BaseExpression]] = {}
+        for index, arg in enumerate(args):
+            if arg.keyword is not None:
+                matched[arg.keyword.value] = (self, arg.value)
+            elif not arg.star and index < len(names):
+                matched[names[index]] = (self, arg.value)
+        return matched
+
+    def returned(self) -> Values:
+        """Return what the function's ``return`` statements can give."""
         found: set[object] = set()
-        for child in walk_scope(node.body):
-            if isinstance(child, cst.Return) and child.value is not None:
-                found |= inner.evaluate(child.value)
+        for piece in self._pieces("return"):
+            for root in piece.nodes or ():
+                for node in (root, *walk_scope(root)):
+                    if isinstance(node, cst.Return) and node.value is not None:
+                        found |= self.evaluate(node.value)
         return frozenset(found)  # type: ignore[arg-type]
 
 
-def parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
-    """Return a function's parameters that can be given by name or position, in their order."""
-    params = function.params
-    return [*params.posonly_params, *params.params, *params.kwonly_params]
+class Parameters:
+    """A function's parameters, of which a header need not be parsed to know what is none."""
+
+    def __init__(
+        self,
+        node: cst.FunctionDef | cst.Lambda | None = None,
+        file: SourceFile | None = None,
+        definition: Definition | None = None,
+    ) -> None:
+        """Describe the parameters of a parsed function, or of one that is defined in a file."""
+        self._node = node
+        self._file = file
+        self._definition = definition
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a parameter of that name."""
+        if self._node is None and self._file is not None and self._definition is not None:
+            end = header_end(self._file.text, self._definition)
+            if end is None or self._file.text.find(name, self._definition.header, end) == -1:
+                return False
+        return name in self._defaults
+
+    def default(self, name: str) -> cst.BaseExpression | None:
+        """Return a parameter's default."""
+        return self._defaults[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that can be given by name or position, in order."""
+        return list(self._defaults)
+
+    @cached_property
+    def _defaults(self) -> dict[str, cst.BaseExpression | None]:
+        node = self._node
+        if node is None and self._file is not None and self._definition is not None:
+            header = header_fragment(self._file, self._definition)
+            node = None if header is None else cst.ensure_type(header.body[0], cst.FunctionDef)
+        if node is None:
+            return {}
+        params = node.params
+        listed = [*params.posonly_params, *params.params, *params.kwonly_params]
+        return {param.name.value: param.default for param in listed}
 
 
 def merge_containers(values: Iterable[object]) -> Values:
@@ -416,62 +410,6 @@ def merge_containers(values: Iterable[object]) -> Values:
     return frozenset(rest)  # type: ignore[arg-type]
 
 
-def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, binding: Binding) -> None:
-    """Record what an assignment to ``target`` gives its names."""
-    if isinstance(target, cst.Name):
-        collected[target.value].append(binding)
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        for index, element in enumerate(target.elements):
-            _bind(
-                collected,
-                element.value,
-                Binding(binding.value, (*binding.path, index), binding.iterated),
-            )
-    elif isinstance(target, cst.Subscript):
-        key = _container_key(target.value)
-        if key is not None:
-            collected[key].append(Binding(binding.value, binding.path, binding.iterated, added=True))
-    elif isinstance(target, cst.Attribute):
-        key = _container_key(target)
-        if key is not None:
-            collected[key].append(binding)
-
-
-def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -> None:
-    """Record ``name.append(value)`` and its like, and ``setattr(self, …, value)``."""
-    if isinstance(call.func, cst.Name) and call.func.value == "setattr" and len(call.args) == 3:
-        holder = _container_key(call.args[0].value)
-        attribute = call.args[1].value
-        if holder is not None:
-            literal = isinstance(attribute, cst.SimpleString)
-            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else "*"
-            collected[f"{holder}.{name}"].append(Binding(call.args[2].value))
-        return
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _ADDING_METHODS or not call.args:
-        return
-    key = _container_key(call.func.value)
-    if key is None:
-        return
-    method, value = call.func.attr.value, call.args[-1].value
-    if method == "add_module" and "." not in key:
-        collected[f"{key}.*"].append(Binding(value))
-    elif method in ("extend", "update"):
-        collected[key].append(Binding(value))
-    else:
-        collected[key].append(Binding(value, added=True))
-
-
-def _container_key(node: cst.CSTNode) -> str | None:
-    """Return under which key bindings keep a name (``layers``) or an attribute (``self.layers``)."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
-        return f"{node.value.value}.{node.attr.value}"
-    if isinstance(node, cst.Subscript):
-        return _container_key(node.value)
-    return None
-
-
 def _parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:
     """Return what ``enumerate(x)`` or ``zip(x, y)`` hands to each part of a loop's target."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
@@ -480,6 +418,10 @@ def _parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | 
             return [None, values[0]]
         if node.func.value == "zip":
             return values
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "items":
+    if (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value == "items"
+    ):
         return [None, node.func.value]
     return None

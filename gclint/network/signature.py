@@ -8,7 +8,7 @@ from enum import Enum
 
 import libcst as cst
 
-from gclint.network.walk import code
+from gclint.network.walk import code, walk
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter; ``default`` and ``annotation`` are code."""
+    """One parameter; ``default`` is code, ``annotation`` the words that it is made of."""
 
     name: str
     kind: Kind = Kind.NORMAL
@@ -84,7 +84,12 @@ def method_signature(file: SourceFile, method: Definition) -> Signature | None:
 def function_signature(function: cst.FunctionDef) -> Signature | None:
     """Return the signature of a function that has only ordinary parameters, None for another."""
     params = function.params
-    if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
+    if (
+        params.posonly_params
+        or params.kwonly_params
+        or params.star_kwarg
+        or isinstance(params.star_arg, cst.Param)
+    ):
         return None
     return Signature(
         tuple(
@@ -96,7 +101,7 @@ def function_signature(function: cst.FunctionDef) -> Signature | None:
 
 def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
     """Parse a function's header, with its decorators and without its body."""
-    end = _header_end(file.text, method)
+    end = header_end(file.text, method)
     if end is None:
         return None
     try:
@@ -105,7 +110,7 @@ def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
         return None
 
 
-def _header_end(text: str, method: Definition) -> int | None:
+def header_end(text: str, method: Definition) -> int | None:
     """Return the offset behind the colon that ends the header."""
     depth = 0
     for match in _BRACKETS.finditer(text, method.header, method.end):
@@ -124,5 +129,13 @@ def _parameter(param: cst.Param, kind: Kind) -> Parameter:
         param.name.value,
         kind,
         None if param.default is None else code(param.default),
-        None if param.annotation is None else code(param.annotation.annotation),
+        None if param.annotation is None else _words(param.annotation.annotation),
+    )
+
+
+def _words(annotation: cst.BaseExpression) -> str:
+    return " ".join(
+        node.value if isinstance(node, (cst.Name, cst.SimpleString)) else ""
+        for node in walk(annotation)
+        if type(node) in (cst.Name, cst.SimpleString)
     )

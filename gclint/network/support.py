@@ -9,7 +9,9 @@ from functools import cache
 from gclint.network.classes import ClassInfo, Module
 from gclint.source.file import UnreadableFile
 
-_FLAG = re.compile(r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE)
+_FLAG = re.compile(
+    r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE
+)
 
 
 @cache

@@ -24,7 +24,9 @@ _LEARNED = re.compile(
     r"\bnn\.(?:Parameter|ParameterList|Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|MultiheadAttention"
     r"|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\(|\bConv1D\s*\("
 )
-_STATISTICS = re.compile(r"(?<![A-Za-z])(?:BatchNorm[123]d|SyncBatchNorm)\s*\(|track_running_stats\s*=\s*True")
+_STATISTICS = re.compile(
+    r"(?<![A-Za-z])(?:BatchNorm[123]d|SyncBatchNorm)\s*\(|track_running_stats\s*=\s*True"
+)
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
 _SELF_STORE = re.compile(
     r"^[ \t]*self\.[\w.]+(?:\[[^\]\n]*\])?(?:[ \t]*:[^=\n]+)?[ \t]*(?:[-+*/@&|^%]|//|\*\*)?=(?!=)"

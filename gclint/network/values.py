@@ -10,6 +10,7 @@ import libcst as cst
 if TYPE_CHECKING:
     from gclint.network.classes import ClassInfo
     from gclint.network.scope import Scope
+    from gclint.source.fragment import Fragment
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Function:
 
     node: cst.FunctionDef | cst.Lambda
     scope: Scope
+    fragment: Fragment | None
+    """The parsed text that the function is part of; a lambda needs none."""
 
 
 Value: TypeAlias = Union[ClassValue, Instance, External, ExternalInstance, Container, Bound, Function]

@@ -6,7 +6,7 @@ can hold code are followed, and whitespace and punctuation never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import fields
 from functools import cache
 
@@ -35,13 +35,13 @@ _NEW_SCOPES = frozenset((cst.FunctionDef, cst.ClassDef, cst.Lambda))
 
 
 @cache
-def _code_fields(kind: type) -> tuple[str, ...] | None:
+def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
     """Return the fields of a node that can hold code; None for what is no node.
 
     Asked by exact type, since LibCST's nodes are abstract base classes, for which ``isinstance``
     costs more than all the rest of a walk.
     """
-    if not issubclass(kind, cst.CSTNode):
+    if not (isinstance(kind, type) and issubclass(kind, cst.CSTNode)):
         return None
     return tuple(field.name for field in fields(kind) if not field.name.startswith(_PUNCTUATION))
 

@@ -80,10 +80,13 @@ class SourceFile:
     @cached_property
     def newline(self) -> str:
         """The line ending that a new line of this file gets: that of its first line."""
-        first = self.line_starts[1] if len(self.line_starts) > 1 else 0
-        if self.text[:first].endswith("\r\n"):
-            return "\r\n"
-        return "\r" if self.text[:first].endswith("\r") else "\n"
+        end = self.text.find("\n")
+        if end == -1:
+            return "\r" if "\r" in self.text else "\n"
+        carriage_return = self.text.find("\r", 0, end)
+        if carriage_return == -1:
+            return "\n"
+        return "\r\n" if carriage_return == end - 1 else "\r"
 
 
 def _declared_encoding(data: bytes) -> str:

@@ -26,7 +26,9 @@ _TOKENS = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _NAME = re.compile(r"(?:class|def|async[ \t]+def)[ \t\\\r\n]+(\w+)")
-_FROM = re.compile(r"from[ \t]*(?P<dots>[.\s]*)(?P<module>[\w.]*)[ \t\\\r\n]+import[ \t\\\r\n]*\(?(?P<names>[^)]*)\)?")
+_FROM = re.compile(
+    r"from[ \t]*(?P<dots>[.\s]*)(?P<module>[\w.]*)[ \t\\\r\n]+import[ \t\\\r\n]*\(?(?P<names>[^)]*)\)?"
+)
 _COMMENT = re.compile(r"#[^\r\n]*")
 _ALIAS = re.compile(r"([\w.]+)(?:\s+as\s+(\w+))?\Z")
 _IMPORT = re.compile(r"(?:[^(\r\n\\#;]|\\\r?\n)*(?:\((?:[^()#]|#[^\r\n]*)*\))?(?:[^\r\n\\#;]|\\\r?\n)*")

@@ -1,0 +1,299 @@
+"""A function's statements, each parsed when a name in it is asked for, and what they bind."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import libcst as cst
+from libcst.helpers import ensure_type
+
+from gclint.network.signature import header_end
+from gclint.network.walk import walk_scope
+from gclint.source.file import SourceFile
+from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition
+
+_ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+# Looked up by exact type, since most nodes are none of these.
+_BINDING_KINDS = frozenset(
+    (
+        cst.Assign,
+        cst.AnnAssign,
+        cst.AugAssign,
+        cst.NamedExpr,
+        cst.For,
+        cst.CompFor,
+        cst.WithItem,
+        cst.FunctionDef,
+        cst.Call,
+    )
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One way in which a name gets a value."""
+
+    value: cst.BaseExpression
+    path: tuple[int, ...] = ()
+    """Positions of the name in nested tuple targets."""
+    iterated: bool = False
+    """Whether the name stands for an item of the value, as a loop's target does."""
+    added: bool = False
+    """Whether the value is put into the container that the name stands for."""
+
+
+class Piece:
+    """Some of a body's code: statements that are parsed already, or a range of text that is not."""
+
+    def __init__(self, fragment: Fragment | None, nodes: Sequence[cst.CSTNode]) -> None:
+        """Hold ``nodes`` of ``fragment``."""
+        self.fragment = fragment
+        self.nodes: Sequence[cst.CSTNode] | None = nodes
+        self._bindings: dict[str, list[Binding]] | None = None
+        self._functions: dict[str, cst.FunctionDef] = {}
+
+    @property
+    def text(self) -> str | None:
+        """The piece's code where it is text, None where it was never anything but nodes."""
+        return None
+
+    def parse(self) -> bool:
+        """Parse the piece, and tell whether it can be parsed."""
+        return True
+
+    def mentions(self, name: str) -> bool:
+        """Tell whether the piece's code can hold a name."""
+        return True
+
+    def lies(self, wanted: Callable[[int, int], bool]) -> bool:
+        """Tell whether the piece's range of the text is ``wanted``."""
+        return True
+
+    @property
+    def bindings(self) -> Mapping[str, Sequence[Binding]]:
+        """All that the piece binds names to; an attribute's key is ``self.name``."""
+        self._collect()
+        assert self._bindings is not None
+        return self._bindings
+
+    @property
+    def functions(self) -> Mapping[str, cst.FunctionDef]:
+        """The functions that the piece defines."""
+        self._collect()
+        return self._functions
+
+    def _collect(self) -> None:
+        if self._bindings is not None:
+            return
+        collected: defaultdict[str, list[Binding]] = defaultdict(list)
+        for root in self.nodes or ():
+            for node in (root, *walk_scope(root)):
+                if type(node) in _BINDING_KINDS:
+                    self._collect_node(collected, node)
+        self._bindings = dict(collected)
+
+    def _collect_node(self, collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                _bind(collected, target.target, Binding(node.value))
+        elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
+            if node.value is not None:
+                _bind(collected, node.target, Binding(node.value))
+        elif isinstance(node, (cst.For, cst.CompFor)):
+            _bind(collected, node.target, Binding(node.iter, iterated=True))
+        elif isinstance(node, cst.WithItem):
+            if node.asname is not None and isinstance(node.asname.name, cst.Name):
+                _bind(collected, node.asname.name, Binding(node.item))
+        elif isinstance(node, cst.FunctionDef):
+            self._functions[node.name.value] = node
+        elif isinstance(node, cst.Call):
+            _bind_addition(collected, node)
+
+
+class TextPiece(Piece):
+    """A range of a file's text that holds whole statements of one block."""
+
+    def __init__(self, file: SourceFile, start: int, end: int, indent: str) -> None:
+        """Hold ``[start, end)`` of the file's text, whose statements are indented by ``indent``."""
+        super().__init__(None, ())
+        self.nodes = None
+        self._file, self._start, self._end, self._indent = file, start, end, indent
+
+    @property
+    def text(self) -> str:
+        """The piece's code."""
+        return self._file.text[self._start : self._end]
+
+    def parse(self) -> bool:
+        """Parse the piece, and tell whether it can be parsed."""
+        if self.nodes is None:
+            try:
+                self.fragment = Fragment(self._file, self._start, self._end, self._indent)
+            except cst.ParserSyntaxError:
+                return False
+            self.nodes = self.fragment.body
+        return True
+
+    def mentions(self, name: str) -> bool:
+        """Tell whether the piece's code can hold a name; a computed attribute's name is ``*``."""
+        last = name.rpartition(".")[2]
+        if last == "*":
+            return any(word in self.text for word in ("setattr", "add_module"))
+        return self._file.text.find(last, self._start, self._end) != -1 or "setattr" in self.text
+
+    def lies(self, wanted: Callable[[int, int], bool]) -> bool:
+        """Tell whether the piece's range of the text is ``wanted``."""
+        return wanted(self._start, self._end)
+
+
+class Body:
+    """The statements of a function, or the clauses of a comprehension."""
+
+    def __init__(
+        self, pieces: Sequence[Piece], file: SourceFile, definition: Definition | None = None
+    ) -> None:
+        """Hold the pieces of one body.
+
+        Args:
+            pieces: the code.
+            file: the file that it stands in.
+            definition: the function, where the pieces are what a look at its lines gave.
+        """
+        self._pieces = pieces
+        self._file = file
+        self._definition = definition
+
+    @classmethod
+    def of_nodes(cls, fragment: Fragment, nodes: Sequence[cst.CSTNode]) -> Body:
+        """Return a body that is parsed already."""
+        return cls([Piece(fragment, nodes)], fragment.file)
+
+    @classmethod
+    def of_definition(cls, file: SourceFile, definition: Definition) -> Body:
+        """Return the body of a function, of which nothing is parsed yet."""
+        return cls(list(_split(file, definition)), file, definition)
+
+    def pieces(self, name: str | None = None) -> Sequence[Piece]:
+        """Return the pieces, parsed, that can hold a name; without one, all of them."""
+        return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
+
+    def pieces_between(self, wanted: Callable[[int, int], bool]) -> Sequence[Piece]:
+        """Return the pieces, parsed, whose range of the file's text is ``wanted``."""
+        return self._parsed([piece for piece in self._pieces if piece.lies(wanted)])
+
+    def pieces_matching(self, wanted: Callable[[str], bool]) -> Sequence[Piece]:
+        """Return the pieces, parsed, whose code is ``wanted``, and those that are no text."""
+        return self._parsed([piece for piece in self._pieces if piece.text is None or wanted(piece.text)])
+
+    def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        if all(piece.parse() for piece in pieces):
+            return pieces
+        # A line that was taken for a statement's beginning is none: parse the function as a whole.
+        self._pieces = self._whole()
+        return self._pieces
+
+    def _whole(self) -> Sequence[Piece]:
+        if self._definition is None:
+            return []
+        whole = TextPiece(self._file, self._definition.start, self._definition.end, self._definition.indent)
+        if not whole.parse() or not whole.nodes or not isinstance(whole.nodes[0], cst.FunctionDef):
+            return []
+        function = whole.nodes[0]
+        return [Piece(whole.fragment, function.body.body)]
+
+
+def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
+    """Split a function's body where its statements seem to begin."""
+    start = header_end(file.text, definition)
+    if start is None:
+        return
+    first = _FIRST_LINE.match(file.text, start)
+    if first is None or len(first["indent"]) <= len(definition.indent):
+        # A body on the header's own line.
+        yield TextPiece(file, definition.start, definition.end, definition.indent)
+        return
+    starts = [
+        match.start()
+        for match in _statement(first["indent"]).finditer(file.text, first.start("indent"), definition.end)
+        if not file.outline.in_long_string(match.start())
+    ]
+    for begin, end in zip(starts, [*starts[1:], definition.end]):
+        yield TextPiece(file, begin, end, first["indent"])
+
+
+_FIRST_LINE = re.compile(
+    r"[ \t]*(?:#[^\r\n]*)?(?:[\r\n][ \t\f]*(?:#[^\r\n]*)?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
+)
+
+
+@cache
+def _statement(indent: str) -> re.Pattern[str]:
+    """Match at the beginning of a line that can begin a statement of a block."""
+    return re.compile(
+        rf"(?:(?<=\n)|(?<=\r)){re.escape(indent)}(?=[^\s#)\]}}])(?!(?:else|elif|except|finally)\b)"
+    )
+
+
+def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, binding: Binding) -> None:
+    """Record what an assignment to ``target`` gives its names."""
+    if isinstance(target, cst.Name):
+        collected[target.value].append(binding)
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for index, element in enumerate(target.elements):
+            _bind(
+                collected,
+                element.value,
+                Binding(binding.value, (*binding.path, index), binding.iterated),
+            )
+    elif isinstance(target, cst.Subscript):
+        key = _container_key(target.value)
+        if key is not None:
+            collected[key].append(Binding(binding.value, binding.path, binding.iterated, added=True))
+    elif isinstance(target, cst.Attribute):
+        key = _container_key(target)
+        if key is not None:
+            collected[key].append(binding)
+
+
+def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -> None:
+    """Record ``name.append(value)`` and its like, and ``setattr(self, …, value)``."""
+    if isinstance(call.func, cst.Name) and call.func.value == "setattr" and len(call.args) == 3:
+        holder = _container_key(call.args[0].value)
+        attribute = call.args[1].value
+        if holder is not None:
+            literal = isinstance(attribute, cst.SimpleString)
+            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else "*"
+            collected[f"{holder}.{name}"].append(Binding(call.args[2].value))
+        return
+    if (
+        not isinstance(call.func, cst.Attribute)
+        or call.func.attr.value not in _ADDING_METHODS
+        or not call.args
+    ):
+        return
+    key = _container_key(call.func.value)
+    if key is None:
+        return
+    method, value = call.func.attr.value, call.args[-1].value
+    if method == "add_module" and "." not in key:
+        collected[f"{key}.*"].append(Binding(value))
+    elif method in ("extend", "update"):
+        collected[key].append(Binding(value))
+    else:
+        collected[key].append(Binding(value, added=True))
+
+
+def _container_key(node: cst.CSTNode) -> str | None:
+    """Return under which key bindings keep a name (``layers``) or an attribute (``self.layers``)."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+        return f"{node.value.value}.{node.attr.value}"
+    if isinstance(node, cst.Subscript):
+        return _container_key(node.value)
+    return None
