@@ -172,10 +172,10 @@ def _rewrite_calls(
         edits += write_call(site.fragment, site.call, slots)
     for fragment, call in _super_calls(user, definer):
         binding = bind(call.args, signature)
-        slots = _rearranged(binding, new, frozenset()) if binding.complete else None
-        if slots is None or isinstance(slots, Refusal):
+        rearranged = _rearranged(binding, new, frozenset()) if binding.complete else None
+        if rearranged is None or isinstance(rearranged, Refusal):
             return Refusal(f"`super().forward` at {_where(user, fragment.span(call)[0])} cannot be matched")
-        edits += write_call(fragment, call, slots)
+        edits += write_call(fragment, call, rearranged)
     return edits
 
 

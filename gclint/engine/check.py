@@ -102,6 +102,8 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        # What is still needed would otherwise be looked through again and again, and at exit.
+        gc.freeze()
         if was_enabled:
             gc.enable()
 

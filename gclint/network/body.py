@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +18,7 @@ from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+_QUOTES = ('"""', 'r"""', "'''")
 # Looked up by exact type, since most nodes are none of these.
 _BINDING_KINDS = frozenset(
     (
@@ -57,17 +58,16 @@ class Piece:
         self._bindings: dict[str, list[Binding]] | None = None
         self._functions: dict[str, cst.FunctionDef] = {}
 
-    @property
-    def text(self) -> str | None:
-        """The piece's code where it is text, None where it was never anything but nodes."""
-        return None
-
     def parse(self) -> bool:
         """Parse the piece, and tell whether it can be parsed."""
         return True
 
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can hold a name."""
+        return True
+
+    def names(self, words: Collection[str]) -> bool:
+        """Tell whether one of ``words`` stands in the piece's code."""
         return True
 
     def lies(self, wanted: Callable[[int, int], bool]) -> bool:
@@ -141,10 +141,19 @@ class TextPiece(Piece):
 
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can hold a name; a computed attribute's name is ``*``."""
-        last = name.rpartition(".")[2]
+        holder, dot, last = name.rpartition(".")
         if last == "*":
             return any(word in self.text for word in ("setattr", "add_module"))
-        return self._file.text.find(last, self._start, self._end) != -1 or "setattr" in self.text
+        if has_word(self._file.text, dot + last, self._start, self._end):
+            return True
+        return bool(holder) and self._file.text.find("setattr", self._start, self._end) != -1
+
+    def names(self, words: Collection[str]) -> bool:
+        """Tell whether one of ``words`` stands in the piece's code."""
+        text = self._file.text
+        if text.startswith(_QUOTES, self._start + len(self._indent)):
+            return False
+        return any(has_word(text, word, self._start, self._end) for word in words)
 
     def lies(self, wanted: Callable[[int, int], bool]) -> bool:
         """Tell whether the piece's range of the text is ``wanted``."""
@@ -186,9 +195,9 @@ class Body:
         """Return the pieces, parsed, whose range of the file's text is ``wanted``."""
         return self._parsed([piece for piece in self._pieces if piece.lies(wanted)])
 
-    def pieces_matching(self, wanted: Callable[[str], bool]) -> Sequence[Piece]:
-        """Return the pieces, parsed, whose code is ``wanted``, and those that are no text."""
-        return self._parsed([piece for piece in self._pieces if piece.text is None or wanted(piece.text)])
+    def pieces_naming(self, words: Collection[str]) -> Sequence[Piece]:
+        """Return the pieces, parsed, in whose code one of ``words`` stands; a docstring is none."""
+        return self._parsed([piece for piece in self._pieces if piece.names(words)])
 
     def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         if all(piece.parse() for piece in pieces):
@@ -205,6 +214,22 @@ class Body:
             return []
         function = whole.nodes[0]
         return [Piece(whole.fragment, function.body.body)]
+
+
+def has_word(text: str, word: str, start: int, end: int) -> bool:
+    """Tell whether a name, or an attribute with its dot, stands as a whole word in a range of text."""
+    offset = text.find(word, start, end)
+    while offset != -1:
+        after = offset + len(word)
+        begins = word[0] == "." or offset == start or not _is_word(text[offset - 1])
+        if begins and (after >= end or not _is_word(text[after])):
+            return True
+        offset = text.find(word, after, end)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:

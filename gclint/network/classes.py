@@ -36,7 +36,9 @@ MODEL_BASE = "PreTrainedModel"
 _HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 _HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
 _SELF = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
-_STACKING = ("ModuleList", "ModuleDict", "Sequential", "add_module", "setattr")
+_STACKING = ("ModuleList", "ModuleDict", "add_module", "setattr")
+# Only one that is made of a list can be a stack.
+_SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _KEPT_SCOPES = 256
 
@@ -109,7 +111,9 @@ class Module:
     def _making(self) -> list[int]:
         """Where the file makes containers of modules or checkpointing layers, in order."""
         layers = [f"{name}(" for name, info in self.classes.items() if info.is_checkpointing]
-        return _offsets(self.file.text, [*_STACKING, *layers])
+        text = self.file.text
+        sequences = [match.start() for match in _SEQUENCE.finditer(text)] if "Sequential" in text else []
+        return sorted(_offsets(text, [*_STACKING, *layers]) + sequences)
 
     @cached_property
     def _checkpointing(self) -> list[int]:

@@ -17,6 +17,7 @@ from gclint.network.walk import children, code, dotted_name, walk, walk_scope
 from gclint.source.fragment import Fragment
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
+_CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _DENOTING_CALLS = frozenset(
@@ -149,10 +150,10 @@ def _search(scope: Scope, holders: Collection[str]) -> _Search:
     """Find the statements that name a holder of blocks, or a local name for one."""
     aliases = frozenset(scope.parameters.names if scope.depth else ())
     pieces: Sequence[Piece] = ()
-    attributes = {f".{name}" for name in holders} | {"getattr(", "checkpoint"}
+    attributes = {f".{name}" for name in holders} | _CHECKPOINT_WORDS | {"getattr"}
     while scope.body is not None:
         words = attributes | aliases
-        wanted = scope.body.pieces_matching(lambda code, words=words: any(word in code for word in words))
+        wanted = scope.body.pieces_naming(words)
         known = aliases
         for piece in wanted:
             aliases |= {

@@ -69,7 +69,9 @@ class Scope:
         """
         self.module = module
         self.body = body
-        self.owner: ClassInfo | None = owner if owner is not None else (parent.owner if parent is not None else None)
+        self.owner: ClassInfo | None = (
+            owner if owner is not None else (parent.owner if parent is not None else None)
+        )
         self.self_name = self_name
         self.parameters = parameters or Parameters()
         self.depth = depth

@@ -32,7 +32,7 @@ def _flag(model: ClassInfo) -> bool:
     for info in model.mro:
         flags = _FLAG.findall(info.text)
         if flags:
-            return flags[-1] == "True"
+            return bool(flags[-1] == "True")
     return False
 
 

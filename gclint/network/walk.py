@@ -51,9 +51,9 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in _code_fields(type(node)) or ():
         value = getattr(node, name)
-        kind = type(value)
+        kind: Hashable = value.__class__
         if kind is tuple or kind is list:
-            found += [item for item in value if _code_fields(type(item)) is not None]
+            found += [item for item in value if _code_fields(item.__class__) is not None]
         elif _code_fields(kind) is not None:
             found.append(value)
     return found

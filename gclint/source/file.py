@@ -6,6 +6,7 @@ import codecs
 import io
 import tokenize
 from bisect import bisect_right
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class SourceFile:
             UnreadableFile: the bytes are not text in the encoding that the file declares.
         """
         self.path = path
+        self._occurrences: Counter[int] = Counter()
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
         body = data[len(self._bom) :]
@@ -61,6 +63,12 @@ class SourceFile:
     def outline(self) -> Outline:
         """The definitions and imports of the text, found without parsing it."""
         return Outline(self.text)
+
+    def occurrence(self, code: str) -> int:
+        """Count the requests for a piece of code, and return how many came before this one."""
+        key = hash(code)
+        self._occurrences[key] += 1
+        return self._occurrences[key] - 1
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import cast
 
 import libcst as cst
@@ -11,6 +11,9 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition, ImportStatement
+
+
+_KEPT_TREES = 2048
 
 
 class Fragment:
@@ -38,7 +41,7 @@ class Fragment:
         # An indented block stands alone under a header of our own.
         self._header = f"if 1:{file.newline}" if indent else ""
         self._text = self._header + file.text[start:end] + completion
-        self.module = cst.parse_module(self._text)
+        self.module = _parse(self._text, file.occurrence(self._text))
         if indent:
             block = cst.ensure_type(self.module.body[0], cst.If).body
             self.body = cast("tuple[cst.BaseStatement, ...]", tuple(block.body))
@@ -67,6 +70,18 @@ class Fragment:
     def source(self, node: cst.CSTNode) -> str:
         """Return a node's code."""
         return self.module.code_for_node(node)
+
+
+@lru_cache(maxsize=_KEPT_TREES)
+def _parse(text: str, occurrence: int) -> cst.Module:
+    """Parse a text; models repeat each other's code, so more than half of it has been seen before.
+
+    Args:
+        text: the code.
+        occurrence: how often the same file has asked for the same code already. Files may share a
+            tree, but within one file a node stands for one place.
+    """
+    return cst.parse_module(text)
 
 
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:
