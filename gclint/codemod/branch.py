@@ -111,7 +111,9 @@ def differences(branch: LegacyBranch) -> list[Difference]:
     plain = list(branch.node.orelse.body.body)
     if len(checkpointed) != len(plain):
         return [Difference("its two sides hold different statements")]
-    return [each for one, other in zip(checkpointed, plain) for each in sides.compare(one, other)]
+    return [
+        each for one, other in zip(checkpointed, plain, strict=True) for each in sides.compare(one, other)
+    ]
 
 
 def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
@@ -156,7 +158,7 @@ class _Sides:
         same_kind = type(one) is type(other) and len(ones) == len(others)
         if not same_kind or (not ones and _code(one) != _code(other)):
             return [Difference(f"its two sides differ: `{_code(one)}` and `{_code(other)}`")]
-        return [each for a, b in zip(ones, others) for each in self.compare(a, b)]
+        return [each for a, b in zip(ones, others, strict=True) for each in self.compare(a, b)]
 
 
 def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:

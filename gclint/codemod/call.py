@@ -105,7 +105,7 @@ def _arrange(binding: Binding, signature: Signature, activations: frozenset[str]
             return Refusal(f"`{bound.parameter.name}` can only be passed by position")
         else:
             slots.append(Slot(bound, bound.parameter.name))
-    return _in_order_of_effects(slots)
+    return in_order_of_effects(slots)
 
 
 def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
@@ -140,7 +140,7 @@ def is_live_cache(bound: BoundArgument) -> bool:
     )
 
 
-def _in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
+def in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
     """Refuse an order that would evaluate calls in another order than before."""
     order = [
         slot.source.index

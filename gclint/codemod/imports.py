@@ -159,12 +159,9 @@ def drop_unused_imports(
 
 def _bound_names(node: cst.CSTNode | None) -> list[str]:
     """Return the names that an import makes usable; ``import a.b`` is told as ``a.b``."""
-    if isinstance(node, cst.Import):
-        names = node.names
-    elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
-        names = node.names
-    else:
+    if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
         return []
+    names = node.names
     return [dotted_name(alias.name if alias.asname is None else alias.asname.name) or "" for alias in names]
 
 

@@ -6,7 +6,14 @@ import re
 
 import libcst as cst
 
-from gclint.codemod.call import CACHES_IN_ORDER, Refusal, Slot, is_live_cache, write_call
+from gclint.codemod.call import (
+    CACHES_IN_ORDER,
+    Refusal,
+    Slot,
+    in_order_of_effects,
+    is_live_cache,
+    write_call,
+)
 from gclint.codemod.listing import Item, comments, layout_of, render
 from gclint.finding import Edit
 from gclint.network.activation import bind_site, is_named_activation
@@ -169,14 +176,26 @@ def _rewrite_calls(
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots
-        edits += write_call(site.fragment, site.call, slots)
+        edits += _written_or_reserved(site.fragment, site.call, slots)
     for fragment, call in _super_calls(user, definer):
         binding = bind(call.args, signature)
         rearranged = _rearranged(binding, new, frozenset()) if binding.complete else None
         if rearranged is None or isinstance(rearranged, Refusal):
             return Refusal(f"`super().forward` at {_where(user, fragment.span(call)[0])} cannot be matched")
-        edits += write_call(fragment, call, rearranged)
+        edits += _written_or_reserved(fragment, call, rearranged)
     return edits
+
+
+def _written_or_reserved(fragment: Fragment, call: cst.Call, slots: list[Slot]) -> tuple[Edit, ...]:
+    """Return the edits of a call; one that is right already is replaced by itself.
+
+    That keeps another repair, made by the old order, from being made to it at the same time.
+    """
+    edits = write_call(fragment, call, slots)
+    if edits:
+        return edits
+    start, end = fragment.span(call)
+    return (Edit(fragment.file.path, start, end, fragment.file.text[start:end]),)
 
 
 def _where(user: Network, offset: int) -> str:
@@ -191,7 +210,7 @@ def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Fragment, cst.
         if info is definer or definer not in info.mro or method is None or "super()" not in method.text:
             continue
         scope = info.scope(method)
-        for piece in () if scope.body is None else scope.body.pieces("super"):
+        for piece in () if scope.body is None else scope.body.pieces_naming(("super",)):
             for root in piece.nodes or ():
                 found += [
                     (piece.fragment, node)
@@ -236,4 +255,4 @@ def _rearranged(binding: Binding, new: Signature, activations: frozenset[str]) -
             slots.append(Slot(bound, bound.parameter.name))
         else:
             slots.append(Slot(bound, bound.arg.keyword.value if bound.arg.keyword is not None else None))
-    return slots
+    return in_order_of_effects(slots)

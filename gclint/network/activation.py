@@ -189,7 +189,7 @@ def requires_cache(block: ClassInfo) -> str | None:
         if scope.body is None:
             continue
         for name in CACHES.intersection(scope.parameters.names):
-            for piece in scope.body.pieces(name):
+            for piece in scope.body.pieces_naming((name,)):
                 if any(_takes_apart(statement, name) for statement in piece.nodes or ()):
                     return name
     return None

@@ -16,6 +16,7 @@ from gclint.network.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
+from gclint.source.words import has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
 _QUOTES = ('"""', 'r"""', "'''")
@@ -63,7 +64,7 @@ class Piece:
         return True
 
     def mentions(self, name: str) -> bool:
-        """Tell whether the piece's code can hold a name."""
+        """Tell whether the piece's code can bind a name."""
         return True
 
     def names(self, words: Collection[str]) -> bool:
@@ -140,11 +141,14 @@ class TextPiece(Piece):
         return True
 
     def mentions(self, name: str) -> bool:
-        """Tell whether the piece's code can hold a name; a computed attribute's name is ``*``."""
+        """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
         if last == "*":
             return any(word in self.text for word in ("setattr", "add_module"))
-        if has_word(self._file.text, dot + last, self._start, self._end):
+        for offset in word_ends(self._file.text, dot + last, self._start, self._end):
+            if _BINDING_TAIL.match(self._file.text, offset, self._end):
+                return True
+        if f"def {name}(" in self.text:
             return True
         return bool(holder) and self._file.text.find("setattr", self._start, self._end) != -1
 
@@ -216,22 +220,6 @@ class Body:
         return [Piece(whole.fragment, function.body.body)]
 
 
-def has_word(text: str, word: str, start: int, end: int) -> bool:
-    """Tell whether a name, or an attribute with its dot, stands as a whole word in a range of text."""
-    offset = text.find(word, start, end)
-    while offset != -1:
-        after = offset + len(word)
-        begins = word[0] == "." or offset == start or not _is_word(text[offset - 1])
-        if begins and (after >= end or not _is_word(text[after])):
-            return True
-        offset = text.find(word, after, end)
-    return False
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
 def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
     """Split a function's body where its statements seem to begin."""
     start = header_end(file.text, definition)
@@ -251,6 +239,11 @@ def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
         yield TextPiece(file, begin, end, first["indent"])
 
 
+# What can stand behind a name where it gets a value, or something is added to what it holds.
+_BINDING_TAIL = re.compile(
+    r"[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
+    rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
+)
 _FIRST_LINE = re.compile(
     r"[ \t]*(?:#[^\r\n]*)?(?:[\r\n][ \t\f]*(?:#[^\r\n]*)?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -30,6 +29,7 @@ from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment, parse_definition
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.project import Project
+from gclint.source.words import any_between, offsets_of, word_ends
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
@@ -40,6 +40,7 @@ _STACKING = ("ModuleList", "ModuleDict", "add_module", "setattr")
 # Only one that is made of a list can be a stack.
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
+_TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
 _KEPT_SCOPES = 256
 
 
@@ -108,25 +109,40 @@ class Module:
         return known
 
     @cached_property
+    def part_names(self) -> tuple[str, ...]:
+        """The names that stand for classes of modules, or for tables of them, anywhere in the file."""
+        imported = [name.bound for name in self.file.outline.imported.values() if _may_define_blocks(name)]
+        tables = _TABLE.findall(self.file.text)
+        return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
+
+    @cached_property
     def _making(self) -> list[int]:
         """Where the file makes containers of modules or checkpointing layers, in order."""
         layers = [f"{name}(" for name, info in self.classes.items() if info.is_checkpointing]
         text = self.file.text
         sequences = [match.start() for match in _SEQUENCE.finditer(text)] if "Sequential" in text else []
-        return sorted(_offsets(text, [*_STACKING, *layers]) + sequences)
+        return sorted(offsets_of(text, [*_STACKING, *layers]) + sequences)
 
     @cached_property
     def _checkpointing(self) -> list[int]:
         """Where the file calls checkpoint functions, in order."""
-        return _offsets(self.file.text, _CHECKPOINT_CALLS)
+        return offsets_of(self.file.text, _CHECKPOINT_CALLS)
+
+    def attribute_uses(self, names: Iterable[str]) -> list[int]:
+        """Return where attributes of these names are used, or computed ones of an object's own."""
+        text = self.file.text
+        found = offsets_of(text, ["getattr(self"])
+        for name in names:
+            found += (end - 1 for end in word_ends(text, f".{name}", 0, len(text)))
+        return sorted(found)
 
     def makes_layers(self, start: int, end: int) -> bool:
         """Tell whether code in a range makes containers of modules, or checkpointing layers."""
-        return _any_between(self._making, start, end)
+        return any_between(self._making, start, end)
 
     def checkpoints(self, start: int, end: int) -> bool:
         """Tell whether code in a range calls a checkpoint function by itself."""
-        return _any_between(self._checkpointing, start, end)
+        return any_between(self._checkpointing, start, end)
 
     def lookup(self, name: str) -> Values:
         """Return what a name stands for at the top of the file."""
@@ -215,22 +231,6 @@ def _may_define_blocks(imported: ImportedName) -> bool:
             "modeling_layers",
         )
     return imported.level == 1 and not last.startswith(("configuration_", "tokenization_", "processing_"))
-
-
-def _offsets(text: str, words: Iterable[str]) -> list[int]:
-    """Return where any of ``words`` stands in a text, in order."""
-    found: list[int] = []
-    for word in words:
-        offset = text.find(word)
-        while offset != -1:
-            found.append(offset)
-            offset = text.find(word, offset + 1)
-    return sorted(found)
-
-
-def _any_between(offsets: list[int], start: int, end: int) -> bool:
-    index = bisect_left(offsets, start)
-    return index < len(offsets) and offsets[index] < end
 
 
 def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
@@ -465,10 +465,12 @@ class ClassInfo:
         """The torch modules of the project that the class's own code or a base's can create."""
         found: set[ClassInfo] = set()
         for info in self.mro:
-            for name in _created_names(info.text):
-                for value in _flat(info.module.lookup(name)):
-                    if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
-                        found.add(value.info)
+            text, definition = info.file.text, info.definition
+            for name in info.module.part_names:
+                if _is_created(text, name, definition.header, definition.end):
+                    for value in _flat(info.module.lookup(name)):
+                        if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
+                            found.add(value.info)
         return frozenset(found - {self})
 
     @cached_property
@@ -500,7 +502,7 @@ _ASSIGNMENT = re.compile(
 
 def _may_assign(text: str, method: Definition, name: str) -> bool:
     """Tell whether a method's text looks as if it assigned, or added to, the attribute ``name``."""
-    end = method.end
+    end = method.limit
     if text.find("setattr", method.header, end) != -1:
         return True
     if name == "*":
@@ -513,19 +515,12 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
     return False
 
 
-_CREATED = re.compile(
-    r"\b([A-Za-z_]\w*)\s*(?=[(\[])|\b([A-Z]\w+)\b(?=\s*(?:[,)\]}]|if\b|else\b|$))", re.MULTILINE
-)
+# What stands behind a class where an object is made of it, or where it is handed on to be.
+_CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
 
 
-def _created_names(text: str) -> set[str]:
-    """Return the names in a class's code that look as if an object were made from them."""
-    return {
-        name
-        for match in _CREATED.finditer(text)
-        for name in (match[1] or match[2],)
-        if name[0].isupper() or any(letter.isupper() for letter in name[:3])
-    }
+def _is_created(text: str, name: str, start: int, end: int) -> bool:
+    return any(_CREATION_TAIL.match(text, offset) for offset in word_ends(text, name, start, end))
 
 
 def _flat(values: Values) -> Iterator[object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,9 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.network.values import Container, Instance, Value, Values
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.source.words import any_between
 
-_LIBRARY_IMPORT = re.compile(r"^from[ \t]+(\.+)modeling_(?:utils|outputs|layers)[ \t]+import\b", re.MULTILINE)
+_LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
 _LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
 
@@ -49,8 +49,9 @@ class Network:
 
         None inside a release of the library that has no such class yet.
         """
+        imported = self.file.outline.imported.values()
         levels = sorted(
-            {len(match[1]) for match in _LIBRARY_IMPORT.finditer(self.file.text)},
+            {name.level for name in imported if name.level and name.module in _LIBRARY_MODULES},
             reverse=True,
         )
         for level in levels:
@@ -66,16 +67,12 @@ class Network:
         names = {name for info in self.module.classes.values() for name in self._holding_attributes(info)}
         if not names:
             return ()
-        used = re.compile(rf"\.(?:{'|'.join(map(re.escape, sorted(names)))})\b|\bgetattr\(self\b")
         sites: list[RunSite] = []
+        uses = self.module.attribute_uses(names)
         for info in self.module.classes.values():
             for method in info.methods():
-                if (
-                    method.name == "__init__"
-                    or used.search(self.file.text, method.header, method.end) is None
-                ):
-                    continue
-                sites.extend(run_sites(info.scope(method), names))
+                if method.name != "__init__" and any_between(uses, method.header, method.limit):
+                    sites.extend(run_sites(info.scope(method), names))
         return tuple(sites)
 
     def _holding_attributes(self, info: ClassInfo) -> Iterator[str]:
@@ -84,8 +81,8 @@ class Network:
             return
         for base in info.mro:
             definition = base.definition
-            checkpoints = base.module.checkpoints(definition.header, definition.end)
-            if not checkpoints and not base.module.makes_layers(definition.header, definition.end):
+            checkpoints = base.module.checkpoints(definition.header, definition.limit)
+            if not checkpoints and not base.module.makes_layers(definition.header, definition.limit):
                 continue
             for name in self._assigned_attributes(info, base, checkpoints):
                 if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
@@ -97,7 +94,7 @@ class Network:
         found: set[str] = set()
         for method in base.methods():
             all_of_it = checkpoints and method.name == "__init__"
-            if not all_of_it and not base.module.makes_layers(method.header, method.end):
+            if not all_of_it and not base.module.makes_layers(method.header, method.limit):
                 continue
             scope = info.scope(method, base.module)
             if scope.self_name is None or scope.body is None:

@@ -12,7 +12,7 @@ from gclint.network.body import Piece
 from gclint.network.classes import ClassInfo
 from gclint.network.dataflow import carried_names
 from gclint.network.scope import Scope
-from gclint.network.values import Bound, Container, External, Function, Instance, Values
+from gclint.network.values import Bound, External, Function, Instance, Values
 from gclint.network.walk import children, code, dotted_name, walk, walk_scope
 from gclint.source.fragment import Fragment
 
@@ -21,7 +21,19 @@ _CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _DENOTING_CALLS = frozenset(
-    "enumerate zip list tuple reversed iter next deepcopy partial ModuleList Sequential".split()
+    [
+        "enumerate",
+        "zip",
+        "list",
+        "tuple",
+        "reversed",
+        "iter",
+        "next",
+        "deepcopy",
+        "partial",
+        "ModuleList",
+        "Sequential",
+    ]
 )
 _VIEWS = frozenset(("values", "items", "children"))
 _MAX_NESTING = 2
@@ -41,9 +53,9 @@ class Arm:
 class RunSite:
     """A call that runs a block."""
 
-    scope: Scope
+    scope: Scope = field(repr=False)
     fragment: Fragment = field(repr=False)
-    call: cst.Call
+    call: cst.Call = field(repr=False)
     """The whole call; of a checkpointed one, the call of the checkpoint function."""
     receiver: cst.BaseExpression
     """What is run: ``layer``, ``self.layers[i]``."""
@@ -186,7 +198,7 @@ def _denotes(value: cst.BaseExpression, holders: Collection[str], aliases: Colle
     elif isinstance(value, (cst.List, cst.Tuple)):
         parts = [element.value for element in value.elements]
     elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
-        parts = (value.for_in.iter,)
+        parts = (value.for_in.iter, value.elt)
     elif isinstance(value, cst.Call):
         name = dotted_name(value.func)
         if name == "getattr":

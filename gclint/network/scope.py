@@ -344,7 +344,7 @@ class Scope:
     def returned(self) -> Values:
         """Return what the function's ``return`` statements can give."""
         found: set[object] = set()
-        for piece in self._pieces("return"):
+        for piece in () if self.body is None else self.body.pieces_naming(("return",)):
             for root in piece.nodes or ():
                 for node in (root, *walk_scope(root)):
                     if isinstance(node, cst.Return) and node.value is not None:

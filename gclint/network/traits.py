@@ -8,8 +8,28 @@ from functools import cache
 from gclint.network.classes import ClassInfo
 
 _MIXING_WORDS = frozenset(
-    "attention attentions attn attend mixer mamba ssm rnn lstm gru recurrent recurrence retention "
-    "fourier fft wkv rglru deltanet hyena longconv".split()
+    [
+        "attention",
+        "attentions",
+        "attn",
+        "attend",
+        "mixer",
+        "mamba",
+        "ssm",
+        "rnn",
+        "lstm",
+        "gru",
+        "recurrent",
+        "recurrence",
+        "retention",
+        "fourier",
+        "fft",
+        "wkv",
+        "rglru",
+        "deltanet",
+        "hyena",
+        "longconv",
+    ]
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MIXING_CODE = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -67,7 +67,7 @@ class Function:
     """The parsed text that the function is part of; a lambda needs none."""
 
 
-Value: TypeAlias = Union[ClassValue, Instance, External, ExternalInstance, Container, Bound, Function]
+Value: TypeAlias = ClassValue | Instance | External | ExternalInstance | Container | Bound | Function
 Values: TypeAlias = "frozenset[Value]"
 
 NOTHING: Values = frozenset()

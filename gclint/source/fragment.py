@@ -12,7 +12,6 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition, ImportStatement
 
-
 _KEPT_TREES = 2048
 
 

@@ -49,6 +49,8 @@ class Definition:
     start: int
     header: int
     parent: Definition | None = field(repr=False)
+    limit: int = field(repr=False)
+    """Where the next definition stands that is no part of this one: at or behind its end."""
     children: list[Definition] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -194,7 +196,7 @@ class Outline:
                 if definition is not None:
                     open_definitions.append(definition)
             else:
-                open_definitions.clear()
+                _close(open_definitions, 0, match.start())
 
     def _definition(
         self, match: re.Match[str], start: int, open_definitions: list[Definition]
@@ -204,21 +206,33 @@ class Outline:
         if name is None:
             return None
         indent = match["indent"]
-        while open_definitions and len(open_definitions[-1].indent) >= len(indent):
-            open_definitions.pop()
+        _close(open_definitions, len(indent), start)
         # A function can be left by a line that is no definition (`if …:` in a class body).
         while open_definitions and not open_definitions[-1].is_class:
             if open_definitions[-1].end > match.start():
                 break
-            open_definitions.pop()
+            open_definitions.pop().limit = start
         parent = open_definitions[-1] if open_definitions else None
         definition = Definition(
-            self, match["word"] == "class", name[1], indent, start, match.start("word"), parent
+            self,
+            match["word"] == "class",
+            name[1],
+            indent,
+            start,
+            match.start("word"),
+            parent,
+            len(self.text),
         )
         self.definitions.append(definition)
         if parent is not None:
             parent.children.append(definition)
         return definition
+
+
+def _close(definitions: list[Definition], indent: int, offset: int) -> None:
+    """Take the definitions from a stack that a line at ``offset`` with this indentation ends."""
+    while definitions and len(definitions[-1].indent) >= indent:
+        definitions.pop().limit = offset
 
 
 @cache
