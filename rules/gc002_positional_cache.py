@@ -85,10 +85,10 @@ class PositionalCache(Rule):
         verb = "are" if len(defects.positional_caches) > 1 else "is"
         if is_guarded(first.arg.value):
             return (
-                f"{names} {verb} passed to `{defects.symbol}` by position behind a guard on checkpointing, which "
-                "works around what the base class does for a cache that is passed by keyword"
+                f"{names} {verb} passed to `{defects.symbol}` by position behind a guard on checkpointing, "
+                "which works around what the base class does for a cache that is passed by keyword"
             )
         return (
-            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch it off: "
-            "recomputation writes the cache twice, or raises a CheckpointError"
+            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch it "
+            "off: recomputation writes the cache twice, or raises a CheckpointError"
         )

@@ -164,11 +164,7 @@ class _Sides:
 def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
     if _code(legacy.receiver) != _code(plain.receiver):
-        return [
-            Difference(
-                f"its two sides run different things: `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`"
-            )
-        ]
+        return [Difference(f"its two sides run `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`")]
     found: dict[Difference, None] = {}
     for name, signature in _signatures(legacy):
         if signature is None:

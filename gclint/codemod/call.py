@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.codemod.listing import Item, comments, layout_of, render
+from gclint.codemod.listing import LINE_LENGTH, Item, comments, layout_of, render
 from gclint.finding import Edit
 from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.signature import Kind, Parameter, Signature
 from gclint.network.walk import walk
+from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 
 CACHES_IN_ORDER = NEUTRALISED_CACHES | {"cache_params"}
@@ -155,29 +156,41 @@ def in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
 def write_call(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:
     """Return the edits that give a call these arguments; none where it has them already."""
     file = fragment.file
-    path = file.path
-    sources = [slot.source for slot in slots]
-    if [source.index for source in sources if source is not None] == list(
-        range(len(call.args))
-    ) and None not in sources:
-        edits: list[Edit] = []
-        for slot in slots:
-            assert slot.source is not None
-            arg = slot.source.arg
-            start, end = fragment.span(arg)
-            if arg.keyword is not None and slot.keyword is None and not arg.star:
-                edits.append(Edit(path, start, end - len(_value_text(file.text[start:end], arg)), ""))
-            elif arg.keyword is None and slot.keyword is not None:
-                edits.append(Edit(path, start, start, f"{slot.keyword}="))
-        return tuple(edits)
-    function_end = fragment.span(call.func)[1]
-    opening = file.text.index("(", function_end)
+    opening = file.text.index("(", fragment.span(call.func)[1])
     closing = fragment.span(call)[1] - 1
+    edits = _edits_in_place(fragment, call, slots)
+    if edits is not None and _still_fits(file, opening, closing, edits):
+        return edits
     existing = _items(fragment, call)
     items = [_item(slot, existing) for slot in slots]
     column = file.position(opening).column
     layout = layout_of(file.text, opening, closing, file.newline)
-    return (Edit(path, opening + 1, closing, render(items, layout, column)),)
+    return (Edit(file.path, opening + 1, closing, render(items, layout, column)),)
+
+
+def _edits_in_place(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
+    """Return the edits that write or drop keywords; None where arguments move or are added."""
+    file = fragment.file
+    if [None if slot.source is None else slot.source.index for slot in slots] != [*range(len(call.args))]:
+        return None
+    edits: list[Edit] = []
+    for slot, arg in zip(slots, call.args, strict=True):
+        start, end = fragment.span(arg)
+        if arg.keyword is not None and slot.keyword is None and not arg.star:
+            edits.append(Edit(file.path, start, end - len(_value_text(file.text[start:end], arg)), ""))
+        elif arg.keyword is None and slot.keyword is not None:
+            edits.append(Edit(file.path, start, start, f"{slot.keyword}="))
+    return tuple(edits)
+
+
+def _still_fits(file: SourceFile, opening: int, closing: int, edits: Sequence[Edit]) -> bool:
+    """Tell whether arguments that share a line do not make it too long by what is written into them."""
+    row = file.position(closing - 1).row
+    if "," not in file.line(row).rstrip().rstrip(",") or not edits:
+        return True
+    first = file.line_starts[row - 1]
+    added = sum(len(edit.content) - (edit.end - edit.start) for edit in edits if edit.start >= first)
+    return added <= 0 or len(file.line(row)) + added <= LINE_LENGTH
 
 
 def _value_text(text: str, arg: cst.Arg) -> str:

@@ -194,9 +194,7 @@ def _shared_bases(network: Network, group: _Group) -> list[str]:
             other.name for other in blocks if other not in group.blocks and info in other.all_parts
         )
         if holders:
-            doubts.append(
-                f"`{info.name}` is also a part of `{holders[0]}`, a block that should be recomputed as a whole"
-            )
+            doubts.append(f"`{info.name}` is also a part of `{holders[0]}`, which is recomputed as a whole")
     return doubts
 
 

@@ -35,9 +35,9 @@ _LEARNED_EXTERNAL = re.compile(
     r"|MultiheadAttention|Parameter)$"
 )
 _SHAPING_METHODS = {
-    "to", "view", "reshape", "transpose", "permute", "expand", "flatten", "contiguous", "unsqueeze", "squeeze",
-    "repeat", "type", "float", "half", "chunk", "split", "type_as", "expand_as", "view_as", "clone",
-    "repeat_interleave",
+    "to", "view", "reshape", "transpose", "permute", "expand", "flatten", "contiguous", "unsqueeze",
+    "squeeze", "repeat", "type", "float", "half", "chunk", "split", "type_as", "expand_as", "view_as",
+    "clone", "repeat_interleave",
 }  # fmt: skip
 
 

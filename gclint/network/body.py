@@ -235,7 +235,7 @@ def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
         for match in _statement(first["indent"]).finditer(file.text, first.start("indent"), definition.end)
         if not file.outline.in_long_string(match.start())
     ]
-    for begin, end in zip(starts, [*starts[1:], definition.end]):
+    for begin, end in zip(starts, [*starts[1:], definition.end], strict=True):
         yield TextPiece(file, begin, end, first["indent"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -436,7 +435,7 @@ class ClassInfo:
         if isinstance(value, Container):
             return Container(frozenset(self._renamed_value(item, base) for item in value.items))
         if isinstance(value, Instance) and value.info.file is not self.file:
-            family = os.path.commonprefix([value.info.name, base.name])
+            family = _common_prefix(value.info.name, base.name)
             suffix = value.info.name[len(family) :]
             modules = [info for info in self.module.classes.values() if info.is_module]
             heirs = [info for info in modules if value.info in info.bases]
@@ -521,6 +520,11 @@ _CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
 
 def _is_created(text: str, name: str, start: int, end: int) -> bool:
     return any(_CREATION_TAIL.match(text, offset) for offset in word_ends(text, name, start, end))
+
+
+def _common_prefix(one: str, other: str) -> str:
+    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    return one[:length]
 
 
 def _flat(values: Values) -> Iterator[object]:

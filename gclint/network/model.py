@@ -100,9 +100,7 @@ class Network:
             if scope.self_name is None or scope.body is None:
                 continue
             prefix = scope.self_name + "."
-            for piece in scope.body.pieces_between(
-                lambda start, end: all_of_it or base.module.makes_layers(start, end)
-            ):
+            for piece in scope.body.pieces_between(_always if all_of_it else base.module.makes_layers):
                 found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
         return found
 
@@ -166,6 +164,10 @@ def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
         info.is_module and (info.is_checkpointing or checkpoints or mixes_sequence(info))
         for info in _held(value.items)
     )
+
+
+def _always(_start: int, _end: int) -> bool:
+    return True
 
 
 def _held(values: Values) -> Iterator[ClassInfo]:

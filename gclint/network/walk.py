@@ -82,7 +82,7 @@ def names_in(node: cst.CSTNode) -> Iterator[str]:
     """Yield the names that an expression reads; an attribute's own name and keywords are none."""
     if isinstance(node, cst.Name):
         yield node.value
-    elif isinstance(node, cst.Attribute) or isinstance(node, cst.Arg):
+    elif isinstance(node, (cst.Attribute, cst.Arg)):
         yield from names_in(node.value)
     else:
         for child in children(node):

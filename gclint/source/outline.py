@@ -20,7 +20,8 @@ _TOKENS = re.compile(
     | "[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*" | '[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'
     | \#[^\n]*
     | ^(?P<indent>[ \t\f]*)
-      (?P<word>class|def|async[ \t]+def|@|from|import|(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))
+      (?P<word>class|def|async[ \t]+def|@|from|import
+       |(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))
       (?![\w(.,=\[])
     """,
     re.VERBOSE | re.MULTILINE,

@@ -1,0 +1,86 @@
+"""What gclint says about a release, in words that are the same on every machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MODELS = "transformers/models"
+"""Where a release has its models."""
+
+_PLACE = re.compile(r" in line \d+")
+
+
+@dataclass(frozen=True, order=True)
+class Reported:
+    """A finding, without its place: that changes with the release, and here the release is known."""
+
+    code: str
+    file: str
+    """Below the release's models."""
+    symbol: str
+    parameters: tuple[str, ...]
+    """What is passed in the wrong way; none for GC001."""
+    outcome: str
+    """``safe fix``, or ``unsafe fix`` or ``no fix`` with the reason."""
+    message: str
+
+    @property
+    def key(self) -> str:
+        """The file and the class, as transformers' files, whose names are unique, allow."""
+        return f"{Path(self.file).name}::{self.symbol}"
+
+    @property
+    def line(self) -> str:
+        """One line that says everything but the message, which follows from the rest."""
+        parameters = f"({', '.join(self.parameters)})" if self.parameters else ""
+        return f"{self.code} {self.file} {self.symbol}{parameters}: {self.outcome}"
+
+
+@cache
+def reported(tree: Path) -> tuple[Reported, ...]:
+    """Return what gclint reports on the models of the release in ``tree``, sorted."""
+    return run_gclint(tree)
+
+
+def run_gclint(tree: Path, *options: str) -> tuple[Reported, ...]:
+    """Run gclint over the models in ``tree``, as a user does, and return its findings, sorted.
+
+    Raises:
+        AssertionError: it could not check every file, or said something else that nobody expects.
+    """
+    command = [sys.executable, "-m", "gclint", *options, "--output-format", "json", MODELS]
+    run = subprocess.run(command, cwd=tree, capture_output=True, encoding="utf-8")
+    assert run.returncode in (0, 1), run.stderr
+    assert run.stderr == ""
+    return tuple(sorted(_reported(finding) for finding in json.loads(run.stdout)))
+
+
+def _reported(finding: Mapping[str, Any]) -> Reported:
+    subject = finding["message"].partition(" passed to ")[0]
+    return Reported(
+        finding["code"],
+        _below_models(finding["filename"]),
+        finding["symbol"],
+        tuple(re.findall(r"`(\w+)`", subject)) if finding["code"] != "GC001" else (),
+        _below_models(_PLACE.sub("", _outcome(finding))),
+        finding["message"],
+    )
+
+
+def _outcome(finding: Mapping[str, Any]) -> str:
+    fix = finding["fix"]
+    if fix is None:
+        return f"no fix: {finding['reason']}"
+    return "safe fix" if fix["applicability"] == "safe" else f"unsafe fix: {fix['reason']}"
+
+
+def _below_models(text: str) -> str:
+    return text.replace(f"{MODELS}/", "")

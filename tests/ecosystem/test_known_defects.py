@@ -1,0 +1,107 @@
+"""Defects that releases are known to have, and releases in which there is nothing to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.ecosystem.reported import Reported, reported
+
+pytestmark = pytest.mark.releases
+
+_BLOCKS_OF_4_57_6 = {
+    "modeling_gpt_bigcode.py::GPTBigCodeBlock",
+    "modeling_swiftformer.py::SwiftFormerStage",
+    "modeling_xlstm.py::xLSTMBlock",
+    "modeling_zamba.py::ZambaMambaDecoderLayer",
+    "modeling_zamba.py::ZambaHybridLayer",
+    "modeling_zamba2.py::Zamba2MambaDecoderLayer",
+    "modeling_zamba2.py::Zamba2HybridLayer",
+    "modeling_clvp.py::ClvpEncoderLayer",
+    "modeling_clvp.py::ClvpDecoderLayer",
+}
+_POSITIONAL_CACHES_OF_5_23_0 = {
+    "modeling_gpt2.py::GPT2Block": ("past_key_values",),
+    "modeling_imagegpt.py::ImageGPTBlock": ("layer_past",),
+    "modeling_git.py::GitLayer": ("past_key_values",),
+    "modeling_megatron_bert.py::MegatronBertLayer": ("past_key_values",),
+    "modeling_rembert.py::RemBertLayer": ("past_key_values",),
+    "modeling_roformer.py::RoFormerLayer": ("past_key_values",),
+    "modeling_xmod.py::XmodLayer": ("past_key_values",),
+    "modeling_recurrent_gemma.py::RecurrentGemmaDecoderLayer": ("use_cache", "past_key_values"),
+    "modeling_t5gemma.py::T5GemmaDecoderLayer": ("past_key_values", "use_cache"),
+    "modeling_t5gemma2.py::T5Gemma2DecoderLayer": ("past_key_values", "use_cache"),
+}
+_KEYWORD_ACTIVATIONS_OF_5_23_0 = {
+    ("modeling_llama4.py::Llama4VisionEncoderLayer", "hidden_state"),
+    ("modeling_mllama.py::MllamaVisionEncoderLayer", "hidden_states"),
+    ("modeling_mllama.py::MllamaCrossAttentionDecoderLayer", "cross_attention_states"),
+    ("modeling_autoformer.py::AutoformerDecoderLayer", "encoder_hidden_states"),
+    ("modeling_big_bird.py::BigBirdLayer", "encoder_hidden_states"),
+    ("modeling_bros.py::BrosLayer", "encoder_hidden_states"),
+    ("modeling_convbert.py::ConvBertLayer", "encoder_hidden_states"),
+    ("modeling_esm.py::EsmLayer", "encoder_hidden_states"),
+    ("modeling_evolla.py::EvollaSaProtLayer", "encoder_hidden_states"),
+    ("modeling_lw_detr.py::LwDetrDecoderLayer", "encoder_hidden_states"),
+    ("modeling_rf_detr.py::RfDetrDecoderLayer", "encoder_hidden_states"),
+}
+
+
+def _by_key(found: tuple[Reported, ...], code: str) -> dict[str, Reported]:
+    return {each.key: each for each in found if each.code == code}
+
+
+@pytest.mark.parametrize("version", ["4.45.2", "4.49.0"])
+def test_release_without_the_base_class_has_nothing_to_report(
+    release: Callable[[str], Path], version: str
+) -> None:
+    assert reported(release(version)) == ()
+
+
+@pytest.mark.parametrize("version", ["4.53.3", "5.0.0"])
+def test_every_file_is_checked_and_every_refusal_has_a_reason(
+    release: Callable[[str], Path], version: str
+) -> None:
+    found = reported(release(version))
+    assert {each.code for each in found} == {"GC001", "GC002", "GC003"}
+    assert [each for each in found if "None" in each.outcome.split()] == []
+
+
+def test_blocks_of_4_57_6(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("4.57.6")), "GC001")
+    assert found.keys() >= _BLOCKS_OF_4_57_6
+
+
+def test_clvp_cannot_be_converted_unattended(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("4.57.6")), "GC001")
+    encoder = found["modeling_clvp.py::ClvpEncoderLayer"].outcome
+    assert encoder.startswith("unsafe fix: ")
+    assert "`output_attentions` gets `False` from the checkpointed call" in encoder
+    decoder = found["modeling_clvp.py::ClvpDecoderLayer"].outcome
+    assert decoder.startswith("no fix: ")
+    assert "`use_cache` gets `cache_position` from the checkpointed call" in decoder
+
+
+def test_block_of_5_23_0(release: Callable[[str], Path]) -> None:
+    assert "modeling_mllama.py::MllamaVisionEncoderLayer" in _by_key(reported(release("5.23.0")), "GC001")
+
+
+def test_positional_caches_of_5_23_0(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("5.23.0")), "GC002")
+    assert {
+        key: found[key].parameters for key in _POSITIONAL_CACHES_OF_5_23_0 if key in found
+    } == _POSITIONAL_CACHES_OF_5_23_0
+
+
+def test_guard_of_gpt2_is_told_from_no_guard(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("5.23.0")), "GC002")
+    assert "behind a guard" in found["modeling_gpt2.py::GPT2Block"].message
+    assert "behind a guard" not in found["modeling_imagegpt.py::ImageGPTBlock"].message
+
+
+def test_keyword_activations_of_5_23_0(release: Callable[[str], Path]) -> None:
+    found = reported(release("5.23.0"))
+    passed = {(each.key, name) for each in found if each.code == "GC003" for name in each.parameters}
+    assert passed >= _KEYWORD_ACTIVATIONS_OF_5_23_0
