@@ -105,8 +105,8 @@ class MissingCheckpointingLayer(Rule):
         if any(site.checkpointed for site in block.sites):
             return (
                 f"`{name}` is checkpointed by a branch of its own in `{owner}` and is no "
-                f"`{CHECKPOINTING_BASE}`: caches are not switched off for it, and newer checkpointing options "
-                "pass it by"
+                f"`{CHECKPOINTING_BASE}`: caches are not switched off for it, and newer checkpointing "
+                "options pass it by"
             )
         return (
             f"`{name}` is stacked in `{owner}` and is no `{CHECKPOINTING_BASE}`: with gradient checkpointing "

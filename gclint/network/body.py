@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from gclint.network.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
-from gclint.source.words import has_word, word_ends
+from gclint.source.words import any_between, has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
 _QUOTES = ('"""', 'r"""', "'''")
@@ -71,8 +71,8 @@ class Piece:
         """Tell whether one of ``words`` stands in the piece's code."""
         return True
 
-    def lies(self, wanted: Callable[[int, int], bool]) -> bool:
-        """Tell whether the piece's range of the text is ``wanted``."""
+    def holds(self, offsets: list[int]) -> bool:
+        """Tell whether one of sorted ``offsets`` of the file's text lies in the piece."""
         return True
 
     @property
@@ -159,9 +159,9 @@ class TextPiece(Piece):
             return False
         return any(has_word(text, word, self._start, self._end) for word in words)
 
-    def lies(self, wanted: Callable[[int, int], bool]) -> bool:
-        """Tell whether the piece's range of the text is ``wanted``."""
-        return wanted(self._start, self._end)
+    def holds(self, offsets: list[int]) -> bool:
+        """Tell whether one of sorted ``offsets`` of the file's text lies in the piece."""
+        return any_between(offsets, self._start, self._end)
 
 
 class Body:
@@ -195,9 +195,9 @@ class Body:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
         return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
 
-    def pieces_between(self, wanted: Callable[[int, int], bool]) -> Sequence[Piece]:
-        """Return the pieces, parsed, whose range of the file's text is ``wanted``."""
-        return self._parsed([piece for piece in self._pieces if piece.lies(wanted)])
+    def pieces_at(self, offsets: list[int]) -> Sequence[Piece]:
+        """Return the pieces, parsed, in which one of sorted ``offsets`` of the file's text lies."""
+        return self._parsed([piece for piece in self._pieces if piece.holds(offsets)])
 
     def pieces_naming(self, words: Collection[str]) -> Sequence[Piece]:
         """Return the pieces, parsed, in whose code one of ``words`` stands; a docstring is none."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
 from pathlib import Path
+from typing import TypeVar, cast
 
 import libcst as cst
 
@@ -28,19 +29,31 @@ from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment, parse_definition
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.project import Project
-from gclint.source.words import any_between, offsets_of, word_ends
+from gclint.source.words import word_ends
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
 _HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 _HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
 _SELF = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
-_STACKING = ("ModuleList", "ModuleDict", "add_module", "setattr")
-# Only one that is made of a list can be a stack.
-_SEQUENCE = re.compile(r"\bSequential\(\s*\*")
-_CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
 _KEPT_SCOPES = 256
+
+
+_Subject = TypeVar("_Subject", "Module", "ClassInfo")
+_Fact = TypeVar("_Fact")
+
+
+def remembered(function: Callable[[_Subject], _Fact]) -> Callable[[_Subject], _Fact]:
+    """Find out a fact about a module or class once; it is forgotten together with its subject."""
+
+    @wraps(function)
+    def recall(subject: _Subject) -> _Fact:
+        if function not in subject.facts:
+            subject.facts[function] = function(subject)
+        return cast("_Fact", subject.facts[function])
+
+    return recall
 
 
 class Library:
@@ -91,6 +104,7 @@ class Module:
         """Describe ``file``."""
         self.library = library
         self.file = file
+        self.facts: dict[object, object] = {}
         self._names: dict[str, Values] = {}
         self._open: set[str] = set()
         self._infos: dict[Definition, ClassInfo] = {}
@@ -113,35 +127,6 @@ class Module:
         imported = [name.bound for name in self.file.outline.imported.values() if _may_define_blocks(name)]
         tables = _TABLE.findall(self.file.text)
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
-
-    @cached_property
-    def _making(self) -> list[int]:
-        """Where the file makes containers of modules or checkpointing layers, in order."""
-        layers = [f"{name}(" for name, info in self.classes.items() if info.is_checkpointing]
-        text = self.file.text
-        sequences = [match.start() for match in _SEQUENCE.finditer(text)] if "Sequential" in text else []
-        return sorted(offsets_of(text, [*_STACKING, *layers]) + sequences)
-
-    @cached_property
-    def _checkpointing(self) -> list[int]:
-        """Where the file calls checkpoint functions, in order."""
-        return offsets_of(self.file.text, _CHECKPOINT_CALLS)
-
-    def attribute_uses(self, names: Iterable[str]) -> list[int]:
-        """Return where attributes of these names are used, or computed ones of an object's own."""
-        text = self.file.text
-        found = offsets_of(text, ["getattr(self"])
-        for name in names:
-            found += (end - 1 for end in word_ends(text, f".{name}", 0, len(text)))
-        return sorted(found)
-
-    def makes_layers(self, start: int, end: int) -> bool:
-        """Tell whether code in a range makes containers of modules, or checkpointing layers."""
-        return any_between(self._making, start, end)
-
-    def checkpoints(self, start: int, end: int) -> bool:
-        """Tell whether code in a range calls a checkpoint function by itself."""
-        return any_between(self._checkpointing, start, end)
 
     def lookup(self, name: str) -> Values:
         """Return what a name stands for at the top of the file."""
@@ -256,6 +241,7 @@ class ClassInfo:
         self.module = module
         self.definition = definition
         self.name = definition.name
+        self.facts: dict[object, object] = {}
         self._attributes: dict[str, Values] = {}
 
     def __repr__(self) -> str:

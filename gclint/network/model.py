@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from gclint.network.classes import ClassInfo, Library
+from gclint.network.holders import attribute_uses, holding_attributes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
-from gclint.network.values import Container, Instance, Value, Values
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.source.words import any_between
@@ -64,51 +63,20 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
-        names = {name for info in self.module.classes.values() for name in self._holding_attributes(info)}
+        names = {name for info in self.module.classes.values() for name in holding_attributes(info)}
         if not names:
             return ()
         sites: list[RunSite] = []
-        uses = self.module.attribute_uses(names)
+        uses = attribute_uses(self.module, names)
         for info in self.module.classes.values():
             for method in info.methods():
                 if method.name != "__init__" and any_between(uses, method.header, method.limit):
                     sites.extend(run_sites(info.scope(method), names))
         return tuple(sites)
 
-    def _holding_attributes(self, info: ClassInfo) -> Iterator[str]:
-        """Yield the attributes of a class that hold a stack, or a checkpointing layer alone."""
-        if not info.is_module:
-            return
-        for base in info.mro:
-            definition = base.definition
-            checkpoints = base.module.checkpoints(definition.header, definition.limit)
-            if not checkpoints and not base.module.makes_layers(definition.header, definition.limit):
-                continue
-            for name in self._assigned_attributes(info, base, checkpoints):
-                if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
-                    yield name
-
-    @staticmethod
-    def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
-        """Return the attributes that a class's own methods assign where they make modules."""
-        found: set[str] = set()
-        for method in base.methods():
-            all_of_it = checkpoints and method.name == "__init__"
-            if not all_of_it and not base.module.makes_layers(method.header, method.limit):
-                continue
-            scope = info.scope(method, base.module)
-            if scope.self_name is None or scope.body is None:
-                continue
-            prefix = scope.self_name + "."
-            for piece in scope.body.pieces_between(_always if all_of_it else base.module.makes_layers):
-                found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
-        return found
-
     @cached_property
     def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
         """The blocks run in this file that should be checkpointing layers, in the order of the text."""
-        if self.checkpointing_module is None:
-            return ()
         checkpointed: dict[ClassInfo, list[RunSite]] = {}
         trunks: dict[ClassInfo, list[RunSite]] = {}
         for site in self.run_sites:
@@ -129,6 +97,8 @@ class Network:
             # A checkpointed call is the model's own word that it supports checkpointing.
             if any(site.checkpointed or supports_checkpointing(site.owner) for site in sites)
         ]
+        if not blocks or self.checkpointing_module is None:
+            return ()
         return tuple(
             sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start))
         )
@@ -149,30 +119,3 @@ class Network:
 
 def _can_need_protection(info: ClassInfo) -> bool:
     return not info.is_checkpointing and info.resolved and not info.is_model
-
-
-def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
-    """Tell whether calls of what an attribute holds can matter to a rule.
-
-    Args:
-        value: what the attribute holds.
-        checkpoints: whether the class that holds it calls a checkpoint function by itself.
-    """
-    if isinstance(value, Instance):
-        return value.info.is_module and (value.info.is_checkpointing or checkpoints)
-    return isinstance(value, Container) and any(
-        info.is_module and (info.is_checkpointing or checkpoints or mixes_sequence(info))
-        for info in _held(value.items)
-    )
-
-
-def _always(_start: int, _end: int) -> bool:
-    return True
-
-
-def _held(values: Values) -> Iterator[ClassInfo]:
-    for value in values:
-        if isinstance(value, Container):
-            yield from _held(value.items)
-        elif isinstance(value, Instance):
-            yield value.info

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
-from gclint.network.classes import ClassInfo, Module
+from gclint.network.classes import ClassInfo, Module, remembered
 from gclint.source.file import UnreadableFile
 
 _FLAG = re.compile(
@@ -14,7 +13,7 @@ _FLAG = re.compile(
 )
 
 
-@cache
+@remembered
 def supports_checkpointing(owner: ClassInfo) -> bool:
     """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from gclint.network.classes import ClassInfo
+from gclint.network.classes import ClassInfo, remembered
 
 _MIXING_WORDS = frozenset(
     [
@@ -56,7 +55,7 @@ _SELF_STORE = re.compile(
 _SELF_CALL = re.compile(r"\bself\.(\w+)\(")
 
 
-@cache
+@remembered
 def mixes_sequence(info: ClassInfo) -> bool:
     """Tell whether the class is built of attention or another mixer of sequence positions."""
     return any(_is_mixer(part) for part in info.all_parts)
@@ -85,20 +84,20 @@ def is_named_as_mixer(info: ClassInfo) -> bool:
     return bool(words) and words[-1].lower() in _MIXING_WORDS
 
 
-@cache
+@remembered
 def _family_prefix(info: ClassInfo) -> str:
     names = [name for name in info.module.file.outline.classes if name.endswith("PreTrainedModel")]
     prefixes = [match[1] for name in names for match in (_MODEL_BASE_NAME.match(name),) if match]
     return max((p for p in prefixes if info.name.lower().startswith(p.lower())), key=len, default="")
 
 
-@cache
+@remembered
 def is_learned(info: ClassInfo) -> bool:
     """Tell whether the class has parameters, so that what it returns carries gradient."""
     return any(_LEARNED.search(base.text) for part in info.all_parts for base in part.mro)
 
 
-@cache
+@remembered
 def statistics_class(info: ClassInfo) -> str | None:
     """Return the name of the class, or of the part of it, that keeps running statistics."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
@@ -107,7 +106,7 @@ def statistics_class(info: ClassInfo) -> str | None:
     return None
 
 
-@cache
+@remembered
 def stores_on_self(info: ClassInfo) -> bool:
     """Tell whether ``forward``, or a method that it calls, assigns to the object itself."""
     waiting, seen = ["forward"], set[str]()

@@ -41,7 +41,19 @@ class Project:
         """Return the path without links, which identifies a file."""
         known = self._resolved.get(path)
         if known is None:
-            known = self._resolved[path] = path.resolve()
+            # Links on the way are looked at once a folder, not once a file.
+            folder, name = path.parent, path.name
+            if path.is_symlink() or name in ("", ".", ".."):
+                known = path.resolve()
+            else:
+                known = self._folder(folder) / name
+            self._resolved[path] = known
+        return known
+
+    def _folder(self, folder: Path) -> Path:
+        known = self._resolved.get(folder)
+        if known is None:
+            known = self._resolved[folder] = folder.resolve()
         return known
 
     def replace(self, path: Path, text: str) -> None:

@@ -1,0 +1,148 @@
+"""Which attributes of a class hold blocks, found out without parsing what cannot hold one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gclint.network.classes import ClassInfo, Module, remembered
+from gclint.network.traits import mixes_sequence
+from gclint.network.values import Container, Instance, Value, Values
+from gclint.source.words import any_between, offsets_of, word_ends
+
+_STACKS = ("ModuleList(", "ModuleDict(")
+_FILLING = ("add_module", "setattr")
+# Only a sequence that is made of a list can be a stack.
+_SEQUENCE = re.compile(r"\bSequential\(\s*\*")
+_CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
+_BRACKET = re.compile(r"[()]")
+_CALLED = re.compile(r"(?<![\w.])(self\.)?([A-Za-z_]\w*)\s*\(")
+_COUNTING = frozenset(
+    (
+        "range",
+        "len",
+        "zip",
+        "enumerate",
+        "int",
+        "max",
+        "min",
+        "sum",
+        "reversed",
+        "list",
+        "tuple",
+        "sorted",
+        "str",
+    )
+)
+_TORCH_CALL = re.compile(r"\bnn\.\w+\(")
+
+
+def holding_attributes(info: ClassInfo) -> Iterator[str]:
+    """Yield the attributes of a class that hold a stack, or a checkpointing layer alone."""
+    if not info.is_module:
+        return
+    for base in info.mro:
+        definition = base.definition
+        checkpoints = any_between(_checkpoint_calls(base.module), definition.header, definition.limit)
+        if not checkpoints and not any_between(_makings(base.module), definition.header, definition.limit):
+            continue
+        for name in _assigned_attributes(info, base, checkpoints):
+            if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
+                yield name
+
+
+def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
+    """Return where attributes of these names are used, or computed ones of an object's own."""
+    text = module.file.text
+    found = offsets_of(text, ["getattr(self"])
+    for name in names:
+        found += (end - 1 for end in word_ends(text, f".{name}", 0, len(text)))
+    return sorted(found)
+
+
+@remembered
+def _makings(module: Module) -> list[int]:
+    """Return where a file makes stacks that can hold blocks, or checkpointing layers, in order."""
+    text = module.file.text
+    layers = [f"{name}(" for name, info in module.classes.items() if info.is_checkpointing]
+    found = offsets_of(text, [*_FILLING, *layers])
+    found += (offset for offset in offsets_of(text, _STACKS) if _may_hold_blocks(module, offset))
+    if "Sequential" in text:
+        found += (match.start() for match in _SEQUENCE.finditer(text))
+    return sorted(found)
+
+
+@remembered
+def _checkpoint_calls(module: Module) -> list[int]:
+    """Return where a file calls checkpoint functions by itself, in order."""
+    return offsets_of(module.file.text, _CHECKPOINT_CALLS)
+
+
+def _may_hold_blocks(module: Module, offset: int) -> bool:
+    """Tell whether the stack that is made at ``offset`` can hold what matters to a rule.
+
+    It cannot when all that is made for it are torch's own layers, or classes of the file that are
+    neither checkpointing layers nor mix a sequence.
+    """
+    text = module.file.text
+    opening = text.index("(", offset)
+    inner = text[opening + 1 : _closing(text, opening)]
+    called = [(match[1], match[2]) for match in _CALLED.finditer(inner) if match[2] not in _COUNTING]
+    if not called:
+        return _TORCH_CALL.search(inner) is None
+    for own, name in called:
+        info = module.classes.get(name)
+        if own or info is None or info.is_checkpointing or mixes_sequence(info):
+            return True
+    return False
+
+
+def _closing(text: str, opening: int) -> int:
+    """Return about where the bracket is closed; one in a string or comment only makes it longer."""
+    depth = 0
+    for match in _BRACKET.finditer(text, opening):
+        depth += 1 if match[0] == "(" else -1
+        if depth == 0:
+            return match.start()
+    return len(text)
+
+
+def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
+    """Return the attributes that a class's own methods assign where they make modules."""
+    makings = _makings(base.module)
+    found: set[str] = set()
+    for method in base.methods():
+        all_of_it = checkpoints and method.name == "__init__"
+        if not all_of_it and not any_between(makings, method.header, method.limit):
+            continue
+        scope = info.scope(method, base.module)
+        if scope.self_name is None or scope.body is None:
+            continue
+        prefix = scope.self_name + "."
+        pieces = scope.body.pieces() if all_of_it else scope.body.pieces_at(makings)
+        for piece in pieces:
+            found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
+    return found
+
+
+def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
+    """Tell whether calls of what an attribute holds can matter to a rule.
+
+    Args:
+        value: what the attribute holds.
+        checkpoints: whether the class that holds it calls a checkpoint function by itself.
+    """
+    if isinstance(value, Instance):
+        return value.info.is_module and (value.info.is_checkpointing or checkpoints)
+    return isinstance(value, Container) and any(
+        info.is_module and (info.is_checkpointing or checkpoints or mixes_sequence(info))
+        for info in _held(value.items)
+    )
+
+
+def _held(values: Values) -> Iterator[ClassInfo]:
+    for value in values:
+        if isinstance(value, Container):
+            yield from _held(value.items)
+        elif isinstance(value, Instance):
+            yield value.info
