@@ -124,7 +124,13 @@ class Module:
     @cached_property
     def part_names(self) -> tuple[str, ...]:
         """The names that stand for classes of modules, or for tables of them, anywhere in the file."""
-        imported = [name.bound for name in self.file.outline.imported.values() if _may_define_blocks(name)]
+        imported = [
+            name.bound
+            for statement in self.file.outline.imports
+            if any(word in statement.text for word in ("modeling_", "modular_", "from ."))
+            for name in statement.names
+            if _may_define_blocks(name)
+        ]
         tables = _TABLE.findall(self.file.text)
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
 
@@ -177,7 +183,7 @@ class Module:
     # -- imports
 
     def _imported(self, name: str) -> Values:
-        imported = self.file.outline.imported.get(name)
+        imported = self.file.outline.imported(name)
         if imported is None:
             return NOTHING
         if imported.name is None:

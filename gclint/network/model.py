@@ -48,7 +48,7 @@ class Network:
 
         None inside a release of the library that has no such class yet.
         """
-        imported = self.file.outline.imported.values()
+        imported = self.file.outline.all_imported()
         levels = sorted(
             {name.level for name in imported if name.level and name.module in _LIBRARY_MODULES},
             reverse=True,

@@ -144,14 +144,19 @@ class Outline:
             if definition.is_class and (definition.parent is None or definition.parent.is_class)
         }
 
-    @cached_property
-    def imported(self) -> dict[str, ImportedName]:
-        """What is imported, by the name that it is bound to; the first import of a name counts."""
-        found: dict[str, ImportedName] = {}
+    def imported(self, name: str) -> ImportedName | None:
+        """Return what is imported under a name; the first import of it counts."""
         for statement in self.imports:
-            for name in statement.names:
-                found.setdefault(name.bound, name)
-        return found
+            if name in statement.text:
+                for imported in statement.names:
+                    if imported.bound == name:
+                        return imported
+        return None
+
+    def all_imported(self) -> Iterator[ImportedName]:
+        """Yield everything that is imported."""
+        for statement in self.imports:
+            yield from statement.names
 
     @cached_property
     def functions(self) -> dict[str, Definition]:

@@ -34,10 +34,12 @@ class Model:
     """The classes that must be recomputed, each with a child whose runs are counted."""
     inputs: Callable[[], dict[str, Any]]
     """Makes new inputs; their floating-point tensors get a gradient too."""
-    variants: Mapping[str, Callable[[], dict[str, Any]]] = field(default_factory=lambda: {"": dict})
+    variants: Mapping[str, Callable[[], dict[str, Any]]] = field(default_factory=lambda: {"as it is": dict})
     """Makes further inputs, by what the variant is about."""
     prepare: Callable[[nn.Module], None] = lambda model: None
     """What has to be done to the model before it can be run at all."""
+    without_gradient: tuple[str, ...] = ()
+    """How the names of parameters end that never get a gradient."""
 
 
 @dataclass
@@ -120,25 +122,27 @@ MODELS: Mapping[str, Model] = {
     "swiftformer": Model(
         "SwiftFormerConfig",
         "SwiftFormerForImageClassification",
-        {"depths": [2, 2, 2, 2], "embed_dims": [8, 8, 16, 16], "layer_scale_init_value": 0.5},
+        {"depths": [2] * 4, "embed_dims": [8, 8, 16, 16], "layer_scale_init_value": 0.5, "num_labels": 3},
         {"SwiftFormerStage": "blocks.0"},
         _image,
+        # It scales something that is normalised over one place only.
+        without_gradient=("attn.w_g",),
     ),
     "xlstm": Model(
         "xLSTMConfig",
         "xLSTMForCausalLM",
         {
             "vocab_size": _VOCABULARY,
-            "hidden_size": 32,
+            # The smallest size for which its cache fits its layers.
+            "hidden_size": 128,
             "num_hidden_layers": 3,
             "num_heads": 2,
-            "mode": "train",
-            "chunk_size": 2,
-            "return_last_states": False,
+            # Shorter sequences than a chunk, since the kernel for whole chunks does not run.
+            "chunk_size": 2 * _LENGTH,
         },
         {"xLSTMBlock": "norm_mlstm"},
         _tokens,
-        _CACHE_OR_NOT,
+        # It writes a cache in place, with which nothing can be trained.
     ),
     "zamba": Model(
         "ZambaConfig",
@@ -165,12 +169,13 @@ def failures(tiny: Model) -> Iterator[str]:
     config = getattr(transformers, tiny.config)(**tiny.fields)
     model: nn.Module = getattr(transformers, tiny.model)(config).train()
     tiny.prepare(model)
+    _fill_zeros(model)
     for variant, more in tiny.variants.items():
         expected = _step(model, tiny, more)
         if not expected.runs:
             yield f"{variant}: there are no blocks {', '.join(tiny.blocks)}"
         for name, gradient in expected.gradients.items():
-            if gradient is None or not gradient.any():
+            if (gradient is None or not gradient.any()) and not name.endswith(tiny.without_gradient):
                 yield f"{variant}: {name} has no gradient without checkpointing, so nothing can be compared"
         for mode, use_reentrant in _MODES.items():
             checkpointing: Any = model
@@ -183,6 +188,13 @@ def failures(tiny: Model) -> Iterator[str]:
                 for difference in _differences(expected, found):
                     yield f"{variant}, {mode}: {difference}"
             checkpointing.gradient_checkpointing_disable()
+
+
+def _fill_zeros(model: nn.Module) -> None:
+    """Give parameters that start as zeros some values: they would keep gradients from what they scale."""
+    for parameter in model.parameters():
+        if not parameter.any():
+            nn.init.normal_(parameter, std=0.1)
 
 
 def _step(model: nn.Module, tiny: Model, more: Callable[[], dict[str, Any]]) -> Step:

@@ -84,8 +84,20 @@ def test_clvp_cannot_be_converted_unattended(release: Callable[[str], Path]) -> 
     assert "`use_cache` gets `cache_position` from the checkpointed call" in decoder
 
 
-def test_block_of_5_23_0(release: Callable[[str], Path]) -> None:
-    assert "modeling_mllama.py::MllamaVisionEncoderLayer" in _by_key(reported(release("5.23.0")), "GC001")
+def test_blocks_of_5_23_0(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("5.23.0")), "GC001")
+    assert found.keys() >= {
+        "modeling_mllama.py::MllamaVisionEncoderLayer",
+        # Their branches are gone, and what they are built of is checkpointed elsewhere, in a stack of its own.
+        "modeling_clvp.py::ClvpEncoderLayer",
+        "modeling_clvp.py::ClvpDecoderLayer",
+    }
+
+
+def test_block_that_has_to_fill_its_cache_is_not_converted(release: Callable[[str], Path]) -> None:
+    # The decoder reads, in training too, what these layers have written; their docstring says so.
+    layers = [each for each in reported(release("5.23.0")) if each.symbol == "DiffusionGemmaEncoderTextLayer"]
+    assert [each.line for each in layers if not each.outcome.startswith("no fix: ")] == []
 
 
 def test_positional_caches_of_5_23_0(release: Callable[[str], Path]) -> None:
@@ -105,3 +117,10 @@ def test_keyword_activations_of_5_23_0(release: Callable[[str], Path]) -> None:
     found = reported(release("5.23.0"))
     passed = {(each.key, name) for each in found if each.code == "GC003" for name in each.parameters}
     assert passed >= _KEYWORD_ACTIVATIONS_OF_5_23_0
+
+
+def test_blocks_that_differ_in_their_defaults_alone_are_repaired_together(
+    release: Callable[[str], Path],
+) -> None:
+    found = _by_key(reported(release("5.23.0")), "GC003")
+    assert found["modeling_mllama.py::MllamaCrossAttentionDecoderLayer"].outcome == "safe fix"

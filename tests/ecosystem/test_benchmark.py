@@ -1,0 +1,34 @@
+"""The benchmark measures what it says. How much that is, is not for a test to say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import benchmark
+
+_RATIO = r"\d+\.\d\d \(\d+\.\d m?s to \d+\.\d m?s\)"
+
+
+@pytest.mark.releases
+def test_benchmark_prints_ratios_and_targets(
+    release: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    release("5.23.0")
+    assert benchmark.main(["--every", "40", "--repeat", "1"]) == 0
+    heading, _, *table = capsys.readouterr().out.splitlines()
+    assert re.search(r"transformers 5\.23\.0: \d\d files, \d\.\d MB", heading)
+    expected = [
+        rf"CPU time for all files, to `ast\.parse`  +{_RATIO}  +at most 2\.0",
+        r"peak memory  +\d+ MB  +under 400 MB",
+        rf"time for Llama's file, to `import libcst, click`  +{_RATIO}  +at most 2\.5",
+        rf"CPU time per file, (\d+) files, to that of \1  +{_RATIO}",
+        rf"CPU time per file, \d+ files, to that of \d+  +{_RATIO}  +does not grow",
+        rf"CPU time per file, \d+ files, to that of \d+  +{_RATIO}  +does not grow",
+    ]
+    assert len(table) == len(expected)
+    for line, pattern in zip(table, expected, strict=True):
+        assert re.fullmatch(pattern, line)
