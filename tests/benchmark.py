@@ -74,15 +74,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"Python {platform.python_version()}; best of {options.repeat}\n"
     )
     _use(tree, *_gclint(_TYPICAL_FILE))  # Leaves compiled modules behind, as an installation has them.
-    parts = {share: _measure(tree, files[::share], options.repeat) for share in (4, 2, 1)}
-    _print_table([*_rows_of_all_files(parts[1]), _row_of_one_file(tree, options.repeat), *_rows_of_parts(parts)])
+    parts = [_measure(tree, files[::share], options.repeat) for share in (4, 2, 1)]
+    typical = _row_of_one_file(tree, options.repeat)
+    _print_table([*_rows_of_all_files(parts[-1]), typical, *_rows_of_parts(parts)])
     return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m tests.benchmark", description=__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th file only")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="measure N times, and take the best")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="measure N times, take the best")
     return parser.parse_args(arguments)
 
 
@@ -92,7 +93,7 @@ def _modeling_files(tree: Path) -> list[str]:
 
 
 def _gclint(*paths: str) -> list[str]:
-    return ["-m", "gclint", "--statistics", "--exit-zero", *paths]
+    return ["-m", "gclint", "--exit-zero", *paths]
 
 
 def _measure(tree: Path, files: Sequence[str], repeat: int) -> _Part:
@@ -109,11 +110,7 @@ def _row_of_one_file(tree: Path, repeat: int) -> tuple[str, str, str]:
     for _ in range(3 * repeat):
         check.append(_use(tree, *_gclint(_TYPICAL_FILE)).wall)
         libraries.append(_use(tree, "-c", _LIBRARIES).wall)
-    return (
-        f"time for Llama's file, to `{_LIBRARIES}`",
-        _ratio(min(check), min(libraries)),
-        "at most 2.5",
-    )
+    return f"time for Llama's file, to `{_LIBRARIES}`", _ratio(min(check), min(libraries)), "at most 2.5"
 
 
 def _rows_of_all_files(part: _Part) -> list[tuple[str, str, str]]:
@@ -123,15 +120,15 @@ def _rows_of_all_files(part: _Part) -> list[tuple[str, str, str]]:
     ]
 
 
-def _rows_of_parts(parts: dict[int, _Part]) -> list[tuple[str, str, str]]:
-    smallest = parts[max(parts)]
+def _rows_of_parts(parts: Sequence[_Part]) -> list[tuple[str, str, str]]:
+    smallest = parts[0]
     return [
         (
             f"CPU time per file, {len(part.files)} files, to that of {len(smallest.files)}",
             _ratio(part.cpu_per_file, smallest.cpu_per_file),
             "" if part is smallest else "does not grow",
         )
-        for part in parts.values()
+        for part in parts
     ]
 
 

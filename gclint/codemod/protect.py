@@ -22,6 +22,7 @@ from gclint.network.activation import bind_site, requires_cache
 from gclint.network.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
+from gclint.network.support import old_override
 from gclint.network.traits import statistics_class, stores_on_self
 
 
@@ -54,6 +55,10 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     sites, site_doubts = _site_edits(network, group)
     edits = [edit for fix in elsewhere for edit in fix.edits]
     edits += [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
+    override = old_override(network.module)
+    if override is not None:
+        edits.append(Edit(network.file.path, override.method.start, override.method.end, ""))
+        doubts.append(f"{override.description}; it goes, and the library sets the flag")
     reasons = list(dict.fromkeys(doubts + site_doubts))
     return Fix(
         f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
@@ -94,6 +99,9 @@ def _obstacle(network: Network, group: _Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
+    override = old_override(network.module)
+    if override is not None and not override.only_sets_flags:
+        return f"{override.description}, and does more than that"
     for info in group.blocks:
         name = requires_cache(info)
         if name is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gclint.network.classes import ClassInfo, Module, remembered
 from gclint.network.traits import mixes_sequence
@@ -15,6 +15,7 @@ _FILLING = ("add_module", "setattr")
 # Only a sequence that is made of a list can be a stack.
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
+_RETURNED = re.compile(r"\breturn self\.(\w+)\[")
 _BRACKET = re.compile(r"[()]")
 _CALLED = re.compile(r"(?<![\w.])(self\.)?([A-Za-z_]\w*)\s*\(")
 _COUNTING = frozenset(
@@ -49,6 +50,17 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
         for name in _assigned_attributes(info, base, checkpoints):
             if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
                 yield name
+
+
+def accessors(info: ClassInfo, names: Collection[str]) -> frozenset[str]:
+    """Return the methods of a class that return what one of these attributes holds."""
+    return frozenset(
+        method.name
+        for base in info.mro
+        for method in base.methods()
+        for returned in _RETURNED.finditer(base.file.text, method.header, method.limit)
+        if returned[1] in names
+    )
 
 
 def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:

@@ -7,8 +7,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from gclint.network.classes import ClassInfo, Library
-from gclint.network.holders import attribute_uses, holding_attributes
-from gclint.network.runsite import RunSite, run_sites
+from gclint.network.holders import accessors, attribute_uses, holding_attributes
+from gclint.network.runsite import Holders, RunSite, run_sites
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.source.file import SourceFile
@@ -63,15 +63,17 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
-        names = {name for info in self.module.classes.values() for name in holding_attributes(info)}
+        classes = self.module.classes.values()
+        names = frozenset(name for info in classes for name in holding_attributes(info))
         if not names:
             return ()
+        holders = Holders(names, frozenset(name for info in classes for name in accessors(info, names)))
+        uses = attribute_uses(self.module, holders.attributes | holders.accessors)
         sites: list[RunSite] = []
-        uses = attribute_uses(self.module, names)
-        for info in self.module.classes.values():
+        for info in classes:
             for method in info.methods():
                 if method.name != "__init__" and any_between(uses, method.header, method.limit):
-                    sites.extend(run_sites(info.scope(method), names))
+                    sites.extend(run_sites(info.scope(method), holders))
         return tuple(sites)
 
     @cached_property

@@ -106,6 +106,16 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class Holders:
+    """What gives the blocks of the classes of a file."""
+
+    attributes: frozenset[str]
+    """The attributes that hold blocks or stacks of them."""
+    accessors: frozenset[str]
+    """The methods that return what such an attribute holds."""
+
+
+@dataclass(frozen=True)
 class _Place:
     """Where the search stands in a method."""
 
@@ -115,12 +125,12 @@ class _Place:
     statement: cst.SimpleStatementLine | None = None
 
 
-def run_sites(scope: Scope, holders: Collection[str]) -> list[RunSite]:
+def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     """Return the calls in a method that run an object of a class of the project, in text order.
 
     Args:
         scope: the method.
-        holders: the attributes that hold blocks; calls of others are not looked at.
+        holders: what gives the blocks; calls of other attributes are not looked at.
     """
     search = _search(scope, holders)
     sites = [
@@ -151,18 +161,19 @@ def _fragment(piece: Piece) -> Fragment:
 class _Search:
     """Where in a method's body blocks can be run."""
 
-    holders: Collection[str]
-    """The attributes that hold blocks."""
+    holders: Holders
     aliases: frozenset[str]
     """The local names that stand for such an attribute, or for what it holds."""
     pieces: Sequence[Piece]
 
 
-def _search(scope: Scope, holders: Collection[str]) -> _Search:
+def _search(scope: Scope, holders: Holders) -> _Search:
     """Find the statements that name a holder of blocks, or a local name for one."""
     aliases = frozenset(scope.parameters.names if scope.depth else ())
     pieces: Sequence[Piece] = ()
-    attributes = {f".{name}" for name in holders} | _CHECKPOINT_WORDS | {"getattr"}
+    attributes = (
+        {f".{name}" for name in holders.attributes | holders.accessors} | _CHECKPOINT_WORDS | {"getattr"}
+    )
     while scope.body is not None:
         words = attributes | aliases
         wanted = scope.body.pieces_naming(words)
@@ -180,14 +191,14 @@ def _search(scope: Scope, holders: Collection[str]) -> _Search:
     return _Search(holders, aliases, pieces)
 
 
-def _denotes(value: cst.BaseExpression, holders: Collection[str], aliases: Collection[str]) -> bool:
+def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[str]) -> bool:
     """Tell whether an expression stands for what a holder holds, and is not computed by it."""
     parts: Sequence[cst.BaseExpression] = ()
     if isinstance(value, cst.Name):
         return value.value in aliases
     if isinstance(value, cst.Attribute):
         if value.attr.value not in _RUNNING_METHODS:
-            return value.attr.value in holders
+            return value.attr.value in holders.attributes
         parts = (value.value,)
     elif isinstance(value, cst.Subscript):
         parts = (value.value,)
@@ -202,6 +213,8 @@ def _denotes(value: cst.BaseExpression, holders: Collection[str], aliases: Colle
     elif isinstance(value, cst.Call):
         name = dotted_name(value.func)
         if name == "getattr":
+            return True
+        if isinstance(value.func, cst.Attribute) and value.func.attr.value in holders.accessors:
             return True
         if name is not None and name.rpartition(".")[2] in _DENOTING_CALLS:
             parts = [arg.value for arg in value.args]
@@ -281,16 +294,14 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: _Search) 
 
 
 def _run_inside(
-    scope: Scope, function: Function, args: list[cst.Arg], holders: Collection[str]
+    scope: Scope, function: Function, args: list[cst.Arg], holders: Holders
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs when it gets these arguments."""
     found = {info for site in _sites_inside(scope, function, args, holders) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
 
-def _sites_inside(
-    scope: Scope, function: Function, args: list[cst.Arg], holders: Collection[str]
-) -> list[RunSite]:
+def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], holders: Holders) -> list[RunSite]:
     inner = scope.enter(function, args)
     return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
 
@@ -302,7 +313,7 @@ def _may_be_block(func: cst.BaseExpression, search: _Search) -> bool:
     while isinstance(func, cst.Subscript):
         func = func.value
     if isinstance(func, cst.Attribute):
-        return func.attr.value in search.holders
+        return func.attr.value in search.holders.attributes
     if isinstance(func, cst.Name):
         return func.value in search.aliases
     return isinstance(func, cst.Call) and dotted_name(func.func) == "getattr"

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gclint.network.classes import ClassInfo, Module, remembered
 from gclint.source.file import UnreadableFile
+from gclint.source.outline import Definition
 
 _FLAG = re.compile(
     r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE
+)
+_OLD_OVERRIDE = re.compile(r"def _set_gradient_checkpointing\([^)]*\bvalue\b")
+_OLD_BODY = re.compile(
+    r"def _set_gradient_checkpointing\([^)]*\):\s+if isinstance\(module, \(*[\w.,\s]+\)+:"
+    r"\s+module\.gradient_checkpointing = value"
 )
 
 
@@ -25,6 +32,40 @@ def supports_checkpointing(owner: ClassInfo) -> bool:
     if not models:
         models = [info for info in owner.module.classes.values() if info.is_model]
     return any(_flag(model) for model in models)
+
+
+@dataclass(frozen=True)
+class OldOverride:
+    """A model's own `_set_gradient_checkpointing` with the signature that the library once had.
+
+    The library knows it by the parameter ``value``, calls it for every module, and leaves the flag of
+    checkpointing layers alone.
+    """
+
+    model: ClassInfo
+    method: Definition
+
+    @property
+    def description(self) -> str:
+        """What the override does to checkpointing layers."""
+        return (
+            f"`{self.model.name}` overrides `_set_gradient_checkpointing(module, value)`, the old interface, "
+            "which never switches a checkpointing layer on"
+        )
+
+    @property
+    def only_sets_flags(self) -> bool:
+        """Whether nothing is lost with the method: it sets `gradient_checkpointing` on some modules."""
+        return _OLD_BODY.fullmatch(self.method.text.strip()) is not None
+
+
+def old_override(module: Module) -> OldOverride | None:
+    """Return the override in a file, or None where it has none."""
+    for info in module.classes.values():
+        method = info.definition.method("_set_gradient_checkpointing") if info.is_model else None
+        if method is not None and _OLD_OVERRIDE.match(module.file.text, method.header):
+            return OldOverride(info, method)
+    return None
 
 
 def _flag(model: ClassInfo) -> bool:

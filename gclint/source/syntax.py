@@ -1,9 +1,11 @@
-"""Whether a text is Python, found out for half of what ``ast.parse`` costs."""
+"""Whether a text is Python, found out for half of what ``ast.parse`` costs.
+
+Only what does not parse is an error here. What CPython finds behind its parser, such as a parameter
+that is named twice, is left to whoever compiles the file.
+"""
 
 from __future__ import annotations
 
-import ast
-import symtable
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +33,7 @@ def syntax_problem(file: SourceFile) -> Problem | None:
         return Problem(file.path, message, file.position(nul))
     if _parses(file.text):
         return None
-    problem = _problem(file.path, lambda: symtable.symtable(file.text, str(file.path), "exec"))
+    problem = compile_problem(file.path, file.text)
     return None if problem is None or _is_newer_syntax(problem, file.text) else problem
 
 
@@ -81,9 +83,6 @@ def _is_newer_syntax(problem: Problem, text: str) -> bool:
     """Tell whether what the running Python rejects is good in another one."""
     # LibCST has no limit of its own: code that is nested without end would overflow the stack.
     if problem.message == _TOO_NESTED:
-        return False
-    # What parses is wrong in every Python: a duplicate parameter, `nonlocal` outside of a function.
-    if _problem(problem.path, lambda: ast.parse(text)) is None:
         return False
     import libcst
 

@@ -59,9 +59,10 @@ def converted_by_hand() -> frozenset[str]:
 
 def reviewed() -> dict[str, dict[str, str]]:
     """Return the reasons that are written down, by table and class."""
-    if not BEYOND.exists():
-        return {}
-    return tomllib.loads(BEYOND.read_text(encoding="utf-8"))
+    tables: dict[str, dict[str, str]] = {}
+    if BEYOND.exists():
+        tables = tomllib.loads(BEYOND.read_text(encoding="utf-8"))
+    return tables
 
 
 def findings_snapshot(version: str) -> Path:

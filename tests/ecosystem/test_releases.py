@@ -40,7 +40,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_two_runs_at_once_get_the_same_complete_tree(
     cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both_are_downloading = Barrier(2, timeout=60)
+    both_are_downloading = Barrier(2, timeout=20)
 
     def download(_version: str, folder: Path) -> Path:
         both_are_downloading.wait()

@@ -123,14 +123,14 @@ def _modeling_files(models: Path) -> list[str]:
     return [path.relative_to(models).as_posix() for path in models.rglob("mod*.py")]
 
 
-def _legacy_calls(path: Path) -> Iterator[ast.Call]:
-    """Yield the calls of the model's checkpoint function."""
+def _legacy_calls(path: Path) -> Iterator[ast.Attribute]:
+    """Yield the model's checkpoint function wherever a file calls it."""
     text = path.read_text(encoding="utf-8")
     if _LEGACY_CALL in text:
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if node.func.attr == _LEGACY_CALL:
-                    yield node
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr == _LEGACY_CALL:
+                yield called
 
 
 def _ruff(models: Path, names: tuple[str, ...], options: tuple[str, ...]) -> Counter[tuple[str, str, str]]:
@@ -138,8 +138,8 @@ def _ruff(models: Path, names: tuple[str, ...], options: tuple[str, ...]) -> Cou
 
     Ruff reports what is not Python whatever is selected.
     """
-    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--isolated", "--ignore-noqa", "--exit-zero"]
-    command += ["--select=I001,F401,F811,F821", "--output-format=json", *options, *names]
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--isolated", "--ignore-noqa"]
+    command += ["--exit-zero", "--select=I001,F401,F811,F821", "--output-format=json", *options, *names]
     run = subprocess.run(command, cwd=models, capture_output=True, encoding="utf-8")
     assert run.returncode == 0, run.stderr
     return Counter(

@@ -61,7 +61,8 @@ def test_reasons_are_kept_and_missing_ones_are_asked_for() -> None:
     ]
     found.append(Reported("GC003", "x/modeling_d.py", "Layer", ("hidden_states",), "safe fix", ""))
     expected = ["modeling_a.py::Layer", "modeling_e.py::Layer"]
-    text = beyond_text(found, expected, {"modeling": {"modeling_b.py::Layer": 'the "b"', "gone.py::X": "old"}})
+    reasons = {"modeling": {"modeling_b.py::Layer": 'the "b"', "modeling_gone.py::Layer": "old"}}
+    text = beyond_text(found, expected, reasons)
     assert [line for line in text.splitlines() if line and not line.startswith("#")] == [
         "[modeling]",
         r'"modeling_b.py::Layer" = "the \"b\""',
