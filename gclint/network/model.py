@@ -58,7 +58,13 @@ class Network:
                 return "." * level + _BASE_MODULE
             if self.project.module(self.file, "modeling_utils", level) is not None:
                 return None
-        return "." * levels[0] + _BASE_MODULE if levels else f"transformers.{_BASE_MODULE}"
+        if levels:
+            return "." * levels[0] + _BASE_MODULE
+        absolute = f"transformers.{_BASE_MODULE}"
+        if self.project.module(self.file, absolute, 0) is None:
+            in_library = self.project.module(self.file, "transformers.modeling_utils", 0) is not None
+            return None if in_library else absolute
+        return absolute
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
