@@ -315,3 +315,19 @@ def _container_key(node: cst.CSTNode) -> str | None:
     if isinstance(node, cst.Subscript):
         return _container_key(node.value)
     return None
+
+
+def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
+    """Parse the statement that assigns ``name`` at an indentation between two offsets."""
+    if file.text.find(f"\n{indent}{name}", max(start - 1, 0), end) == -1:
+        return None
+    pattern = re.compile(rf"^{indent}{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+    for match in pattern.finditer(file.text, start, end):
+        if file.outline.in_long_string(match.start()):
+            continue
+        stop = file.outline.block_end(match.start() + len(indent), len(indent))
+        try:
+            return Fragment(file, match.start(), min(stop, end), indent)
+        except cst.ParserSyntaxError:
+            return None
+    return None

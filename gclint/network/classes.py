@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
-from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import libcst as cst
 
-from gclint.network.body import Body
-from gclint.network.scope import Parameters, Scope, merge_containers
+from gclint.network.body import Body, statement_fragment
+from gclint.network.scope import Scope
 from gclint.network.signature import Signature, method_signature
 from gclint.network.values import (
     NOTHING,
     ClassValue,
     Container,
     External,
-    Function,
     Instance,
     Value,
     Values,
+    merge_containers,
 )
 from gclint.network.walk import dotted_name
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment, parse_definition
-from gclint.source.outline import Definition, ImportedName
-from gclint.source.project import Project
+from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition
 from gclint.source.words import word_ends
+
+if TYPE_CHECKING:
+    from gclint.network.modules import Module
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
 _HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 _HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
-_SELF = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
-_TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
-_KEPT_SCOPES = 256
 
 
-_Subject = TypeVar("_Subject", "Module", "ClassInfo")
+class _HasFacts(Protocol):
+    facts: dict[object, object]
+
+
+_Subject = TypeVar("_Subject", bound=_HasFacts)
 _Fact = TypeVar("_Fact")
 
 
@@ -54,189 +55,6 @@ def remembered(function: Callable[[_Subject], _Fact]) -> Callable[[_Subject], _F
         return cast("_Fact", subject.facts[function])
 
     return recall
-
-
-class Library:
-    """The modules of a project, each looked at once."""
-
-    def __init__(self, project: Project) -> None:
-        """Describe the files of ``project`` as they are now."""
-        self.project = project
-        self._modules: dict[Path, Module] = {}
-        self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope] = OrderedDict()
-
-    def module(self, file: SourceFile) -> Module:
-        """Return what is known of a file."""
-        key = self.project.resolve(file.path)
-        known = self._modules.get(key)
-        if known is None or known.file is not file:
-            known = self._modules[key] = Module(self, file)
-        return known
-
-    def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
-        """Return the scope of a method of ``owner``, its own or a base's.
-
-        Only the latest are kept, since trees are large.
-        """
-        key = (owner, method)
-        if key in self._scopes:
-            self._scopes.move_to_end(key)
-            return self._scopes[key]
-        name = _SELF.match(module.file.text, method.header)
-        body = Body.of_definition(module.file, method)
-        scope = Scope(
-            module,
-            body,
-            owner=owner,
-            self_name=None if name is None else name[1],
-            parameters=Parameters(file=module.file, definition=method),
-        )
-        self._scopes[key] = scope
-        if len(self._scopes) > _KEPT_SCOPES:
-            self._scopes.popitem(last=False)
-        return scope
-
-
-class Module:
-    """What the names at the top of a file stand for."""
-
-    def __init__(self, library: Library, file: SourceFile) -> None:
-        """Describe ``file``."""
-        self.library = library
-        self.file = file
-        self.facts: dict[object, object] = {}
-        self._names: dict[str, Values] = {}
-        self._open: set[str] = set()
-        self._infos: dict[Definition, ClassInfo] = {}
-
-    @cached_property
-    def classes(self) -> dict[str, ClassInfo]:
-        """The classes that the file defines, by name."""
-        return {name: self.info(definition) for name, definition in self.file.outline.classes.items()}
-
-    def info(self, definition: Definition) -> ClassInfo:
-        """Return what is known of a class of this file."""
-        known = self._infos.get(definition)
-        if known is None:
-            known = self._infos[definition] = ClassInfo(self, definition)
-        return known
-
-    @cached_property
-    def part_names(self) -> tuple[str, ...]:
-        """The names that stand for classes of modules, or for tables of them, anywhere in the file."""
-        imported = [
-            name.bound
-            for statement in self.file.outline.imports
-            if any(word in statement.text for word in ("modeling_", "modular_", "from ."))
-            for name in statement.names
-            if _may_define_blocks(name)
-        ]
-        tables = _TABLE.findall(self.file.text)
-        return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
-
-    def lookup(self, name: str) -> Values:
-        """Return what a name stands for at the top of the file."""
-        known = self._names.get(name)
-        if known is not None:
-            return known
-        if name in self._open:
-            return NOTHING
-        self._open.add(name)
-        try:
-            values = self._names[name] = self._lookup(name)
-        finally:
-            self._open.discard(name)
-        return values
-
-    def _lookup(self, name: str) -> Values:
-        outline = self.file.outline
-        if name in outline.classes:
-            return frozenset((ClassValue(self.classes[name]),))
-        if name in outline.functions:
-            return self._function(outline.functions[name])
-        return self._imported(name) or self._assigned(name) or self._builtin(name)
-
-    def resolve(self, dotted: str) -> Values:
-        """Return what a dotted name stands for."""
-        first, *rest = dotted.split(".")
-        values = self.lookup(first)
-        for part in rest:
-            values = frozenset(
-                External(f"{value.name}.{part}") for value in values if isinstance(value, External)
-            )
-        return values
-
-    def _function(self, definition: Definition) -> Values:
-        try:
-            fragment = parse_definition(self.file, definition)
-        except cst.ParserSyntaxError:
-            return NOTHING
-        node = fragment.body[0]
-        if not isinstance(node, cst.FunctionDef):
-            return NOTHING
-        return frozenset((Function(node, Scope(self, None), fragment),))
-
-    @staticmethod
-    def _builtin(name: str) -> Values:
-        return frozenset((External(name),)) if name in _BUILTINS else NOTHING
-
-    # -- imports
-
-    def _imported(self, name: str) -> Values:
-        imported = self.file.outline.imported(name)
-        if imported is None:
-            return NOTHING
-        if imported.name is None:
-            return frozenset((External(imported.module),))
-        full = f"{imported.module}.{imported.name}" if imported.module else imported.name
-        external = frozenset((External(full),))
-        # The two classes that everything hangs on are known by name.
-        if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not _may_define_blocks(imported):
-            return external
-        file = self.library.project.module(self.file, imported.module, imported.level)
-        if file is None or file is self.file:
-            return external
-        return self.library.module(file).lookup(imported.name) or external
-
-    # -- assignments
-
-    def _assigned(self, name: str) -> Values:
-        fragment = statement_fragment(self.file, name, "", 0, len(self.file.text))
-        if fragment is None:
-            return NOTHING
-        scope = Scope(self, Body.of_nodes(fragment, fragment.body))
-        return scope.name(name) if scope.binds(name) else NOTHING
-
-
-def _may_define_blocks(imported: ImportedName) -> bool:
-    """Tell whether it is worth looking into a module: a modeling file, or a neighbour of the file.
-
-    The library's own large modules of helpers define no layers of models.
-    """
-    last = imported.module.rpartition(".")[2]
-    if last.startswith(("modeling_", "modular_")):
-        return not last.endswith("_utils") and last not in (
-            "modeling_utils",
-            "modeling_outputs",
-            "modeling_layers",
-        )
-    return imported.level == 1 and not last.startswith(("configuration_", "tokenization_", "processing_"))
-
-
-def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
-    """Parse the statement that assigns ``name`` at an indentation between two offsets."""
-    if file.text.find(f"\n{indent}{name}", max(start - 1, 0), end) == -1:
-        return None
-    pattern = re.compile(rf"^{indent}{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-    for match in pattern.finditer(file.text, start, end):
-        if file.outline.in_long_string(match.start()):
-            continue
-        stop = file.outline.block_end(match.start() + len(indent), len(indent))
-        try:
-            return Fragment(file, match.start(), min(stop, end), indent)
-        except cst.ParserSyntaxError:
-            return None
-    return None
 
 
 class ClassInfo:
@@ -477,7 +295,6 @@ class ClassInfo:
         return frozenset(found)
 
 
-_BUILTINS = {"dict", "iter", "list", "next", "object", "reversed", "sorted", "tuple"}
 _KNOWN_BASES = {
     "torch.nn.Module",
     "object",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gclint.network.classes import ClassInfo, Module, remembered
+from gclint.network.classes import ClassInfo, remembered
+from gclint.network.modules import Module
 from gclint.network.traits import mixes_sequence
 from gclint.network.values import Container, Instance, Value, Values
 from gclint.source.words import any_between, offsets_of, word_ends

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from gclint.network.classes import ClassInfo, Library
+from gclint.network.classes import ClassInfo
 from gclint.network.holders import accessors, attribute_uses, holding_attributes
-from gclint.network.runsite import Holders, RunSite, run_sites
+from gclint.network.modules import Library
+from gclint.network.runsite import RunSite, run_sites
+from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.source.file import SourceFile

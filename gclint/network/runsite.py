@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,32 +12,14 @@ from gclint.network.body import Piece
 from gclint.network.classes import ClassInfo
 from gclint.network.dataflow import carried_names
 from gclint.network.scope import Scope
+from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.values import Bound, External, Function, Instance, Values
 from gclint.network.walk import children, code, dotted_name, walk, walk_scope
 from gclint.source.fragment import Fragment
 
-CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
-_CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
-_DENOTING_CALLS = frozenset(
-    [
-        "enumerate",
-        "zip",
-        "list",
-        "tuple",
-        "reversed",
-        "iter",
-        "next",
-        "deepcopy",
-        "partial",
-        "ModuleList",
-        "Sequential",
-    ]
-)
-_VIEWS = frozenset(("values", "items", "children"))
 _MAX_NESTING = 2
-_RUNNING_METHODS = {"__call__", "forward"}
 
 
 @dataclass(frozen=True)
@@ -106,16 +88,6 @@ class RunSite:
 
 
 @dataclass(frozen=True)
-class Holders:
-    """What gives the blocks of the classes of a file."""
-
-    attributes: frozenset[str]
-    """The attributes that hold blocks or stacks of them."""
-    accessors: frozenset[str]
-    """The methods that return what such an attribute holds."""
-
-
-@dataclass(frozen=True)
 class _Place:
     """Where the search stands in a method."""
 
@@ -132,7 +104,7 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
         scope: the method.
         holders: what gives the blocks; calls of other attributes are not looked at.
     """
-    search = _search(scope, holders)
+    search = search_blocks(scope, holders)
     sites = [
         site
         for piece in search.pieces
@@ -155,72 +127,6 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
 def _fragment(piece: Piece) -> Fragment:
     assert piece.fragment is not None  # it has been parsed
     return piece.fragment
-
-
-@dataclass(frozen=True)
-class _Search:
-    """Where in a method's body blocks can be run."""
-
-    holders: Holders
-    aliases: frozenset[str]
-    """The local names that stand for such an attribute, or for what it holds."""
-    pieces: Sequence[Piece]
-
-
-def _search(scope: Scope, holders: Holders) -> _Search:
-    """Find the statements that name a holder of blocks, or a local name for one."""
-    aliases = frozenset(scope.parameters.names if scope.depth else ())
-    pieces: Sequence[Piece] = ()
-    attributes = (
-        {f".{name}" for name in holders.attributes | holders.accessors} | _CHECKPOINT_WORDS | {"getattr"}
-    )
-    while scope.body is not None:
-        words = attributes | aliases
-        wanted = scope.body.pieces_naming(words)
-        known = aliases
-        for piece in wanted:
-            aliases |= {
-                name
-                for name, bindings in piece.bindings.items()
-                if "." not in name and any(_denotes(binding.value, holders, aliases) for binding in bindings)
-            }
-            aliases |= piece.functions.keys()
-        if len(wanted) == len(pieces) and aliases == known:
-            break
-        pieces = wanted
-    return _Search(holders, aliases, pieces)
-
-
-def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[str]) -> bool:
-    """Tell whether an expression stands for what a holder holds, and is not computed by it."""
-    parts: Sequence[cst.BaseExpression] = ()
-    if isinstance(value, cst.Name):
-        return value.value in aliases
-    if isinstance(value, cst.Attribute):
-        if value.attr.value not in _RUNNING_METHODS:
-            return value.attr.value in holders.attributes
-        parts = (value.value,)
-    elif isinstance(value, cst.Subscript):
-        parts = (value.value,)
-    elif isinstance(value, cst.IfExp):
-        parts = (value.body, value.orelse)
-    elif isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
-        parts = (value.left, value.right)
-    elif isinstance(value, (cst.List, cst.Tuple)):
-        parts = [element.value for element in value.elements]
-    elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
-        parts = (value.for_in.iter, value.elt)
-    elif isinstance(value, cst.Call):
-        name = dotted_name(value.func)
-        if name == "getattr":
-            return True
-        if isinstance(value.func, cst.Attribute) and value.func.attr.value in holders.accessors:
-            return True
-        if name is not None and name.rpartition(".")[2] in _DENOTING_CALLS:
-            parts = [arg.value for arg in value.args]
-        elif isinstance(value.func, cst.Attribute) and value.func.attr.value in _VIEWS:
-            parts = (value.func.value,)
-    return any(_denotes(part, holders, aliases) for part in parts)
 
 
 def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]]:
@@ -247,13 +153,13 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
             yield from _calls(child, place)
 
 
-def _plain(scope: Scope, call: cst.Call, place: _Place, search: _Search) -> RunSite | None:
+def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
     if not _may_be_block(call.func, search):
         return None
     values = scope.evaluate(call.func)
     receiver = call.func
-    bound = [value for value in values if isinstance(value, Bound) and value.method in _RUNNING_METHODS]
+    bound = [value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS]
     function = scope.local_function(call.func.value) if isinstance(call.func, cst.Name) else None
     if function is not None:
         blocks = _run_inside(scope, function, list(call.args), search.holders)
@@ -272,7 +178,7 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: _Search) -> RunS
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: _Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
         return None
@@ -306,9 +212,9 @@ def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], holders
     return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
 
 
-def _may_be_block(func: cst.BaseExpression, search: _Search) -> bool:
+def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:
     """Tell whether it is worth evaluating what is called: it comes from an attribute that holds blocks."""
-    if isinstance(func, cst.Attribute) and func.attr.value in _RUNNING_METHODS:
+    if isinstance(func, cst.Attribute) and func.attr.value in RUNNING_METHODS:
         func = func.value
     while isinstance(func, cst.Subscript):
         func = func.value
@@ -335,7 +241,7 @@ def _unwrap(
     scope: Scope, target: cst.BaseExpression, args: list[cst.Arg]
 ) -> tuple[cst.BaseExpression, list[cst.Arg]] | None:
     """Return what a checkpointed callable runs, and with which arguments."""
-    if isinstance(target, cst.Attribute) and target.attr.value in _RUNNING_METHODS:
+    if isinstance(target, cst.Attribute) and target.attr.value in RUNNING_METHODS:
         return target.value, args
     if isinstance(target, cst.Call):
         functions = scope.evaluate(target.func)
@@ -387,7 +293,7 @@ def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found |= {
         value.instance.info
         for value in values
-        if isinstance(value, Bound) and value.method in _RUNNING_METHODS
+        if isinstance(value, Bound) and value.method in RUNNING_METHODS
     }
     return tuple(
         sorted((info for info in found if info.is_module), key=lambda info: (info.name, str(info.file.path)))

@@ -6,14 +6,13 @@ What it cannot follow stands for nothing, so that nothing is claimed about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from gclint.network.body import Binding, Body, Piece
-from gclint.network.signature import header_end, header_fragment
+from gclint.network.signature import Parameters
 from gclint.network.values import (
     NOTHING,
     Bound,
@@ -26,13 +25,13 @@ from gclint.network.values import (
     Values,
     items_of,
     list_of,
+    merge_containers,
 )
 from gclint.network.walk import walk_scope
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
 
 if TYPE_CHECKING:
-    from gclint.network.classes import ClassInfo, Module
+    from gclint.network.classes import ClassInfo
+    from gclint.network.modules import Module
 
 _MAX_DEPTH = 4
 _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}
@@ -350,66 +349,6 @@ class Scope:
                     if isinstance(node, cst.Return) and node.value is not None:
                         found |= self.evaluate(node.value)
         return frozenset(found)  # type: ignore[arg-type]
-
-
-class Parameters:
-    """A function's parameters, of which a header need not be parsed to know what is none."""
-
-    def __init__(
-        self,
-        node: cst.FunctionDef | cst.Lambda | None = None,
-        file: SourceFile | None = None,
-        definition: Definition | None = None,
-    ) -> None:
-        """Describe the parameters of a parsed function, or of one that is defined in a file."""
-        self._node = node
-        self._file = file
-        self._definition = definition
-
-    def has(self, name: str) -> bool:
-        """Tell whether there is a parameter of that name."""
-        if self._node is None and self._file is not None and self._definition is not None:
-            end = header_end(self._file.text, self._definition)
-            if end is None or self._file.text.find(name, self._definition.header, end) == -1:
-                return False
-        return name in self._defaults
-
-    def default(self, name: str) -> cst.BaseExpression | None:
-        """Return a parameter's default."""
-        return self._defaults[name]
-
-    @property
-    def names(self) -> list[str]:
-        """The parameters that can be given by name or position, in order."""
-        return list(self._defaults)
-
-    @cached_property
-    def _defaults(self) -> dict[str, cst.BaseExpression | None]:
-        node = self._node
-        if node is None and self._file is not None and self._definition is not None:
-            header = header_fragment(self._file, self._definition)
-            node = None if header is None else cst.ensure_type(header.body[0], cst.FunctionDef)
-        if node is None:
-            return {}
-        params = node.params
-        listed = [*params.posonly_params, *params.params, *params.kwonly_params]
-        return {param.name.value: param.default for param in listed}
-
-
-def merge_containers(values: Iterable[object]) -> Values:
-    """Unite lists that one name stands for, since ``append`` fills the list that was assigned."""
-    rest: set[object] = set()
-    items: set[object] = set()
-    has_container = False
-    for value in values:
-        if isinstance(value, Container):
-            items |= value.items
-            has_container = True
-        else:
-            rest.add(value)
-    if has_container:
-        rest.add(Container(frozenset(items)))  # type: ignore[arg-type]
-    return frozenset(rest)  # type: ignore[arg-type]
 
 
 def _parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:

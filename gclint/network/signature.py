@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import libcst as cst
 
@@ -139,3 +140,47 @@ def _words(annotation: cst.BaseExpression) -> str:
         for node in walk(annotation)
         if type(node) in (cst.Name, cst.SimpleString)
     )
+
+
+class Parameters:
+    """A function's parameters, of which a header need not be parsed to know what is none."""
+
+    def __init__(
+        self,
+        node: cst.FunctionDef | cst.Lambda | None = None,
+        file: SourceFile | None = None,
+        definition: Definition | None = None,
+    ) -> None:
+        """Describe the parameters of a parsed function, or of one that is defined in a file."""
+        self._node = node
+        self._file = file
+        self._definition = definition
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a parameter of that name."""
+        if self._node is None and self._file is not None and self._definition is not None:
+            end = header_end(self._file.text, self._definition)
+            if end is None or self._file.text.find(name, self._definition.header, end) == -1:
+                return False
+        return name in self._defaults
+
+    def default(self, name: str) -> cst.BaseExpression | None:
+        """Return a parameter's default."""
+        return self._defaults[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that can be given by name or position, in order."""
+        return list(self._defaults)
+
+    @cached_property
+    def _defaults(self) -> dict[str, cst.BaseExpression | None]:
+        node = self._node
+        if node is None and self._file is not None and self._definition is not None:
+            header = header_fragment(self._file, self._definition)
+            node = None if header is None else cst.ensure_type(header.body[0], cst.FunctionDef)
+        if node is None:
+            return {}
+        params = node.params
+        listed = [*params.posonly_params, *params.params, *params.kwonly_params]
+        return {param.name.value: param.default for param in listed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -81,3 +82,19 @@ def items_of(values: Values) -> Values:
 def list_of(values: Values) -> Values:
     """Return one list that holds ``values``."""
     return frozenset((Container(values),)) if values else NOTHING
+
+
+def merge_containers(values: Iterable[object]) -> Values:
+    """Unite lists that one name stands for, since ``append`` fills the list that was assigned."""
+    rest: set[object] = set()
+    items: set[object] = set()
+    has_container = False
+    for value in values:
+        if isinstance(value, Container):
+            items |= value.items
+            has_container = True
+        else:
+            rest.add(value)
+    if has_container:
+        rest.add(Container(frozenset(items)))  # type: ignore[arg-type]
+    return frozenset(rest)  # type: ignore[arg-type]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Protocol
 
-from gclint.settings import Settings
 from gclint.source.file import SourceFile, UnreadableFile
+
+
+class Vocabulary(Protocol):
+    """What users add to the names that gclint knows."""
+
+    @property
+    def activation_names(self) -> tuple[str, ...]:
+        """Names of parameters that carry gradient."""
 
 
 class Project:
     """All files that are looked at, given or consulted, with changes that are not written yet."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Vocabulary) -> None:
         """Start with nothing read."""
         self.settings = settings
         self.paths: tuple[Path, ...] = ()

@@ -1,0 +1,108 @@
+"""Where in a method's body blocks can be run: its statements that name what holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.body import Piece
+from gclint.network.scope import Scope
+from gclint.network.walk import dotted_name
+
+CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
+_CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}
+_DENOTING_CALLS = frozenset(
+    [
+        "enumerate",
+        "zip",
+        "list",
+        "tuple",
+        "reversed",
+        "iter",
+        "next",
+        "deepcopy",
+        "partial",
+        "ModuleList",
+        "Sequential",
+    ]
+)
+_VIEWS = frozenset(("values", "items", "children"))
+RUNNING_METHODS = {"__call__", "forward"}
+
+
+@dataclass(frozen=True)
+class Holders:
+    """What gives the blocks of the classes of a file."""
+
+    attributes: frozenset[str]
+    """The attributes that hold blocks or stacks of them."""
+    accessors: frozenset[str]
+    """The methods that return what such an attribute holds."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where in a method's body blocks can be run."""
+
+    holders: Holders
+    aliases: frozenset[str]
+    """The local names that stand for such an attribute, or for what it holds."""
+    pieces: Sequence[Piece]
+
+
+def search_blocks(scope: Scope, holders: Holders) -> Search:
+    """Find the statements that name a holder of blocks, or a local name for one."""
+    aliases = frozenset(scope.parameters.names if scope.depth else ())
+    pieces: Sequence[Piece] = ()
+    attributes = (
+        {f".{name}" for name in holders.attributes | holders.accessors} | _CHECKPOINT_WORDS | {"getattr"}
+    )
+    while scope.body is not None:
+        words = attributes | aliases
+        wanted = scope.body.pieces_naming(words)
+        known = aliases
+        for piece in wanted:
+            aliases |= {
+                name
+                for name, bindings in piece.bindings.items()
+                if "." not in name and any(_denotes(binding.value, holders, aliases) for binding in bindings)
+            }
+            aliases |= piece.functions.keys()
+        if len(wanted) == len(pieces) and aliases == known:
+            break
+        pieces = wanted
+    return Search(holders, aliases, pieces)
+
+
+def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[str]) -> bool:
+    """Tell whether an expression stands for what a holder holds, and is not computed by it."""
+    parts: Sequence[cst.BaseExpression] = ()
+    if isinstance(value, cst.Name):
+        return value.value in aliases
+    if isinstance(value, cst.Attribute):
+        if value.attr.value not in RUNNING_METHODS:
+            return value.attr.value in holders.attributes
+        parts = (value.value,)
+    elif isinstance(value, cst.Subscript):
+        parts = (value.value,)
+    elif isinstance(value, cst.IfExp):
+        parts = (value.body, value.orelse)
+    elif isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
+        parts = (value.left, value.right)
+    elif isinstance(value, (cst.List, cst.Tuple)):
+        parts = [element.value for element in value.elements]
+    elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+        parts = (value.for_in.iter, value.elt)
+    elif isinstance(value, cst.Call):
+        name = dotted_name(value.func)
+        if name == "getattr":
+            return True
+        if isinstance(value.func, cst.Attribute) and value.func.attr.value in holders.accessors:
+            return True
+        if name is not None and name.rpartition(".")[2] in _DENOTING_CALLS:
+            parts = [arg.value for arg in value.args]
+        elif isinstance(value.func, cst.Attribute) and value.func.attr.value in _VIEWS:
+            parts = (value.func.value,)
+    return any(_denotes(part, holders, aliases) for part in parts)
