@@ -65,7 +65,7 @@ def run_models(texts: Mapping[str, str], variables: Mapping[str, str], *, checkp
         nn=SimpleNamespace(Module=Module, ModuleList=list, Linear=Module),
         GradientCheckpointingLayer=GradientCheckpointingLayer,
         PreTrainedModel=PreTrainedModel,
-        torch=SimpleNamespace(Tensor=object),
+        Tensor=object,
         Any=object,
         Optional={object: object},
     )

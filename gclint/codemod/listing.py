@@ -32,6 +32,10 @@ class Layout:
     """What stands before the closing bracket where the list is broken: a newline and indentation."""
     trailing_comma: bool
     newline: str
+    opening_comment: str
+    """The comment behind the opening bracket, with the space before it."""
+    last_comments: tuple[str, ...]
+    """The comments on lines of their own behind the last item."""
 
 
 def layout_of(text: str, opening: int, closing: int, newline: str) -> Layout:
@@ -45,7 +49,23 @@ def layout_of(text: str, opening: int, closing: int, newline: str) -> Layout:
     indent = own_line[: len(own_line) - len(own_line.lstrip())] if own_line else outer + "    "
     tail = lines[-1] if len(lines) > 1 and not lines[-1].strip() else outer
     code = "\n".join(part.partition("#")[0] for part in lines).rstrip()
-    return Layout(own_line is not None, indent, newline + tail, code.endswith(","), newline)
+    first = lines[0].rstrip("\r\n") if lines else ""
+    opening_comment = first if first.lstrip().startswith("#") else ""
+    last_comments: list[str] = []
+    for part in reversed(lines[1:]):
+        if part.lstrip().startswith("#"):
+            last_comments.insert(0, part.strip())
+        elif part.strip():
+            break
+    return Layout(
+        own_line is not None,
+        indent,
+        newline + tail,
+        code.endswith(","),
+        newline,
+        opening_comment,
+        tuple(last_comments),
+    )
 
 
 def render(items: Sequence[Item], layout: Layout, column: int) -> str:
@@ -58,15 +78,17 @@ def render(items: Sequence[Item], layout: Layout, column: int) -> str:
     """
     line = ", ".join(item.code for item in items)
     has_comments = any(item.leading or item.trailing for item in items)
+    has_comments = has_comments or bool(layout.opening_comment or layout.last_comments)
     if not layout.broken and not has_comments and "\n" not in line and column + len(line) < LINE_LENGTH:
         return line
-    parts: list[str] = []
+    parts: list[str] = [layout.opening_comment]
     for index, item in enumerate(items):
         parts += [layout.newline + layout.indent + comment for comment in item.leading]
         is_last = index == len(items) - 1
         comma = "," if not is_last or layout.trailing_comma or not layout.broken else ""
         comment = f"  {item.trailing}" if item.trailing else ""
         parts.append(layout.newline + layout.indent + item.code + comma + comment)
+    parts += [layout.newline + layout.indent + comment for comment in layout.last_comments]
     return "".join(parts) + layout.closing
 
 

@@ -109,8 +109,8 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
     text = info.file.text
     opening = text.index("(", text.index(method.name, method.header))
     closing = _closing(text, opening)
-    items = {id(param): item for param, item in _param_items(params)}
-    tail = [param for param, _ in _param_items(params)][1 + len(order) :]
+    items = {id(param): item for param, item in _param_items(function)}
+    tail = [param for param, _ in _param_items(function)][1 + len(order) :]
     ordered = [params.params[0], *sorted_params, *tail]
     layout = layout_of(text, opening, closing, info.file.newline)
     column = info.file.position(opening).column
@@ -130,8 +130,9 @@ def _closing(text: str, opening: int) -> int:
     raise ValueError("no closing bracket")
 
 
-def _param_items(params: cst.Parameters) -> list[tuple[cst.CSTNode, Item]]:
+def _param_items(function: cst.FunctionDef) -> list[tuple[cst.CSTNode, Item]]:
     """Return the parameters in order, with their comments."""
+    params = function.params
     nodes: list[cst.Param | cst.ParamStar] = [*params.params]
     if isinstance(params.star_arg, (cst.Param, cst.ParamStar)):
         nodes.append(params.star_arg)
@@ -139,7 +140,7 @@ def _param_items(params: cst.Parameters) -> list[tuple[cst.CSTNode, Item]]:
     if params.star_kwarg is not None:
         nodes.append(params.star_kwarg)
     found: list[tuple[cst.CSTNode, Item]] = []
-    leading: tuple[str, ...] = ()
+    _, leading = comments(function.whitespace_before_params)
     for node in nodes:
         behind = node.comma.whitespace_after if isinstance(node.comma, cst.Comma) else None
         if behind is None and isinstance(node, cst.Param):
