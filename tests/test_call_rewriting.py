@@ -29,6 +29,7 @@ _STREAMS = ("hidden_states", "hidden_state", "x")
 _LITERALS = ("None", "False", "True", "0", "-1.5", "1e-5", '"eager"', "()")
 _VARIABLES = (*_CACHES, *_ACTIVATIONS, *_OTHERS)
 
+EDGES = True
 _quick = settings(
     deadline=None, derandomize=True, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -111,14 +112,14 @@ class _Writer:
             middle = len(items) // 2 + 1
             lines = [", ".join(items[:middle]), ", ".join(items[middle:])]
             return f",\n{inner}".join(filter(None, lines))
-        text = self._comment(2) if style == "commented" else ""
+        text = self._comment(2) if style == "commented" and EDGES else ""
         for index, item in enumerate(items):
             comma = "," if index + 1 < len(items) or not self.chance(3) else ""
-            if style == "commented" and self.chance(4):
+            if style == "commented" and (index or EDGES) and self.chance(4):
                 text += f"\n{inner}# comment {self.number()}"
             text += f"\n{inner}{item}{comma}"
             text += self._comment(3) if style == "commented" else ""
-        if style == "commented" and self.chance(4):
+        if style == "commented" and EDGES and self.chance(4):
             text += f"\n{inner}# comment {self.number()}"
         return f"{text}\n{indent}"
 

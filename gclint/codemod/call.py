@@ -65,9 +65,20 @@ def repair_call(
     if isinstance(slots, Refusal):
         return slots
     for other in bindings[1:]:
-        if _arrange(other.binding, other.signature, activations) != slots or _names(other) != _names(first):
+        arranged = _arrange(other.binding, other.signature, activations)
+        if (
+            isinstance(arranged, Refusal)
+            or _places(arranged) != _places(slots)
+            or _names(other) != _names(first)
+        ):
             return Refusal("the blocks that this call runs do not order their parameters alike")
     return write_call(fragment, call, slots)
+
+
+def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | None]]:
+    return [
+        (None if slot.source is None else slot.source.index, slot.keyword, slot.default) for slot in slots
+    ]
 
 
 def _names(site: SiteBinding) -> list[str | None]:

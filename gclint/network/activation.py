@@ -207,3 +207,39 @@ def _takes_apart(statement: cst.CSTNode, name: str) -> bool:
             if dotted_name(value) == name and isinstance(small.targets[0].target, cst.Tuple):
                 return True
     return False
+
+
+def fills_cache(site: RunSite, block: ClassInfo) -> bool:
+    """Tell whether a stack makes the cache that it hands to its blocks itself, whatever ``use_cache`` says.
+
+    Then something reads in training what the blocks have written.
+    """
+    if block.signature is None or site.scope.body is None:
+        return False
+    for bound in bind(site.args, block.signature).arguments:
+        name = None if bound.parameter is None else bound.parameter.name
+        if name in NEUTRALISED_CACHES - {"use_cache"} and isinstance(bound.arg.value, cst.Name):
+            variable = bound.arg.value.value
+            for piece in site.scope.body.pieces(variable):
+                if any(_makes_cache(node, variable) for node in piece.nodes or ()):
+                    return True
+    return False
+
+
+def _makes_cache(statement: cst.CSTNode, variable: str) -> bool:
+    """Tell whether a statement assigns a new cache to a variable without asking for ``use_cache``."""
+    if isinstance(statement, cst.If):
+        asked = any(
+            isinstance(node, cst.Name) and node.value in ("use_cache", "training")
+            for node in walk(statement.test)
+        )
+        return not asked and any(_makes_cache(inner, variable) for inner in statement.body.body)
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    for small in statement.body:
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+            made = dotted_name(small.value.func) or ""
+            target = small.targets[0].target
+            if isinstance(target, cst.Name) and target.value == variable and made.endswith("Cache"):
+                return True
+    return False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.classes import ClassInfo
 from gclint.network.holders import accessors, attribute_uses, holding_attributes
 from gclint.network.modules import Library
@@ -94,7 +95,7 @@ class Network:
                 if _can_need_protection(info):
                     if site.checkpointed:
                         checkpointed.setdefault(info, []).append(site)
-                    elif site.is_trunk and mixes_sequence(info) and not is_named_as_mixer(info):
+                    elif self._is_trunk_block(info, site):
                         trunks.setdefault(info, []).append(site)
         found = {info: sites + trunks.get(info, []) for info, sites in checkpointed.items()}
         for info, sites in trunks.items():
@@ -113,6 +114,13 @@ class Network:
             sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start))
         )
 
+    @staticmethod
+    def _is_trunk_block(info: ClassInfo, site: RunSite) -> bool:
+        if not site.is_trunk or not mixes_sequence(info) or is_named_as_mixer(info):
+            return False
+        # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
+        return not fills_cache(site, info) and requires_cache(info) is None
+
     def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
         outer = {info for group in blocks for info in group}
@@ -123,7 +131,9 @@ class Network:
     def _holds_layers(info: ClassInfo, checkpointed: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class is a stage whose own layers are checkpointed."""
         return any(
-            part.is_checkpointing or part in checkpointed for part in info.all_parts if part is not info
+            part.is_checkpointing or (part in checkpointed and not is_named_as_mixer(part))
+            for part in info.all_parts
+            if part is not info
         )
 
 
