@@ -158,7 +158,7 @@ def _bind(code: str, signature: Signature) -> Binding:
 
 def _receivers(binding: Binding) -> list[str | None]:
     assert [bound.index for bound in binding.arguments] == list(range(len(binding.arguments)))
-    return [bound.parameter and bound.parameter.name for bound in binding.arguments]
+    return [None if bound.parameter is None else bound.parameter.name for bound in binding.arguments]
 
 
 @given(_headers(), _calls)

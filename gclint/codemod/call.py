@@ -82,7 +82,15 @@ def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | N
 
 
 def _names(site: SiteBinding) -> list[str | None]:
-    return [None if b.parameter is None else b.parameter.name for b in site.binding.arguments]
+    """Return what receives each argument; one passed by keyword may also go to ``**kwargs``."""
+    return [
+        bound.arg.keyword.value
+        if bound.arg.keyword is not None
+        else None
+        if bound.parameter is None
+        else bound.parameter.name
+        for bound in site.binding.arguments
+    ]
 
 
 def _arrange(binding: Binding, signature: Signature, activations: frozenset[str]) -> list[Slot] | Refusal:

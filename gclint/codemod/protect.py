@@ -49,11 +49,11 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     if isinstance(bases, Refusal):
         return bases
     doubts = [doubt for info in group.blocks for doubt in _doubts(info)]
-    doubts += [fix.reason for fix in elsewhere if fix.reason is not None]
+    doubts += elsewhere.doubts
     doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
     sites, site_doubts = _site_edits(network, group)
-    edits = [edit for fix in elsewhere for edit in fix.edits]
+    edits = list(elsewhere.edits)
     edits += [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
     override = old_override(network.module)
     if override is not None:
@@ -124,7 +124,7 @@ def _doubts(info: ClassInfo) -> list[str]:
     doubts: list[str] = []
     part = statistics_class(info)
     if part is not None:
-        where = "it" if part == info.name else f"`{part}` in it"
+        where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
         doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
     if stores_on_self(info):
         doubts.append(f"`{info.name}.forward` assigns to the object itself, which recomputation does twice")
@@ -158,9 +158,17 @@ def _base_edits(network: Network, group: _Group) -> list[Edit] | Refusal:
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
 
 
-def _fixes_elsewhere(network: Network, group: _Group) -> list[Fix] | Refusal:
+@dataclass
+class _Elsewhere:
+    """What has to change in other files."""
+
+    edits: list[Edit] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+
+def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
     """Return the fixes of bases in other files, each a block that its own file reports."""
-    fixes: list[Fix] = []
+    elsewhere = _Elsewhere()
     for root in dict.fromkeys(_root(info) for info in group.blocks):
         if root.file is network.file:
             continue
@@ -168,13 +176,15 @@ def _fixes_elsewhere(network: Network, group: _Group) -> list[Fix] | Refusal:
         block = next((block for block in other.unprotected_blocks if block.info is root), None)
         if block is None:
             return Refusal(
-                f"its base `{root.name}` in {root.file.path} is what has to become a `{CHECKPOINTING_BASE}`"
+                f"its base `{root.name}` in {root.file.path.name} is what has to become a `{CHECKPOINTING_BASE}`"
             )
         fix = protect(other, block)
         if isinstance(fix, Refusal):
-            return fix
-        fixes.append(fix)
-    return fixes
+            return Refusal(f"its base `{root.name}` in {root.file.path.name} has no fix: {fix.reason}")
+        elsewhere.edits += fix.edits
+        if fix.reason is not None:
+            elsewhere.doubts.append(f"in {root.file.path.name}, {fix.reason}")
+    return elsewhere
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:

@@ -169,11 +169,14 @@ def _rewrite_calls(
         related = [block for block in site.blocks if definer in block.mro]
         if not related or site.function is not None:
             continue
-        if len(related) != len(site.blocks) or site.checkpointed:
-            return Refusal(f"{_where(user, site.span(site.call)[0])} runs it together with other blocks")
+        where = _where(user, site.span(site.call)[0])
+        if site.checkpointed:
+            return Refusal(f"{where} hands it to a checkpoint function")
+        if len(related) != len(site.blocks):
+            return Refusal(f"{where} runs it together with other blocks")
         site_binding = bind_site(site, (bound_here or related)[0], user.project.settings.activation_names)
         if site_binding is None:
-            return Refusal(f"the arguments at {_where(user, site.span(site.call)[0])} cannot be matched")
+            return Refusal(f"the arguments at {where} cannot be matched")
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots

@@ -328,7 +328,11 @@ _CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
 
 
 def _is_created(text: str, name: str, start: int, end: int) -> bool:
-    return any(_CREATION_TAIL.match(text, offset) for offset in word_ends(text, name, start, end))
+    return any(
+        _CREATION_TAIL.match(text, offset) is not None
+        and text.find("#", text.rfind("\n", 0, offset) + 1, offset) == -1
+        for offset in word_ends(text, name, start, end)
+    )
 
 
 def _common_prefix(one: str, other: str) -> str:

@@ -53,14 +53,14 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
                 yield name
 
 
-def accessors(info: ClassInfo, names: Collection[str]) -> frozenset[str]:
-    """Return the methods of a class that return what one of these attributes holds."""
+def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
+    """Return the methods of a file's classes that return what one of these attributes holds."""
+    file = module.file
+    returns = [match.start() for match in _RETURNED.finditer(file.text) if match[1] in names]
     return frozenset(
-        method.name
-        for base in info.mro
-        for method in base.methods()
-        for returned in _RETURNED.finditer(base.file.text, method.header, method.limit)
-        if returned[1] in names
+        definition.name
+        for definition in (file.outline.definitions if returns else ())
+        if not definition.is_class and any_between(returns, definition.header, definition.limit)
     )
 
 

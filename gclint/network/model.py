@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.classes import ClassInfo
@@ -20,7 +19,6 @@ from gclint.source.words import any_between
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
-_LIBRARIES: WeakKeyDictionary[Project, tuple[int, Library]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,9 @@ class Network:
         """Describe ``file``; nothing is parsed until a rule asks."""
         self.project = project
         self.file = file
-        generation, library = _LIBRARIES.get(project, (-1, None))
-        if library is None or generation != project.generation:
-            library = Library(project)
-            _LIBRARIES[project] = (project.generation, library)
+        library = project.derived.get(Library)
+        if not isinstance(library, Library):
+            library = project.derived[Library] = Library(project)
         self.library = library
         self.module = library.module(file)
 
@@ -76,7 +73,7 @@ class Network:
         names = frozenset(name for info in classes for name in holding_attributes(info))
         if not names:
             return ()
-        holders = Holders(names, frozenset(name for info in classes for name in accessors(info, names)))
+        holders = Holders(names, accessors(self.module, names))
         uses = attribute_uses(self.module, holders.attributes | holders.accessors)
         sites: list[RunSite] = []
         for info in classes:

@@ -25,8 +25,8 @@ class Project:
         self.settings = settings
         self.paths: tuple[Path, ...] = ()
         """The files that the user gave: what may be changed, and is searched for callers."""
-        self.generation = 0
-        """Counts the changes; what was derived from files is stale when it has moved on."""
+        self.derived: dict[object, object] = {}
+        """What others have worked out from the files; it is forgotten when one of them changes."""
         self._files: dict[Path, SourceFile] = {}
         self._resolved: dict[Path, Path] = {}
         self._missing: set[Path] = set()
@@ -69,7 +69,7 @@ class Project:
         file = self.file(path)
         data = file.encode(text)
         self._files[self.resolve(path)] = SourceFile(file.path, data)
-        self.generation += 1
+        self.derived.clear()
 
     def dependents(self, changed: set[Path]) -> set[Path]:
         """Return the resolved paths of all files whose verdict may hang on a ``changed`` one."""
