@@ -176,7 +176,7 @@ def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
         block = next((block for block in other.unprotected_blocks if block.info is root), None)
         if block is None:
             return Refusal(
-                f"its base `{root.name}` in {root.file.path.name} is what has to become a `{CHECKPOINTING_BASE}`"
+                f"its base `{root.name}` in {root.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
             )
         fix = protect(other, block)
         if isinstance(fix, Refusal):
