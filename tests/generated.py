@@ -299,7 +299,7 @@ class ToyAttention(nn.Module):
 
 @st.composite
 def legacy_models(draw: st.DrawFn) -> Models:
-    """Generate a model with a branch that checkpoints its layers, and does more or less what the other does."""
+    """Generate a model that checkpoints its layers in a branch of its own, more or less as they run."""
     writer, legacy_writer = Writer(draw), Writer(draw, "legacy", 1000)
     signature = writer.signature()
     plain = writer.call(signature, "hidden_states")
@@ -339,3 +339,7 @@ def _by_position(call: Call, signature: Signature) -> list[Argument]:
             break
         moved.append(Argument(value, parameter.name))
     return moved + list(by_name.values())
+
+
+def _is_cache(argument: Argument) -> bool:
+    return argument.parameter in (*CACHES, "cache_params")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gclint.codemod.call import Refusal, repair_call
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Fix
-from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -60,6 +60,8 @@ def defective_sites(network: Network) -> Iterator[SiteDefects]:
     unprotected = {block.info for block in network.unprotected_blocks}
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
+            continue
+        if is_plainly_right(site, network.project.settings.activation_names):
             continue
         blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
         bindings = [bind_site(site, info, network.project.settings.activation_names) for info in blocks]

@@ -73,6 +73,22 @@ class SiteBinding:
         ]
 
 
+def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
+    """Tell whether a site passes only its stream by position, and nothing but caches and masks by keyword.
+
+    Most do, and their blocks' signatures need not be read.
+    """
+    for index, arg in enumerate(site.args):
+        name = None if arg.keyword is None else arg.keyword.value
+        if name is None:
+            right = index == 0 or arg.star == "**"
+        else:
+            right = name in CACHES or _NO_ACTIVATION.search(name) is not None
+        if not right or name in extra_names:
+            return False
+    return True
+
+
 def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()) -> SiteBinding | None:
     """Bind a site's arguments to a block's ``forward``; None where that cannot be done for certain.
 

@@ -16,7 +16,6 @@ _FILLING = ("add_module", "setattr")
 # Only a sequence that is made of a list can be a stack.
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
-_RETURNED = re.compile(r"\breturn self\.(\w+)\[")
 _BRACKET = re.compile(r"[()]")
 _CALLED = re.compile(r"(?<![\w.])(self\.)?([A-Za-z_]\w*)\s*\(")
 _COUNTING = frozenset(
@@ -56,7 +55,7 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
     """Return the methods of a file's classes that return what one of these attributes holds."""
     file = module.file
-    returns = [match.start() for match in _RETURNED.finditer(file.text) if match[1] in names]
+    returns = offsets_of(file.text, [f"return self.{name}[" for name in names])
     return frozenset(
         definition.name
         for definition in (file.outline.definitions if returns else ())
