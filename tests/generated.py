@@ -168,6 +168,20 @@ class Writer:
         ]
         return Signature(tuple(parameters), self.chance(12), self.chance(3))
 
+    def similar(self, signature: Signature, call: Call) -> Signature:
+        """Draw the same parameters in another order, as far as that makes no difference to a call."""
+        fixed = {each.parameter for each in call if not each.keyword}
+        normal = [
+            each
+            for each in signature.positional
+            if each.default is not None and each.by_keyword and each.name not in fixed
+        ]
+        rest = iter(self.draw(st.permutations(normal)))
+        return replace(
+            signature,
+            parameters=tuple(next(rest) if each in normal else each for each in signature.parameters),
+        )
+
     def _default(self) -> str:
         return self.one_of("None", "None", "False", *_LITERALS, "DEFAULT", "[0][0]")
 
@@ -231,7 +245,7 @@ class {name}(PreTrainedModel):
 
     def __init__(self, config):
         super().__init__(config)
-        self.layers = nn.ModuleList([{block}(config) for _ in range(2)])
+        self.layers = nn.ModuleList([{block}(config) for index in range(2)])
 
     def forward(self, hidden_states, {variables}, rest, extra, **kwargs):
         for index, layer in enumerate(self.layers):
@@ -256,25 +270,32 @@ def _arguments(writer: Writer, call: Iterable[Argument], indent: int) -> str:
 
 @st.composite
 def converted_models(draw: st.DrawFn) -> Models:
-    """Generate checkpointing layers, perhaps overridden, and one or two models that run them."""
+    """Generate checkpointing layers, perhaps overridden or of two kinds, and models that run them."""
     writer = Writer(draw)
     signature = writer.signature()
     text = _HEAD + '\nDEFAULT = "a default"\n'
     text += _block(writer, "ToyLayer", "GradientCheckpointingLayer", signature)
+    call = writer.call(signature, "hidden_states")
     block = "ToyLayer"
     if writer.chance(4):
         passed_on = _passed_on(writer.call(signature, signature.stream), signature)
         returned = f"super().forward({_arguments(writer, passed_on, 8)})"
         text += _block(writer, "ToyOtherLayer", "ToyLayer", signature, returned)
         block = writer.one_of("ToyLayer", "ToyOtherLayer")
-    calls = [writer.call(signature, "hidden_states")]
-    loop = f"hidden_states = layer({_arguments(writer, calls[0], 12)})"
-    texts = {"modeling_toy.py": text + _model("ToyModel", block, loop)}
-    if writer.chance(4):
-        calls.append(writer.call(signature, "hidden_states"))
-        loop = f"hidden_states = layer({_arguments(writer, calls[1], 12)})"
-        texts["modeling_box.py"] = _HEAD + _IMPORT + _model("BoxModel", "ToyLayer", loop)
-    return Models(texts, tuple(calls))
+    elif writer.chance(4):
+        other = writer.similar(signature, call)
+        text += _block(writer, "ToyOtherLayer", "GradientCheckpointingLayer", other)
+        block = "(ToyOtherLayer if index else ToyLayer)"
+    texts = {"modeling_toy.py": text + _model("ToyModel", block, _loop(writer, call))}
+    if not writer.chance(4):
+        return Models(texts, (call,))
+    second = writer.call(signature, "hidden_states")
+    texts["modeling_box.py"] = _HEAD + _IMPORT + _model("BoxModel", "ToyLayer", _loop(writer, second))
+    return Models(texts, (call, second))
+
+
+def _loop(writer: Writer, call: Call) -> str:
+    return f"hidden_states = layer({_arguments(writer, call, 12)})"
 
 
 def _passed_on(call: Call, signature: Signature) -> list[Argument]:
@@ -307,9 +328,7 @@ def legacy_models(draw: st.DrawFn) -> Models:
     legacy = {
         "the same": plain,
         "by position": _by_position(plain, signature),
-        "without caches": [
-            replace(each, value="None") if each.parameter in CACHES else each for each in plain
-        ],
+        "without caches": [replace(each, value="None") if _is_cache(each) else each for each in plain],
         "anything": legacy_writer.call(signature, "hidden_states"),
     }[how]
     indent = " " * 16
@@ -322,6 +341,10 @@ def legacy_models(draw: st.DrawFn) -> Models:
     )
     text = _HEAD + _ATTENTION + _block(writer, "ToyLayer", "nn.Module", signature)
     return Models({"modeling_toy.py": text + _model("ToyModel", "ToyLayer", body)}, (plain,))
+
+
+def _is_cache(argument: Argument) -> bool:
+    return argument.parameter in (*CACHES, "cache_params")
 
 
 def _by_position(call: Call, signature: Signature) -> list[Argument]:
@@ -339,7 +362,3 @@ def _by_position(call: Call, signature: Signature) -> list[Argument]:
             break
         moved.append(Argument(value, parameter.name))
     return moved + list(by_name.values())
-
-
-def _is_cache(argument: Argument) -> bool:
-    return argument.parameter in (*CACHES, "cache_params")

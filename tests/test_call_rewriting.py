@@ -29,13 +29,15 @@ _generated = settings(
     deadline=None, derandomize=True, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
 )
 
+_newlines = st.sampled_from(("\n", "\r\n"))
+
 
 @contextmanager
 def _written(texts: _Texts) -> Iterator[tuple[Project, list[Path]]]:
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in texts]
         for path, text in zip(paths, texts.values(), strict=True):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(text.encode())
         yield Project(Settings()), paths
 
 
@@ -54,15 +56,21 @@ def _findings(texts: _Texts) -> list[Finding]:
         return result.findings
 
 
-def _verify_repair(texts: _Texts, *, unsafe: bool) -> tuple[dict[str, str], FixResult]:
+def _verify_repair(models: Models, newline: str, *, unsafe: bool) -> tuple[dict[str, str], FixResult]:
     """Repair files, and assert what holds for every repair; return what :func:`_repair` does."""
+    texts = {name: text.replace("\n", newline) for name, text in models.texts.items()}
     after, result = _repair(texts, unsafe=unsafe)
+    assert {name: text.replace("\n", newline) for name, text in _normal(after).items()} == after
     assert run_models(after) == run_models(texts)
     assert not [each for each in result.findings if is_fixable(each, unsafe=unsafe)]
     again, second = _repair(after, unsafe=unsafe)
     assert again == after
     assert second.applied == []
     return after, result
+
+
+def _normal(texts: _Texts) -> _Texts:
+    return {name: text.replace("\r\n", "\n") for name, text in texts.items()}
 
 
 def _comments(texts: _Texts) -> Counter[str]:
@@ -74,10 +82,10 @@ def _comments(texts: _Texts) -> Counter[str]:
     )
 
 
-@given(converted_models(), st.booleans())
+@given(converted_models(), st.booleans(), _newlines)
 @_generated
-def test_repaired_calls_give_every_parameter_the_same(models: Models, unsafe: bool) -> None:
-    after, result = _verify_repair(models.texts, unsafe=unsafe)
+def test_repaired_calls_give_every_parameter_the_same(models: Models, unsafe: bool, newline: str) -> None:
+    after, result = _verify_repair(models, newline, unsafe=unsafe)
     assert _comments(after) == _comments(models.texts)
     if not result.findings:
         trace = run_models(after)
@@ -94,10 +102,10 @@ def test_calls_are_reported_for_what_is_wrong_with_them(models: Models) -> None:
     assert codes.keys() <= {"GC002", "GC003"}
 
 
-@given(legacy_models(), st.booleans())
+@given(legacy_models(), st.booleans(), _newlines)
 @_generated
-def test_replaced_branches_give_every_parameter_the_same(models: Models, unsafe: bool) -> None:
-    after, result = _verify_repair(models.texts, unsafe=unsafe)
+def test_replaced_branches_give_every_parameter_the_same(models: Models, unsafe: bool, newline: str) -> None:
+    after, result = _verify_repair(models, newline, unsafe=unsafe)
     assert _kept(_comments(after)) == _kept(_comments(models.texts))
     replaced = [each.fix for each in result.applied if each.code == "GC001" and each.fix is not None]
     assert [text.count("self._gradient_checkpointing_func(") for text in after.values()] == [

@@ -10,11 +10,11 @@ import libcst as cst
 
 from gclint.codemod.call import Refusal
 from gclint.finding import Edit
-from gclint.network.activation import CACHES
+from gclint.network.activation import CACHES, NEUTRALISED_CACHES
 from gclint.network.binding import Binding, bind
 from gclint.network.runsite import RunSite
 from gclint.network.scope import Scope
-from gclint.network.signature import Signature, function_signature
+from gclint.network.signature import Parameter, Signature, function_signature
 from gclint.network.walk import children, walk
 from gclint.source.fragment import Fragment
 
@@ -198,7 +198,7 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
             continue
         left = parameter.default if a is None else _code(a.arg.value)
         right = parameter.default if b is None else _code(b.arg.value)
-        if left == right or (parameter.name in CACHES and (left is None or left in _OFF)):
+        if left == right or _is_switched_off(parameter, left):
             continue
         if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
             continue
@@ -216,6 +216,11 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if extras[0][name] != extras[1][name]:
             yield Difference(f"`{name}` gets `{extras[0][name]}` and `{extras[1][name]}`")
+
+
+def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
+    """Tell whether a call leaves out a cache that the base class would leave out as well."""
+    return parameter.name in NEUTRALISED_CACHES and (value is None or value in _OFF)
 
 
 def _extra_arguments(binding: Binding) -> dict[str, str]:
