@@ -82,13 +82,14 @@ class PositionalCache(Rule):
         names = " and ".join(
             f"`{bound.parameter.name}`" for bound in defects.positional_caches if bound.parameter is not None
         )
-        verb = "are" if len(defects.positional_caches) > 1 else "is"
+        several = len(defects.positional_caches) > 1
+        verb, pronoun = ("are", "them") if several else ("is", "it")
         if is_guarded(first.arg.value):
             return (
                 f"{names} {verb} passed to `{defects.symbol}` by position behind a guard on checkpointing, "
                 "which works around what the base class does for a cache that is passed by keyword"
             )
         return (
-            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch it "
-            "off: recomputation writes the cache twice, or raises a CheckpointError"
+            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch "
+            f"{pronoun} off: recomputation writes the cache twice, or raises a CheckpointError"
         )

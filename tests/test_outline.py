@@ -30,7 +30,8 @@ class _Defined:
     end: int
     is_class: bool
     name: str
-    parent: str | None
+    parent: str
+    """The enclosing definition; empty at module level."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class _Lines:
     def last_code(self, start: int, end: int) -> int:
         """Return the last row that holds more than a comment."""
         rows = range(self.row(start), self.row(end - 1) + 1)
-        return max(row for row in rows if self._line(row).strip() and not self._line(row).strip().startswith("#"))
+        return max(
+            row for row in rows if self._line(row).strip() and not self._line(row).strip().startswith("#")
+        )
 
     def _line(self, row: int) -> str:
         end = self._starts[row] if row < len(self._starts) else len(self._text)
@@ -93,7 +96,7 @@ def _outlined(text: str) -> _Found:
             lines.last_code(each.header, each.end),
             each.is_class,
             each.name,
-            None if each.parent is None else each.parent.name,
+            "" if each.parent is None else each.parent.name,
         )
         for each in outline.definitions
     ]
@@ -119,22 +122,20 @@ def _parsed(text: str) -> _Found:
     definitions: list[_Defined] = []
     imports: list[_Imported] = []
 
-    def visit(node: ast.AST, parent: str | None) -> None:
+    def visit(node: ast.AST, parent: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, _ANY_DEFINITION) and lines.opens(child):
                 definitions.append(_defined(child, parent))
             elif isinstance(child, (ast.Import, ast.ImportFrom)) and lines.opens(child):
                 names = tuple(_names(child))
-                imports.append(
-                    _Imported(child.lineno, child.end_lineno or 0, child.col_offset == 0, names)
-                )
+                imports.append(_Imported(child.lineno, child.end_lineno or 0, child.col_offset == 0, names))
             visit(child, child.name if isinstance(child, _ANY_DEFINITION) else parent)
 
-    visit(tree, None)
+    visit(tree, "")
     return _Found(tuple(sorted(definitions)), tuple(imports))
 
 
-def _defined(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, parent: str | None) -> _Defined:
+def _defined(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, parent: str) -> _Defined:
     first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
     assert node.end_lineno is not None
     return _Defined(first, node.lineno, node.end_lineno, isinstance(node, ast.ClassDef), node.name, parent)
@@ -150,16 +151,12 @@ def _names(node: ast.Import | ast.ImportFrom) -> Iterator[ImportedName]:
             yield ImportedName(bound, alias.name if alias.asname else bound, 0, None)
 
 
-def _assert_found(text: str) -> None:
-    found, expected = _outlined(text), _parsed(text)
-    assert found.definitions == expected.definitions
-    assert found.imports == expected.imports
-
-
 def _library_files() -> list[Path]:
     library = Path(sysconfig.get_path("stdlib"))
     left_out = {"test", "tests", "idlelib", "lib2to3", "site-packages", "turtledemo"}
-    return sorted(path for path in library.rglob("*.py") if left_out.isdisjoint(path.relative_to(library).parts))
+    return sorted(
+        path for path in library.rglob("*.py") if left_out.isdisjoint(path.relative_to(library).parts)
+    )
 
 
 def test_standard_library_is_outlined_as_it_is_parsed() -> None:
@@ -178,3 +175,151 @@ def test_standard_library_is_outlined_as_it_is_parsed() -> None:
         if found.imports != expected.imports:
             wrong.append(f"{path}: {set(found.imports) ^ set(expected.imports)}")
     assert wrong == []
+
+
+_DEEP = " " * 20
+_SIMPLE = (
+    "x = 1",
+    "",
+    "# class A:",
+    "'''class A:'''",
+    "s = 'class A:  # no comment'",
+    's = """\nclass A:\n    def f(self): pass\n"""',
+    "s = '''\\\nimport os\n\"\"\"\nfrom a import b\n''' + 'x'",
+    "s = r'\\''; t = 'def f():'",
+    f"s = 'a\\\n{_DEEP}class A:'",
+    "s = f\"{x!r:>{10}} 'class A:'\"",
+    "s = b'''\\'''' b'\"'",
+    f"x = [\n{_DEEP}1,  # ]\n{_DEEP}classes, 2]",
+    f"x = 1 \\\n{_DEEP}+ 2",
+    "classes = defs = imports = 1",
+    "definition(1)",
+    "class_, from_ = 1, 2",
+    "x = 1; import json",
+)
+_IMPORTS = (
+    "import os",
+    "import os.path",
+    "import os.path as p, json",
+    "import os; x = 1",
+    f"import \\\n{_DEEP}os",
+    "from . import a",
+    "from ..b.c import a, d as e",
+    "from .... import a  # from x import y",
+    "from x import (a, b)",
+    f"from x import (  # )\n{_DEEP}a,\n{_DEEP}# b,\n{_DEEP}c as d,\n)",
+    f"from x import \\\n{_DEEP}a",
+    f"from x import (\n{_DEEP}a)",
+    "from x.y import a; x = 1",
+    "from .x import(a)",
+)
+_DECORATORS = ("@a", "@a.b(1)", f"@a(\n{_DEEP}'x',  # )\n)", "@a  # def f():", "@ a")
+_PARAMETERS = (
+    "",
+    "a",
+    "a=')'",
+    'a="(#"',
+    f"a,\n    # )\n{_DEEP}b",
+    "a: 'x:y' = {1: 2}",
+    "a=lambda: 0",
+    "*, a",
+)
+_HEADERS = ("if x:", "for x in y:", "while x:", "with x as y:", "try:", "if (x\n    ):")
+_ENDINGS = {
+    "if x:": ("else:", "elif x:"),
+    "for x in y:": ("else:",),
+    "while x:": ("else:",),
+    "try:": ("except X:", "finally:"),
+}
+
+
+@dataclass
+class _Writer:
+    """Draws odd code."""
+
+    draw: st.DrawFn
+    names: int = 0
+
+    def block(self, indent: str, depth: int) -> str:
+        """Draw the statements of a block, at least one of them more than a comment."""
+        return "".join(self._statement(indent, depth) for _ in range(self._number(3))) + f"{indent}pass\n"
+
+    def _number(self, most: int) -> int:
+        return self.draw(st.integers(0, most))
+
+    def _one_of(self, choices: tuple[str, ...]) -> str:
+        return self.draw(st.sampled_from(choices))
+
+    def _statement(self, indent: str, depth: int) -> str:
+        kind = self._number(5) if depth else self._number(2)
+        if kind == 0:
+            code = self._one_of(_SIMPLE)
+            # A comment may stand anywhere.
+            return f"{self._one_of((indent, '', indent + ' ')) if code[:1] == '#' else indent}{code}\n"
+        if kind == 1:
+            return f"{indent}{self._one_of(_IMPORTS)}\n"
+        if kind == 2:
+            return self._one_of(("\f\n", "\n", " \t\n"))
+        if kind == 3:
+            return self._compound(indent, depth)
+        return self._definition(indent, depth)
+
+    def _compound(self, indent: str, depth: int) -> str:
+        header = self._one_of(_HEADERS)
+        text = f"{indent}{header}\n{self._body(indent, depth)}"
+        endings = _ENDINGS.get(header, ())
+        if endings and (header == "try:" or self._number(1)):
+            text += f"{indent}{self._one_of(endings)}\n{self._body(indent, depth)}"
+        return text
+
+    def _definition(self, indent: str, depth: int) -> str:
+        self.names += 1
+        text = ""
+        for _ in range(self._number(2)):
+            text += (
+                f"{indent}{self._one_of(_DECORATORS)}\n{self._one_of(('', '', '# class B:', indent + '#'))}\n"
+            )
+        keyword = self._one_of(("class", "class", "def", "async def", "async  def", f"def\\\n{_DEEP}"))
+        brackets = (
+            self._one_of(("", "(B)", f"(B,\n{_DEEP}c=')')"))
+            if keyword == "class"
+            else f"({self._one_of(_PARAMETERS)})"
+        )
+        text += f"{indent}{keyword} D{self.names}{brackets}{self._one_of(('', ' ', '  '))}:"
+        if self._number(4) == 4:
+            return text + self._one_of((" pass\n", " x = 1; y = 2  # def f():\n", " '''\nx'''\n"))
+        return f"{text}{self._one_of(('', '  # class A:'))}\n{self._body(indent, depth)}"
+
+    def _body(self, indent: str, depth: int) -> str:
+        # Blocks side by side need not be indented alike.
+        return self.block(indent + self._one_of(("    ", "  ", "\t")), depth - 1)
+
+
+@st.composite
+def _odd_texts(draw: st.DrawFn) -> str:
+    text = _Writer(draw).block("", 3)
+    newline = draw(st.sampled_from(("\n", "\r\n", "\r")))
+    text = text.replace("\n", newline)
+    return text if draw(st.booleans()) else text.rstrip("\r\n")
+
+
+@given(_odd_texts())
+@settings(deadline=None, derandomize=True, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_odd_text_is_outlined_as_it_is_parsed(text: str) -> None:
+    found, expected = _outlined(text), _parsed(text)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from.x import a\n",
+        "class A:\n    def f(self,\nx):\n        pass\n",
+        "def f():\n    x = [\n1,\n]\n    import os\n\n    def g(): pass\n",
+        "def f():\n    x = (1\nif y else 2)\n    class A: pass\n",
+        "def f():\n    s = 'a\\\nb'\n    def g(): pass\n",
+        "def f():\n    x = 1 + \\\n2\n    def g(): pass\n",
+    ],
+)
+def test_code_that_no_formatter_leaves_is_outlined_as_it_is_parsed(text: str) -> None:
+    assert _outlined(text) == _parsed(text)

@@ -123,10 +123,10 @@ def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode
     """
     work: list[cst.CSTNode] = []
     guards: list[cst.CSTNode] = []
-    for statement in body.body:
+    for position, statement in enumerate(body.body):
         if isinstance(statement, cst.FunctionDef):
             continue
-        if not work and _switches_cache_off(statement):
+        if not work and len(guards) == position and _switches_cache_off(statement):
             guards.append(statement)
         else:
             work.append(statement)
@@ -276,21 +276,26 @@ def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
     start, end = branch.span
     body_start, body_end = fragment.span(branch.node.orelse.body)
     indent = file.text[file.line_starts[file.position(start).row - 1] : start]
-    plain = _plain_text(file.text, fragment.span(branch.node.orelse)[0], body_start, body_end, edits)
+    checkpointed_end = fragment.span(branch.node.body)[1]
+    plain = _plain_text(
+        file.text, checkpointed_end, fragment.span(branch.node.orelse)[0], body_start, body_end, edits
+    )
     lines = _dedent(plain, _line_indent(file.text, body_start), indent)
     _, guards = split_side(branch.node.body)
     if guards:
-        head = file.text[start : fragment.span(branch.node.body)[0]].rstrip()
-        inner = _line_indent(file.text, fragment.span(guards[0])[0])
-        kept = (file.newline + inner).join(file.text[slice(*fragment.span(guard))] for guard in guards)
-        lines = f"{head}{file.newline}{inner}{kept}{file.newline}{indent}{lines}"
+        # They are the side's first statements, so that all of it down to them can stay as it is.
+        kept = file.text[start : fragment.span(guards[-1])[1]]
+        lines = f"{kept}{file.newline}{indent}{lines}"
     return Edit(file.path, start, end, lines)
 
 
-def _plain_text(text: str, header: int, start: int, end: int, edits: Sequence[Edit]) -> str:
+def _plain_text(
+    text: str, checkpointed_end: int, header: int, start: int, end: int, edits: Sequence[Edit]
+) -> str:
     """Return the plain side's code with edits made, and with the comments that stand before it."""
     between = text[text.index(":", header) + 1 : start]
-    own = [line.strip() for line in between.splitlines() if line.strip().startswith("#")]
+    above = text[checkpointed_end:header].splitlines()[1:]
+    own = [line.strip() for line in (*above, *between.splitlines()) if line.strip().startswith("#")]
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.content + text[edit.end :]
         end += len(edit.content) - (edit.end - edit.start)

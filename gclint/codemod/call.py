@@ -161,15 +161,24 @@ def is_live_cache(bound: BoundArgument) -> bool:
 
 
 def in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
-    """Refuse an order that would evaluate calls in another order than before."""
-    order = [
-        slot.source.index
-        for slot in slots
-        if slot.source is not None and any(isinstance(node, _EFFECTS) for node in walk(slot.source.arg.value))
-    ]
-    if order != sorted(order):
-        return Refusal("its arguments hold calls that would be evaluated in another order")
+    """Refuse an order in which something that can have effects changes places with what they can reach."""
+    args = [slot.source for slot in slots if slot.source is not None]
+    for position, before in enumerate(args):
+        for behind in args[position + 1 :]:
+            if behind.index < before.index and _may_not_swap(before.arg.value, behind.arg.value):
+                return Refusal("its arguments hold calls that would be evaluated in another order")
     return slots
+
+
+def _may_not_swap(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    for effectful, reached in ((one, other), (other, one)):
+        kinds = {type(node) for node in walk(effectful)}
+        if cst.NamedExpr in kinds:
+            return True
+        # A call cannot change what a local name stands for, only what that holds.
+        if not kinds.isdisjoint(_EFFECTS) and not isinstance(reached, cst.Name) and not is_constant(reached):
+            return True
+    return False
 
 
 def write_call(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:

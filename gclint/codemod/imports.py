@@ -15,6 +15,7 @@ from gclint.source.fragment import parse_import
 from gclint.source.outline import ImportStatement
 
 _CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
+_QUOTED_NAMES = re.compile(r"([\"'])([\w.\[\], |]+)\1")
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def drop_unused_imports(
         if not going:
             continue
         text = file.text[statement.start : statement.end]
-        unused = [name for name in going if not _is_used(code, name, statement)]
+        unused = [name for name in going if not _is_used(file.text, code, name, statement)]
         if not unused:
             edits.append(Edit(file.path, statement.start, statement.end, text))
         elif len(unused) == len(bound):
@@ -172,8 +173,11 @@ def _without(text: str, removed: list[tuple[int, int]]) -> str:
     return _CODE.sub(lambda match: " " * len(match[0]), text)
 
 
-def _is_used(code: str, name: str, statement: ImportStatement) -> bool:
+def _is_used(text: str, code: str, name: str, statement: ImportStatement) -> bool:
     pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
+    # An annotation may be quoted, and `__all__` holds names.
+    if any(pattern.search(match[2]) for match in _QUOTED_NAMES.finditer(text)):
+        return True
     return any(
         not statement.start <= match.start() < statement.end and not _in_import(code, match.start())
         for match in pattern.finditer(code)
