@@ -314,12 +314,58 @@ def test_odd_text_is_outlined_as_it_is_parsed(text: str) -> None:
     "text",
     [
         "from.x import a\n",
-        "class A:\n    def f(self,\nx):\n        pass\n",
-        "def f():\n    x = [\n1,\n]\n    import os\n\n    def g(): pass\n",
-        "def f():\n    x = (1\nif y else 2)\n    class A: pass\n",
         "def f():\n    s = 'a\\\nb'\n    def g(): pass\n",
-        "def f():\n    x = 1 + \\\n2\n    def g(): pass\n",
     ],
 )
 def test_code_that_no_formatter_leaves_is_outlined_as_it_is_parsed(text: str) -> None:
     assert _outlined(text) == _parsed(text)
+
+
+_LOOKED_UP = """\
+from a import Twice
+import b as Twice
+
+class A:
+    def f(self): pass
+    class Inner: pass
+    if x:
+        @property
+        def f(self): return 1
+    def g(self):
+        def f(): pass
+
+if x:
+    def h():
+        class Local:
+            class Deeper: pass
+else:
+    class A: x = 2
+    def h(): return A
+"""
+
+
+def test_names_are_looked_up_as_python_binds_them() -> None:
+    outline = Outline(_LOOKED_UP)
+    assert list(outline.classes) == ["A", "Inner"]
+    assert outline.classes["A"].text == "    class A: x = 2\n"
+    assert list(outline.functions) == ["h"]
+    assert outline.functions["h"].text == "    def h(): return A\n"
+    assert outline.imported("Twice") == ImportedName("Twice", "a", 0, "Twice")
+    first = next(each for each in outline.definitions if each.name == "A")
+    assert [each.name for each in first.methods()] == ["f", "g"]
+    method = first.method("f")
+    assert method is not None
+    assert method.text == "        @property\n        def f(self): return 1\n"
+    assert first.method("Inner") is None
+    assert first.method("h") is None
+
+
+def test_lone_carriage_returns_keep_their_offsets() -> None:
+    text = "x = 1\rclass A:\r    def f(self):\r        pass\r\nimport a\r"
+    outline = Outline(text)
+    method = outline.classes["A"].method("f")
+    assert method is not None
+    assert method.text == "    def f(self):\r        pass\r\n"
+    assert outline.classes["A"].text == "class A:\r    def f(self):\r        pass\r\n"
+    (statement,) = outline.imports
+    assert text[statement.start : statement.end] == "import a"

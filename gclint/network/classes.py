@@ -261,6 +261,9 @@ class ClassInfo:
     def class_attribute(self, name: str) -> Values:
         """Return what the class's body itself assigns to ``name``, here or in a base."""
         for info in self.mro:
+            for child in info.definition.children:
+                if child.is_class and child.name == name:
+                    return frozenset((ClassValue(info.module.info(child)),))
             for indent in {method.indent for method in info.definition.children} or {"    "}:
                 fragment = statement_fragment(
                     info.file, name, indent, info.definition.header, info.definition.end

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from gclint.network.classes import ClassInfo, remembered
 from gclint.network.modules import Module
 from gclint.network.traits import mixes_sequence
-from gclint.network.values import Container, Instance, Value, Values
+from gclint.network.values import Container, Instance, Value, Values, list_of
 from gclint.source.words import any_between, offsets_of, word_ends
 
 _STACKS = ("ModuleList(", "ModuleDict(")
@@ -48,7 +48,10 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
         if not checkpoints and not any_between(_makings(base.module), definition.header, definition.limit):
             continue
         for name in _assigned_attributes(info, base, checkpoints):
-            if any(_may_run_blocks(value, checkpoints) for value in info.attribute(name)):
+            values = info.attribute(name)
+            # Attributes with computed names are a stack that is spread over them.
+            held = list_of(values) if name == "*" else values
+            if any(_may_run_blocks(value, checkpoints) for value in held):
                 yield name
 
 

@@ -17,12 +17,11 @@ from functools import cache, cached_property
 _TOKENS = re.compile(
     r"""
     (?P<long>\"\"\"[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*\"\"\"|\'\'\'[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*\'\'\')
-    | "[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*" | '[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'
+    | "[^"\\\n]*(?:\\(?:\r\n|[\s\S])[^"\\\n]*)*" | '[^'\\\n]*(?:\\(?:\r\n|[\s\S])[^'\\\n]*)*'
     | \#[^\n]*
     | ^(?P<indent>[ \t\f]*)
-      (?P<word>class|def|async[ \t]+def|@|from|import
-       |(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))
-      (?![\w(.,=\[])
+      (?P<word>@|(?:class|def|async[ \t]+def|from|import
+       |(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))\b)
     """,
     re.VERBOSE | re.MULTILINE,
 )
@@ -58,6 +57,11 @@ class Definition:
     def end(self) -> int:
         """The offset of the first line that no longer belongs to the definition."""
         return self.outline.block_end(self.header, len(self.indent))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it stands in a function, at any depth."""
+        return self.parent is not None and (not self.parent.is_class or self.parent.is_local)
 
     @property
     def text(self) -> str:
@@ -141,7 +145,7 @@ class Outline:
         return {
             definition.name: definition
             for definition in self.definitions
-            if definition.is_class and (definition.parent is None or definition.parent.is_class)
+            if definition.is_class and not definition.is_local
         }
 
     def imported(self, name: str) -> ImportedName | None:
@@ -179,7 +183,10 @@ class Outline:
         open_definitions: list[Definition] = []
         decorators: re.Match[str] | None = None
         for match in _TOKENS.finditer(self._lines):
-            if match.lastgroup == "long":
+            # A string in single quotes can go on behind a backslash at a line's end.
+            if match.lastgroup == "long" or (
+                match.lastgroup is None and self._lines.find("\n", match.start(), match.end()) != -1
+            ):
                 self._long_starts.append(match.start())
                 self._long_ends.append(match.end())
             if match.lastgroup != "word":
@@ -213,9 +220,11 @@ class Outline:
             return None
         indent = match["indent"]
         _close(open_definitions, len(indent), start)
-        # A function can be left by a line that is no definition (`if …:` in a class body).
-        while open_definitions and not open_definitions[-1].is_class:
-            if open_definitions[-1].end > match.start():
+        # A function, or a class in another, can be left by a line that is no definition (`if …:`).
+        while open_definitions and (open_definitions[-1].indent or not open_definitions[-1].is_class):
+            # Not its `end`, which would be remembered: strings further on are not known yet.
+            inner = open_definitions[-1]
+            if self.block_end(inner.header, len(inner.indent)) > match.start():
                 break
             open_definitions.pop().limit = start
         parent = open_definitions[-1] if open_definitions else None

@@ -1,0 +1,85 @@
+"""Small modeling files, put together from statements, and what GC001 reports in them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from gclint.engine.check import check
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+
+IMPORTS = """\
+import copy
+from functools import partial
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+"""
+
+LAYERS = """
+class ToyAttention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.query = nn.Linear(config.size, config.size)
+
+    def forward(self, states):
+        return self.query(states)
+
+
+class ToyLayer(nn.Module):
+    def __init__(self, config, index=0):
+        super().__init__()
+        self.attention = ToyAttention(config)
+
+    def forward(self, hidden_states, mask=None):
+        return hidden_states + self.attention(hidden_states)
+
+
+class ToyOtherLayer(ToyLayer):
+    pass
+"""
+
+LOOP = """
+for layer in self.layers:
+    hidden_states = layer(hidden_states)
+"""
+
+STACK = "self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.depth)])"
+
+
+def model(init: str = STACK, loop: str = LOOP, *, more: str = "", flag: str = "True") -> str:
+    """Write a model with these statements; ``more`` goes into its class."""
+    return "\n".join(
+        [
+            "class ToyModel(PreTrainedModel):",
+            f"    supports_gradient_checkpointing = {flag}",
+            "    def __init__(self, config):",
+            "        super().__init__(config)",
+            textwrap.indent(init.strip(), " " * 8),
+            textwrap.indent(more.strip(), " " * 4),
+            "    def forward(self, hidden_states, mask=None, encoder_hidden_states=None):",
+            textwrap.indent(loop.strip(), " " * 8),
+            "        return hidden_states",
+            "",
+        ]
+    )
+
+
+def reported(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Return the classes that GC001 reports, in order."""
+    paths = []
+    for name, text in files.items():
+        compile(text, name, "exec", dont_inherit=True)
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if path.name.startswith(("modeling_", "modular_")):
+            paths.append(path)
+    result = check(Project(Settings()), paths, [rule for rule in all_rules() if rule.code == "GC001"])
+    assert result.problems == []
+    return [finding.symbol for finding in result.findings]
