@@ -1,0 +1,1 @@
+"""The dynamic verifier: trains each model for a moment, with and without checkpointing, and compares."""

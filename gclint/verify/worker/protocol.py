@@ -1,0 +1,245 @@
+"""What the two sides of the verifier tell each other: JSON objects, one a line.
+
+The host writes one :class:`Request` to the worker's standard input; the worker answers with messages until
+it is done. This module is the only one that both sides import, so it needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+Mode = Literal["plain", "non-reentrant", "reentrant"]
+"""How a step is run: without checkpointing, or with it and ``use_reentrant`` off or on."""
+
+Outcome = Literal["passed", "failed", "not run"]
+"""``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A piece of source code; lines count from 1."""
+
+    path: str
+    line: int
+    end_line: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A modeling file to verify."""
+
+    path: str
+    """Absolute."""
+    module: str
+    """The dotted name that it is imported under."""
+    package_folder: str | None = None
+    """For a file outside of any package: the folder that its relative imports are relative to."""
+    only: tuple[str, ...] = ()
+    """The names of the classes to run; none means all."""
+    overlay: dict[str, str] = field(default_factory=dict)
+    """Texts to import in place of what is in the files at these absolute paths."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the worker shall do, in its first and only line of input."""
+
+    sources: tuple[Source, ...]
+    search_path: tuple[str, ...] = ()
+    """Folders to put in front of ``sys.path``: where the tree under test is imported from."""
+    device: str = "cpu"
+    """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
+    jobs: int = 1
+    seconds: float = 120.0
+    """The time limit of one class, of wall-clock time."""
+    gigabytes: float = 8.0
+    """The memory limit of one process."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the worker runs in; its first message."""
+
+    python: str
+    torch: str
+    transformers: str
+    device: str
+    """``cpu``, or the name of the GPU."""
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """The model classes of a source, before any of them is run."""
+
+    source: str
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A source that cannot be imported, or a worker that cannot work (then without a source)."""
+
+    message: str
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One check that does not hold."""
+
+    check: str
+    """The name of the check, such as ``gradients``."""
+    mode: Mode
+    scenario: str
+    """What was switched on, such as ``default``, ``cache`` or ``cross-attention``."""
+    message: str
+    parameters: tuple[str, ...] = ()
+    """The parameters that it is about."""
+    places: tuple[Place, ...] = ()
+    """The run sites that it is about."""
+    rule: str | None = None
+    """The rule that repairs it, if one does."""
+
+
+@dataclass(frozen=True)
+class RunSite:
+    """What one call in the source did with blocks of one class, over all steps."""
+
+    place: Place
+    block: str
+    """The name of the block's class."""
+    definition: Place
+    """Where the block's class is defined."""
+    is_layer: bool
+    """Whether the class is a ``GradientCheckpointingLayer``."""
+    is_trunk: bool
+    """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
+    calls: int
+    """How many calls in the forward passes of checkpointed steps."""
+    recomputed: bool
+    """Whether all of them were recomputed in the backward pass."""
+    keyword_activations: tuple[str, ...] = ()
+    """Keyword arguments that carried gradient."""
+    contained_activations: tuple[str, ...] = ()
+    """Arguments that held tensors which carry gradient inside of containers."""
+    positional_caches: tuple[str, ...] = ()
+    """The parameters that a cache was passed to by position."""
+    rewritten_caches: tuple[str, ...] = ()
+    """The classes of the caches that were written to during recomputation."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What steps of one mode cost, in the default scenario without dropout."""
+
+    mode: Mode
+    saved_bytes: int
+    """Bytes that autograd kept for the backward pass of one step, parameters left out."""
+    seconds: float
+    """Wall-clock time of one step."""
+    peak_bytes: int | None = None
+    """The largest memory allocated on the GPU in a step; only on one."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a plain step computed, to compare two texts of the same model."""
+
+    scenario: str
+    digest: str
+    """SHA-256 over the bytes of the loss and of all gradients, by name."""
+    loss: float
+    norms: dict[str, float]
+    """The gradients' norms, by parameter."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What somebody needs in order to run a class as it was run here."""
+
+    config_class: str
+    """Its dotted name."""
+    config: dict[str, Any]
+    """What to give to its ``from_dict``."""
+    inputs: dict[str, str]
+    """The keyword arguments of ``forward``, as Python expressions of ``torch``."""
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """Everything that is known about one model class."""
+
+    source: str
+    name: str
+    outcome: Outcome
+    reason: str | None = None
+    """Why it was not run."""
+    category: str | None = None
+    """The kind of that reason in a word or two, to count them by."""
+    scenarios: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    """Parts of the model that no scenario ran, such as the tower of a modality."""
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is worth knowing and no failure."""
+    blocks: int = 0
+    """How many blocks ran in the forward pass."""
+    recomputed: int = 0
+    """How many of them were recomputed, in the mode that recomputed fewer."""
+    sites: tuple[RunSite, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
+    recipe: Recipe | None = None
+    """How to reproduce it, where something failed."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """The last message: everything was run."""
+
+
+Message = Environment | Discovered | Unusable | ClassResult | Done
+_KINDS = {kind.__name__: kind for kind in (Environment, Discovered, Unusable, ClassResult, Done, Request)}
+
+
+def encode(message: Message | Request) -> str:
+    """Return one line of JSON, without its end."""
+    return json.dumps({"message": type(message).__name__, **asdict(message)}, separators=(",", ":"))
+
+
+def decode(line: str) -> Message | Request:
+    """Return what :func:`encode` was given.
+
+    Raises:
+        ValueError: ``line`` is something else.
+    """
+    try:
+        content = json.loads(line)
+        kind = _KINDS[content.pop("message")]
+        decoded: Message | Request = _restore(kind, content)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error
+    return decoded
+
+
+def _restore(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(hint, type) and is_dataclass(hint):
+        hints = _hints(hint)
+        return hint(**{name: _restore(hints[name], each) for name, each in value.items()})
+    if get_origin(hint) is tuple:
+        return tuple(_restore(get_args(hint)[0], each) for each in value)
+    # The only unions are those with None.
+    inner = [each for each in get_args(hint) if is_dataclass(each)]
+    return _restore(inner[0], value) if inner else value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, vars(sys.modules[__name__]))

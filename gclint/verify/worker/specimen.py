@@ -1,0 +1,32 @@
+"""A model class made concrete: what the synthesis hands to the examination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+class NotSynthesisable(Exception):
+    """No configuration or no inputs were found with which a model class runs; the message says why."""
+
+    def __init__(self, category: str, message: str) -> None:
+        super().__init__(message)
+        self.category = category
+        """A word or two, such as ``extra library``, to count reasons by."""
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """One way to build and feed a tiny model; forward and backward have been tried."""
+
+    scenario: str
+    """``default``, or the feature that is switched on, such as ``cross-attention``."""
+    config: Any
+    """The ``PretrainedConfig`` that it was made of."""
+    build: Callable[[], Any]
+    """Returns a new ``PreTrainedModel`` in training mode on the CPU, with the same weights each time."""
+    inputs: Callable[[], dict[str, Any]]
+    """Returns new keyword arguments for ``forward``, the same values each time."""
+    not_covered: tuple[str, ...] = ()
+    """Parts of the model that these inputs do not run."""
