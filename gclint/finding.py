@@ -16,6 +16,13 @@ class Applicability(Enum):
     """Someone must look; applied only with ``--unsafe-fixes``."""
 
 
+class Evidence(Enum):
+    """What training the model for a moment says about a finding."""
+
+    CONFIRMED = "confirmed by run"
+    CONTRADICTED = "contradicted by run"
+
+
 @dataclass(frozen=True, order=True)
 class Edit:
     """Replace ``[start, end)`` of a file's text by ``content``; offsets count characters."""
@@ -51,6 +58,8 @@ class Finding:
     fix: Fix | None = None
     reason: str | None = None
     """Why there is no fix at all, where there is none."""
+    evidence: Evidence | None = None
+    """What a run says about it; None where there was no run, or it says nothing."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def load_fixtures(folder: Path = FIXTURES) -> list[Fixture]:
     """Return the fixtures of all rules."""
     return [
         _load(path)
-        for rule_folder in sorted(path for path in folder.iterdir() if path.is_dir())
+        for rule_folder in sorted(folder.glob("GC[0-9][0-9][0-9]"))
         for path in sorted(rule_folder.iterdir())
         if not _is_result(path)
     ]

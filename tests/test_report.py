@@ -7,12 +7,13 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gclint.engine.check import CheckResult
-from gclint.finding import Applicability, Edit, Finding, Fix, Position, Problem
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem
 from gclint.report import diff, statistics, text
 from gclint.report import json as json_report
 from gclint.settings import Settings
@@ -58,6 +59,14 @@ def _text(project: Project, *findings: Finding, unsafe: bool = False) -> str:
 
 def test_a_piped_finding_is_one_line(project: Project, path: Path) -> None:
     assert _text(project, _finding(path)) == f"{path}:4:7: GC001 goes wrong\n"
+
+
+def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path) -> None:
+    finding = replace(_finding(path, fix=_fix(path)), evidence=Evidence.CONFIRMED)
+    assert _text(project, finding) == f"{path}:4:7: GC001 goes wrong (confirmed by run) [*]\n"
+    stream = io.StringIO()
+    json_report.write_findings(stream, project, [finding, _finding(path)])
+    assert [each["evidence"] for each in json.loads(stream.getvalue())] == ["confirmed by run", None]
 
 
 def test_a_safe_fix_is_announced(project: Project, path: Path) -> None:
@@ -161,6 +170,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
         "message": "goes wrong",
         "reason": None,
         "symbol": "Bl\u00f6ck",
+        "evidence": None,
         "filename": str(path),
         "location": {"row": 4, "column": 7},
         "end_location": {"row": 4, "column": 12},

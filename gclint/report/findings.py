@@ -24,6 +24,12 @@ def obstacle(finding: Finding) -> str | None:
     return f"unsafe fix: {finding.fix.reason}" if finding.fix.reason else None
 
 
+def headline(finding: Finding) -> str:
+    """Return the rule's code, what is wrong, and what a run says about it."""
+    evidence = f" ({finding.evidence.value})" if finding.evidence else ""
+    return f"{finding.code} {finding.message}{evidence}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun: ``1 finding``, ``2 findings``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

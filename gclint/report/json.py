@@ -32,6 +32,7 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "message": finding.message,
         "reason": finding.reason,
         "symbol": finding.symbol,
+        "evidence": finding.evidence.value if finding.evidence else None,
         "filename": str(finding.path),
         "location": _location(project, finding.path, finding.start),
         "end_location": _location(project, finding.path, finding.end),

@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from gclint.report.findings import is_fixable, obstacle
+from gclint.report.findings import headline, is_fixable, obstacle
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -28,18 +28,18 @@ def console_on(stream: TextIO) -> Console:
 def show_finding(console: Console, file: SourceFile, finding: Finding, *, unsafe: bool) -> None:
     """Print a finding with its source line."""
     position = file.position(finding.start)
-    headline = Text.assemble(
+    first_line = Text.assemble(
         (f"{finding.path}", "bold"),
         (f":{position.row}:{position.column}: ", "cyan"),
         (finding.code, "bold red"),
-        f" {finding.message}",
+        headline(finding).removeprefix(finding.code),
         (" [*]", "cyan") if is_fixable(finding, unsafe=unsafe) else "",
     )
     line = file.line(position.row)
     before = _printable(line[: position.column - 1])
     marked = _printable(line[position.column - 1 :][: max(1, finding.end - finding.start)])
     margin = f"{position.row:>5} | "
-    console.print(headline)
+    console.print(first_line)
     console.print(Text(f"{margin}{_printable(line)}"))
     console.print(
         Text(" " * (len(margin) - 2) + "| " + " " * cell_len(before)).append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import counted, is_fixable, obstacle
+from gclint.report.findings import counted, headline, is_fixable, obstacle
 
 if TYPE_CHECKING:
     from gclint.engine.check import CheckResult
@@ -26,7 +26,7 @@ def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding]
         position = project.file(finding.path).position(finding.start)
         star = " [*]" if is_fixable(finding, unsafe=unsafe) else ""
         place = f"{finding.path}:{position.row}:{position.column}"
-        stream.write(f"{place}: {finding.code} {finding.message}{star}\n")
+        stream.write(f"{place}: {headline(finding)}{star}\n")
         why = obstacle(finding)
         if why:
             stream.write(f"    {why}\n")

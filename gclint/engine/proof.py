@@ -1,0 +1,216 @@
+"""Repairs that are run before they are written: each file's is proven, or not made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gclint.engine.fix import FixResult
+from gclint.finding import Finding
+from gclint.source.project import Project
+from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
+
+_TOLERANCE = 1e-3
+"""Relative, for steps that need not give the same bits: a GPU may add in another order each time."""
+
+
+@dataclass(frozen=True)
+class FileRun:
+    """What the classes of one file did."""
+
+    results: tuple[ClassResult, ...] = ()
+    problem: str | None = None
+    """Why the file could not be run at all."""
+
+
+Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, FileRun]]
+"""Runs the classes of files, with some texts in place of what is written; returns a run for each."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What became of the repair of files that are written together or not at all."""
+
+    paths: tuple[Path, ...]
+    repairs: tuple[Finding, ...]
+    before: Mapping[Path, FileRun]
+    after: Mapping[Path, FileRun]
+    obstacles: tuple[str, ...]
+    """What keeps the repair from being written; none if it is proven."""
+
+
+def prove(project: Project, repaired: FixResult, run: Runner, *, exact: bool) -> list[Proof]:
+    """Run the changed files as they are and as they would be, and judge each repair.
+
+    A file whose repair does not stand stays as it was for those that import from it, so these are
+    run once more with what is left.
+
+    Args:
+        project: the files, repaired in memory.
+        repaired: what was repaired.
+        run: runs files.
+        exact: whether a plain step has to give the same bits, as it does on a CPU.
+    """
+    units = _units(project, repaired)
+    texts = {path: after for path, (_, after) in repaired.changed.items()}
+    files = [path for unit in units for path in unit.run_files]
+    before, after = run(files, {}), dict(run(files, texts))
+    proofs: dict[int, Proof] = {}
+    waiting = units
+    while waiting:
+        judged = {id(unit): _proof(unit, before, after, exact=exact) for unit in waiting}
+        proofs.update(judged)
+        refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
+        texts = {path: text for path, text in texts.items() if path not in refused}
+        touched = project.dependents(refused)
+        waiting = [
+            unit
+            for unit in units
+            if not proofs[id(unit)].obstacles and any(project.resolve(path) in touched for path in unit.paths)
+        ]
+        again = [path for unit in waiting for path in unit.run_files]
+        after.update(run(again, texts) if again else {})
+    return [proofs[id(unit)] for unit in units]
+
+
+@dataclass
+class _Unit:
+    """Files whose repairs stand or fall together."""
+
+    paths: list[Path]
+    repairs: list[Finding] = field(default_factory=list)
+
+    @property
+    def run_files(self) -> list[Path]:
+        """The files whose runs decide: not a modular source, which no model is imported from."""
+        return [path for path in self.paths if not _is_modular(path)]
+
+
+def _is_modular(path: Path) -> bool:
+    return path.name.startswith("modular_")
+
+
+def _units(project: Project, repaired: FixResult) -> list[_Unit]:
+    """Return the changed files: those that one fix changes together, and a source with what it generates."""
+    units = {path: _Unit([path]) for path in repaired.changed}
+    by_resolved = {project.resolve(path): path for path in repaired.changed}
+
+    def join(one: Path, other: Path) -> None:
+        kept, dropped = units[one], units[other]
+        if kept is not dropped:
+            kept.paths.extend(dropped.paths)
+            kept.repairs.extend(dropped.repairs)
+            units.update(dict.fromkeys(dropped.paths, kept))
+
+    for path in repaired.changed:
+        generated = path.with_name(path.name.replace("modular_", "modeling_", 1))
+        if _is_modular(path) and generated in units:
+            join(generated, path)
+    for finding in repaired.applied:
+        edits = finding.fix.edits if finding.fix else ()
+        changed = [
+            by_resolved[each] for each in map(project.resolve, (e.path for e in edits)) if each in by_resolved
+        ]
+        for path in changed[1:]:
+            join(changed[0], path)
+        if changed:
+            units[changed[0]].repairs.append(finding)
+    return list({id(unit): unit for unit in units.values()}.values())
+
+
+def _proof(
+    unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun], *, exact: bool
+) -> Proof:
+    obstacles = list(_obstacles(unit, before, after, exact=exact))
+    own = unit.run_files
+    return Proof(
+        tuple(unit.paths),
+        tuple(unit.repairs),
+        {path: before[path] for path in own},
+        {path: after[path] for path in own},
+        tuple(obstacles),
+    )
+
+
+def _obstacles(
+    unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun], *, exact: bool
+) -> Iterator[str]:
+    """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
+    if not unit.run_files:
+        yield "the file that is generated from it is not repaired with it, and that is what runs"
+    for path in unit.run_files:
+        problem = after[path].problem
+        if problem is not None:
+            yield problem
+            continue
+        earlier = {result.name: result for result in before[path].results}
+        for result in after[path].results:
+            if result.name in earlier:
+                yield from _regressions(earlier[result.name], result, exact=exact)
+    sites = [site for path in unit.run_files for result in after[path].results for site in result.sites]
+    for finding in unit.repairs:
+        if not _is_modular(finding.path):
+            yield from _doubts(finding, sites)
+
+
+def _regressions(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[str]:
+    """Yield what a class did before and does not do any more."""
+    if before.outcome == "not run":
+        return
+    if after.outcome == "not run":
+        yield f"{after.name} cannot be run any more: {after.reason}"
+        return
+    expected = {each.scenario: each for each in before.fingerprints}
+    for found in after.fingerprints:
+        if found.scenario in expected and not _same(expected[found.scenario], found, exact=exact):
+            yield _difference(after.name, expected[found.scenario], found)
+    known = {_key(failure) for failure in before.failures}
+    for failure in after.failures:
+        if _key(failure) not in known:
+            yield f"{after.name}, {failure.mode}, {failure.scenario}: {failure.message}"
+
+
+def _key(failure: Failure) -> tuple[str, str, str]:
+    return failure.check, failure.mode, failure.scenario
+
+
+def _same(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:
+    if exact or expected.digest == found.digest:
+        return expected.digest == found.digest
+    return expected.norms.keys() == found.norms.keys() and all(
+        _close(each, found.norms[name]) for name, each in expected.norms.items()
+    )
+
+
+def _close(expected: float, found: float) -> bool:
+    return abs(expected - found) <= _TOLERANCE * max(abs(expected), abs(found))
+
+
+def _difference(name: str, expected: Fingerprint, found: Fingerprint) -> str:
+    where = f"{name} computes something else without checkpointing ({expected.scenario})"
+    if expected.loss != found.loss:
+        return f"{where}: the loss is {found.loss!r} instead of {expected.loss!r}"
+    names = sorted(expected.norms.keys() | found.norms.keys())
+    different = [each for each in names if expected.norms.get(each) != found.norms.get(each)]
+    return f"{where}: the gradients of {', '.join(different[:3]) or 'some parameters'} are different"
+
+
+def _doubts(finding: Finding, sites: Sequence[RunSite]) -> Iterator[str]:
+    """Yield why a repair is not proven: nobody ran the block, or the defect is still there."""
+    stays = _DEFECTS.get(finding.code)
+    if stays is None:
+        return
+    own = [site for site in sites if site.block == finding.symbol and site.calls]
+    if not own:
+        yield f"{finding.code}: no model that could be run runs `{finding.symbol}`, so nothing is proven"
+    elif any(stays(site) for site in own):
+        yield f"{finding.code}: `{finding.symbol}` still has the defect when it is run"
+
+
+_DEFECTS: Mapping[str, Callable[[RunSite], bool]] = {
+    "GC001": lambda site: not (site.is_layer and site.recomputed),
+    "GC002": lambda site: bool(site.positional_caches),
+    "GC003": lambda site: bool(site.keyword_activations),
+}
+"""What a run site looks like that still has a rule's defect."""

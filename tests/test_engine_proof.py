@@ -1,0 +1,192 @@
+"""Repairs that are judged by runs, over messages made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.fix import FixResult, fix
+from gclint.engine.proof import FileRun, Proof, prove
+from gclint.settings import Settings
+from gclint.source.project import Project
+from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
+from tests.toys import WordRule, replacing
+
+_MODELING = Path("modeling_x.py")
+_PLAIN = Fingerprint("default", "abc", 1.5, {"weight": 2.0})
+_LOST = Failure("gradients", "reentrant", "default", "a gradient is lost")
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _site(**facts: object) -> RunSite:
+    place = Place(str(_MODELING), 1, 1)
+    # The word that the toy rule finds is the symbol of its findings.
+    site = RunSite(place, "bad", place, is_layer=True, is_trunk=True, calls=2, recomputed=True)
+    return replace(site, **facts)  # type: ignore[arg-type]
+
+
+def _result(*failures: Failure, site: RunSite | None = None, plain: Fingerprint = _PLAIN) -> ClassResult:
+    return ClassResult(
+        "modeling_x.py",
+        "Model",
+        "failed" if failures else "passed",
+        failures=failures,
+        sites=(site or _site(),),
+        fingerprints=(plain,),
+    )
+
+
+def _not_run() -> ClassResult:
+    return ClassResult("modeling_x.py", "Model", "not run", reason="a configuration field is missing")
+
+
+class _Runs:
+    """Gives files these results, and remembers what was asked for."""
+
+    def __init__(self, before: FileRun, after: FileRun) -> None:
+        self.asked: list[tuple[list[Path], dict[Path, str]]] = []
+        self._before, self._after = before, after
+
+    def __call__(self, paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        self.asked.append((list(paths), dict(texts)))
+        return dict.fromkeys(paths, self._after if texts else self._before)
+
+
+def _repair(code: str = "GC001", **texts: str) -> tuple[Project, FixResult]:
+    project = Project(Settings())
+    paths = [Path(f"{name}.py") for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    return project, fix(project, paths, [WordRule("bad", replacing("good"), code=code)], unsafe=False)
+
+
+def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", exact: bool = True) -> Proof:
+    project, repaired = _repair(code, modeling_x="bad\n")
+    (proof,) = prove(project, repaired, _Runs(FileRun((before,)), FileRun((after,))), exact=exact)
+    return proof
+
+
+def test_a_repair_that_runs_as_before_and_is_recomputed_is_proven() -> None:
+    proof = _proof(_result(site=_site(recomputed=False)), _result())
+    assert proof.obstacles == ()
+    assert proof.paths == (_MODELING,)
+    assert [finding.symbol for finding in proof.repairs] == ["bad"]
+
+
+def test_the_repaired_text_is_run_and_nothing_is_written() -> None:
+    project, repaired = _repair(modeling_x="bad\n", modeling_y="fine\n")
+    runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
+    prove(project, repaired, runs, exact=True)
+    assert runs.asked == [([_MODELING], {}), ([_MODELING], {_MODELING: "good\n"})]
+    assert _MODELING.read_text() == "bad\n"
+
+
+def test_other_numbers_without_checkpointing_refuse_it() -> None:
+    other = replace(_PLAIN, digest="abd", norms={"weight": 2.0000001})
+    assert "the gradients of weight are different" in _proof(_result(), _result(plain=other)).obstacles[0]
+    loss = replace(_PLAIN, digest="abd", loss=1.25)
+    assert "the loss is 1.25 instead of 1.5" in _proof(_result(), _result(plain=loss)).obstacles[0]
+
+
+def test_where_bits_may_differ_norms_decide() -> None:
+    near = replace(_PLAIN, digest="abd", norms={"weight": 2.0000001})
+    assert _proof(_result(), _result(plain=near), exact=False).obstacles == ()
+    far = replace(_PLAIN, digest="abd", norms={"weight": 2.1})
+    assert _proof(_result(), _result(plain=far), exact=False).obstacles
+    fewer = replace(_PLAIN, digest="abd", norms={})
+    assert _proof(_result(), _result(plain=fewer), exact=False).obstacles
+
+
+def test_a_new_failure_refuses_it_and_an_old_one_does_not() -> None:
+    assert _proof(_result(_LOST), _result(_LOST)).obstacles == ()
+    (obstacle,) = _proof(_result(), _result(_LOST)).obstacles
+    assert "Model, reentrant, default: a gradient is lost" in obstacle
+    elsewhere = replace(_LOST, scenario="cache")
+    assert _proof(_result(_LOST), _result(_LOST, elsewhere)).obstacles
+
+
+@pytest.mark.parametrize(
+    ("code", "facts"),
+    [
+        ("GC001", {"recomputed": False}),
+        ("GC001", {"is_layer": False}),
+        ("GC002", {"positional_caches": ("past",)}),
+        ("GC003", {"keyword_activations": ("hidden_states",)}),
+    ],
+)
+def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, object]) -> None:
+    assert _proof(_result(), _result(), code).obstacles == ()
+    (obstacle,) = _proof(_result(), _result(site=_site(**facts)), code).obstacles
+    assert "still has the defect" in obstacle
+
+
+def test_what_nobody_runs_is_not_proven() -> None:
+    for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
+        (obstacle,) = _proof(_result(), after).obstacles
+        assert "no model that could be run runs `bad`" in obstacle
+    assert _proof(_not_run(), replace(_not_run(), sites=())).obstacles
+
+
+def test_a_model_that_runs_no_more_refuses_it() -> None:
+    assert (
+        "cannot be run any more: a configuration field is missing"
+        in _proof(_result(), _not_run()).obstacles[0]
+    )
+
+
+def test_a_file_that_cannot_be_imported_any_more_refuses_it() -> None:
+    project, repaired = _repair(modeling_x="bad\n")
+    broken = FileRun(problem="NameError: name 'Base' is not defined")
+    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), broken), exact=True)
+    assert proof.obstacles[0] == "NameError: name 'Base' is not defined"
+
+
+def test_a_comment_needs_no_run_of_a_block() -> None:
+    assert _proof(_not_run(), _not_run(), "GC000").obstacles == ()
+
+
+def test_a_modular_file_goes_with_what_is_generated_from_it() -> None:
+    project, repaired = _repair(modular_x="bad\n", modeling_x="bad\n")
+    runs = _Runs(FileRun((_result(),)), FileRun((_result(_LOST),)))
+    (proof,) = prove(project, repaired, runs, exact=True)
+    assert set(proof.paths) == {Path("modular_x.py"), _MODELING}
+    assert proof.obstacles
+    assert runs.asked[0][0] == [_MODELING]
+
+
+def test_a_modular_file_alone_is_not_proven() -> None:
+    project, repaired = _repair(modular_x="bad\n")
+    (proof,) = prove(project, repaired, _Runs(FileRun(), FileRun()), exact=True)
+    assert "generated" in proof.obstacles[0]
+
+
+def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None:
+    project, repaired = _repair(modeling_x="bad\n", modeling_y="bad\n", modeling_z="bad\n")
+    second = Path("modeling_y.py")
+    project.consult(project.file(second), _MODELING)
+    asked: list[list[Path]] = []
+
+    def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        asked.append(list(paths))
+        good = FileRun((_result(),))
+        failures = {_MODELING: (_LOST,), second: () if _MODELING in texts else (_LOST,)}
+        return (
+            {path: FileRun((_result(*failures.get(path, ()) if texts else ()),)) for path in paths}
+            if texts
+            else dict.fromkeys(paths, good)
+        )
+
+    proofs = prove(project, repaired, run, exact=True)
+    assert {proof.paths[0]: bool(proof.obstacles) for proof in proofs} == {
+        _MODELING: True,
+        second: True,
+        Path("modeling_z.py"): False,
+    }
+    assert asked[2] == [second]
