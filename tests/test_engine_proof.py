@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import FileRun, Proof, prove
+from gclint.finding import Edit
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
@@ -159,6 +161,23 @@ def test_a_modular_file_goes_with_what_is_generated_from_it() -> None:
     assert set(proof.paths) == {Path("modular_x.py"), _MODELING}
     assert proof.obstacles
     assert runs.asked[0][0] == [_MODELING]
+
+
+def test_files_that_one_fix_changes_stand_or_fall_together() -> None:
+    def both(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        edit = Edit(path, *match.span(), "good")
+        other = Path("modeling_a.py")
+        return (edit, Edit(other, 0, 3, "Bad")) if path != other else (edit,)
+
+    for name, text in {"modeling_x": "bad\n", "modeling_a": "xyz; bad\n"}.items():
+        Path(f"{name}.py").write_text(text)
+    project = Project(Settings())
+    rule = WordRule("bad", both, code="GC001")
+    # The file's own fix comes first, and is remembered when another one joins the files.
+    repaired = fix(project, [Path("modeling_a.py"), _MODELING], [rule], unsafe=False)
+    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), FileRun((_result(),))), exact=True)
+    assert set(proof.paths) == {_MODELING, Path("modeling_a.py")}
+    assert {finding.path.name for finding in proof.repairs} == {"modeling_x.py", "modeling_a.py"}
 
 
 def test_a_modular_file_alone_is_not_proven() -> None:

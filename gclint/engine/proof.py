@@ -150,8 +150,7 @@ def _obstacles(
                 yield from _regressions(earlier[result.name], result, exact=exact)
     sites = [site for path in unit.run_files for result in after[path].results for site in result.sites]
     for finding in unit.repairs:
-        if not _is_modular(finding.path):
-            yield from _doubts(finding, sites)
+        yield from _doubts(finding, sites)
 
 
 def _regressions(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[str]:
