@@ -27,11 +27,16 @@ def fresh_environment(folder: Path, *requirements: str) -> Path:
         EnvironmentUnavailable: pip cannot install them; it has said why.
     """
     venv.create(folder, clear=True, with_pip=True)
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = python_of(folder)
     install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", *requirements]
     if subprocess.run(install, cwd=PROJECT).returncode:
         raise EnvironmentUnavailable(f"cannot install {' '.join(requirements)} into {folder}")
     return python
+
+
+def python_of(folder: Path) -> Path:
+    """Return the Python of the virtual environment in ``folder``."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def announce(text: str) -> None:

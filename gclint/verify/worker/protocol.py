@@ -73,7 +73,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The model classes of a source, before any of them is run."""
+    """The model classes of a source that will be run, before any of them is."""
 
     source: str
     classes: tuple[str, ...]
@@ -199,12 +199,24 @@ class ClassResult:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """What a class begins with."""
+
+    source: str
+    name: str
+    scenario: str
+    mode: Mode
+    step: str
+    """Words that follow "during", such as ``the backward pass``."""
+
+
+@dataclass(frozen=True)
 class Done:
     """The last message: everything was run."""
 
 
-Message = Environment | Discovered | Unusable | ClassResult | Done
-_KINDS = {kind.__name__: kind for kind in (Environment, Discovered, Unusable, ClassResult, Done, Request)}
+Message = Environment | Discovered | Unusable | Progress | ClassResult | Done
+_KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 
 def encode(message: Message | Request) -> str:

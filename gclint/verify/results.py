@@ -1,0 +1,96 @@
+"""What has come of a run so far: the last that was heard of each class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gclint.verify.worker.protocol import ClassResult, Discovered, Environment, Message, Unusable
+
+
+@dataclass
+class Results:
+    """Everything that the workers have said and that is still true."""
+
+    environments: dict[str | None, Environment] = field(default_factory=dict)
+    """By the folder that packages were imported from."""
+    discovered: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of the classes of each source."""
+    classes: dict[tuple[str, str], ClassResult] = field(default_factory=dict)
+    """By source and name."""
+    unusable: dict[str, Unusable] = field(default_factory=dict)
+    """Sources that cannot be imported."""
+    problem: str | None = None
+    """Why nothing, or nothing more, could be run."""
+    is_finished: bool = False
+    """Whether everything that was to be run was run, for results that were read from a file."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """What the sources were when they were run."""
+
+    def add(self, message: Message, *, tree: str | None, digest: str = "") -> None:
+        """Take in one message.
+
+        Args:
+            message: what a worker said.
+            tree: the folder that it imports packages from.
+            digest: what the source that the message is about was then.
+        """
+        if isinstance(message, Environment):
+            self.environments[tree] = message
+        elif isinstance(message, Unusable) and message.source is None:
+            self.problem = message.message
+        elif isinstance(message, (Discovered, ClassResult, Unusable)):
+            self._add(str(message.source), message, digest)
+
+    def _add(self, source: str, message: Discovered | ClassResult | Unusable, digest: str) -> None:
+        if self.digests.get(source) != digest:
+            self.forget(source)
+            self.digests[source] = digest
+        if isinstance(message, Discovered):
+            known = self.discovered.get(source, ())
+            self.discovered[source] = tuple(dict.fromkeys((*known, *message.classes)))
+            self.unusable.pop(source, None)
+        elif isinstance(message, ClassResult):
+            self.classes[source, message.name] = message
+        else:
+            self.unusable[source] = message
+
+    def forget(self, source: str) -> None:
+        """Forget a source, which has changed."""
+        self.discovered.pop(source, None)
+        self.unusable.pop(source, None)
+        for key in [key for key in self.classes if key[0] == source]:
+            del self.classes[key]
+
+    def copy(self, other: Results, source: str) -> None:
+        """Take over what ``other`` knows of a source."""
+        self.digests[source] = other.digests[source]
+        self.discovered[source] = other.discovered[source]
+        self.classes.update({key: result for key, result in other.classes.items() if key[0] == source})
+
+    def missing(self, source: str) -> tuple[str, ...] | None:
+        """Return the names of the classes of a source that have not been run; None if all are to be run."""
+        if source not in self.discovered:
+            return None
+        return tuple(name for name in self.discovered[source] if (source, name) not in self.classes)
+
+    def sorted(self) -> list[ClassResult]:
+        """Return the results of the classes by source and name."""
+        return [self.classes[key] for key in sorted(self.classes)]
+
+    def of(self, outcome: str) -> list[ClassResult]:
+        """Return those of :meth:`sorted` with that outcome."""
+        return [result for result in self.sorted() if result.outcome == outcome]
+
+    @property
+    def exit_status(self) -> int:
+        """0 if everything that could be run passed, 1 if something failed, 2 if something went wrong."""
+        if self.problem or self.unusable or not (self.of("passed") or self.of("failed")):
+            return 2
+        return 1 if self.of("failed") else 0
+
+
+def reasons(results: Iterable[ClassResult]) -> list[tuple[str, int]]:
+    """Return how often each kind of reason not to be run occurs, the most frequent first."""
+    return Counter(result.category or "unknown" for result in results).most_common()

@@ -1,0 +1,120 @@
+"""Files run by workers, one tree after the other; knows nothing of command lines and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from gclint.verify.process import work
+from gclint.verify.results import Results
+from gclint.verify.sources import Target, digest
+from gclint.verify.worker.protocol import Environment, Message, Request, Source
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How files are run."""
+
+    python: Path
+    """The interpreter."""
+    device: str = "auto"
+    """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
+    jobs: int = 1
+    """How many processes run at once, on a CPU."""
+    seconds: float = 120.0
+    """The time limit of a class."""
+    gigabytes: float = 8.0
+    """The memory limit of a process, on a CPU."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A message of a worker, and what it is about."""
+
+    message: Message
+    tree: str | None
+    """The folder that the worker imports packages from."""
+    digest: str = ""
+    """What the source that the message is about is."""
+
+
+class EnvironmentChanged(Exception):
+    """Earlier results are from another environment, so the run cannot go on with them."""
+
+
+def verify(
+    targets: Sequence[Target],
+    settings: RunSettings,
+    listen: Callable[[Heard], None] = lambda _heard: None,
+    earlier: Results | None = None,
+) -> Results:
+    """Run the classes of ``targets``, and return what has come of them.
+
+    Args:
+        targets: what to run; those of one tree share a worker.
+        settings: how to run it.
+        listen: called with everything that happens, when it happens. What it raises ends the run.
+        earlier: results of a run that was interrupted. What they know of files that are still the same
+            is not run again.
+
+    Raises:
+        EnvironmentChanged: the environment is not that of the earlier results.
+        OSError: a file cannot be read.
+    """
+    earlier = earlier or Results()
+    results = Results()
+    trees: dict[str | None, list[Source]] = {}
+    digests = {target.source.path: digest(target.source) for target in targets}
+    for target in targets:
+        sources = trees.setdefault(target.tree, [])
+        source = _left(target.source, digests[target.source.path], earlier, results)
+        if source:
+            sources.append(source)
+    for tree, sources in trees.items():
+        # Without any source as well: that the environment is still the same has to be seen.
+        for message in _work(tree, sources, settings):
+            if isinstance(message, Environment):
+                _compare(earlier.environments.get(tree), message)
+            about = getattr(message, "source", None)
+            heard = Heard(message, tree, digests[about] if about else "")
+            results.add(message, tree=tree, digest=heard.digest)
+            listen(heard)
+        if results.problem:
+            break
+    return results
+
+
+def _left(source: Source, found: str, earlier: Results, results: Results) -> Source | None:
+    """Return what is left to run of a source; add what is known of it to ``results``."""
+    path = source.path
+    missing = earlier.missing(path) if earlier.digests.get(path) == found else None
+    if missing is None:
+        return source
+    results.copy(earlier, path)
+    left = tuple(name for name in missing if not source.only or name in source.only)
+    return replace(source, only=left) if left else None
+
+
+def _work(tree: str | None, sources: list[Source], settings: RunSettings) -> Iterator[Message]:
+    request = Request(
+        tuple(sources),
+        () if tree is None else (tree,),
+        settings.device,
+        settings.jobs,
+        settings.seconds,
+        settings.gigabytes,
+    )
+    with closing(work(settings.python, request)) as messages:
+        yield from messages
+
+
+def _compare(earlier: Environment | None, now: Environment) -> None:
+    if earlier and earlier != now:
+        differences = ", ".join(
+            f"{name} was {before}, and is {getattr(now, name)}"
+            for name, before in asdict(earlier).items()
+            if before != getattr(now, name)
+        )
+        raise EnvironmentChanged(f"the results are from another environment: {differences}")

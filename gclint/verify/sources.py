@@ -1,0 +1,130 @@
+"""Which modeling files are run, and under which names they are imported."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from gclint.finding import Problem
+from gclint.settings import Settings
+from gclint.source.discovery import discover
+from gclint.verify.worker.protocol import Source
+
+# Does not import transformers, which takes seconds.
+_FIND_TRANSFORMERS = (
+    "from importlib.util import find_spec; spec = find_spec('transformers'); "
+    "print(*(spec.submodule_search_locations or [])[:1] if spec else '', end='')"
+)
+
+
+class UnknownModel(Exception):
+    """A model that is not installed; the message says which are."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file to run."""
+
+    source: Source
+    tree: str | None
+    """The folder that its package is in; None for a file without a package."""
+    path: Path
+    """The file, as the user spelled it."""
+
+
+def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], list[Problem]]:
+    """Return the modeling files that ``paths`` lead to, in the order of their paths, and what went wrong.
+
+    A ``modular_*.py`` is not one: models are imported from the file that is generated from it.
+    """
+    files, problems = discover(paths, settings)
+    given = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (links stay what they are)
+    for file in files:
+        if _is_modular(file) and os.path.abspath(file) in given:  # noqa: PTH100
+            message = f"it is not what runs; verify {file.name.replace('modular_', 'modeling_', 1)}"
+            problems.append(Problem(file, message))
+    targets = [target_of(file) for file in files if not _is_modular(file)]
+    return sorted(targets, key=lambda each: each.source.path), problems
+
+
+def target_of(path: Path) -> Target:
+    """Return how to run the file at ``path``: as a module of the package that it lies in, if it does."""
+    # Not resolved: a tree whose folders are links is imported as it is seen.
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100
+    parts = [absolute.stem]
+    folder = absolute.parent
+    while (folder / "__init__.py").is_file() and "." not in folder.name:
+        parts.append(folder.name)
+        folder = folder.parent
+    if len(parts) > 1:
+        return Target(Source(str(absolute), ".".join(reversed(parts))), str(folder), path)
+    # Files of the same name in other folders are other modules.
+    package = f"gclint_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
+    return Target(Source(str(absolute), f"{package}.{absolute.stem}", str(folder)), None, path)
+
+
+def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
+    """Return the modeling files of the models in ``python``'s transformers whose names match.
+
+    Args:
+        python: the interpreter.
+        patterns: names of folders of ``transformers.models``, with ``*`` and the like, and ``-`` for ``_``.
+
+    Raises:
+        UnknownModel: a pattern matches nothing, or there is no transformers.
+        OSError: the interpreter cannot be started.
+    """
+    found = subprocess.run([python, "-c", _FIND_TRANSFORMERS], capture_output=True, text=True)
+    if not found.stdout:
+        raise UnknownModel(
+            f"transformers is not installed for {python}; install it there, or name another "
+            "interpreter with --python"
+        )
+    by_name: dict[str, list[Path]] = {}
+    for path in sorted(Path(found.stdout).glob("models/**/modeling_*.py")):
+        by_name.setdefault(path.parent.name, []).append(path)
+    files: dict[Path, None] = {}
+    for pattern in patterns:
+        matching = [name for name in by_name if fnmatchcase(name, pattern.replace("-", "_"))]
+        if not matching:
+            close = difflib.get_close_matches(pattern.replace("-", "_"), by_name)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise UnknownModel(f"there is no model {pattern!r} in {found.stdout}{hint}")
+        files.update(dict.fromkeys(path for name in matching for path in by_name[name]))
+    return list(files)
+
+
+def with_overlay(targets: Iterable[Target], texts: Mapping[Path, str]) -> list[Target]:
+    """Return ``targets`` with some files' texts in place of what is written."""
+    overlay = {os.path.abspath(path): text for path, text in texts.items()}  # noqa: PTH100
+    return [replace(each, source=replace(each.source, overlay=overlay)) for each in targets]
+
+
+def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
+    """Return the part ``number``, from 1, of ``count`` about equal parts."""
+    return list(targets[number - 1 :: count])
+
+
+def digest(source: Source) -> str:
+    """Return the SHA-256 of the file and of the configurations beside it, to see whether they have changed.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = Path(source.path)
+    content = hashlib.sha256()
+    for each in [path, *sorted(path.parent.glob("configuration_*.py"))]:
+        text = source.overlay.get(str(each))
+        content.update(each.read_bytes() if text is None else text.encode())
+        content.update(b"\0")
+    return content.hexdigest()
+
+
+def _is_modular(path: Path) -> bool:
+    return path.name.startswith("modular_")

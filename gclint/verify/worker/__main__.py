@@ -1,0 +1,61 @@
+"""The worker: reads a request from standard input, and writes messages to standard output.
+
+It is run by its path, in an interpreter that may know nothing of gclint.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+
+def main() -> None:
+    """Serve one request."""
+    if sys.version_info < (3, 10):
+        sys.exit("models can only be run with Python 3.10 or later")
+    _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
+    from gclint.verify.worker.child import die_with_parent, keep_private
+    from gclint.verify.worker.models import Models
+    from gclint.verify.worker.offline import go_offline
+    from gclint.verify.worker.protocol import Message, Request, decode, encode
+    from gclint.verify.worker.server import serve
+
+    request = decode(sys.stdin.readline())
+    assert isinstance(request, Request)
+    die_with_parent()
+    answers = _take_output()
+    keep_private(answers)
+
+    def send(message: Message) -> None:
+        data = f"{encode(message)}\n".encode()
+        while data:
+            data = data[os.write(answers, data) :]
+
+    go_offline()
+    serve(request, send, Models())
+
+
+def _become_package(folder: str) -> None:
+    """Let ``folder`` be the worker's package, and not what its modules are looked for in by short names."""
+    if sys.path and sys.path[0] == folder:
+        del sys.path[0]
+    # Those above it are empty here, and have to be there for a module that is imported by its whole name.
+    for name, path in (("gclint", []), ("gclint.verify", []), ("gclint.verify.worker", [folder])):
+        package = ModuleType(name)
+        package.__path__ = path
+        sys.modules[name] = package
+
+
+def _take_output() -> int:
+    """Return a copy of standard output, and let the standard streams lead nowhere: models may use them."""
+    answers = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    return answers
+
+
+if __name__ == "__main__":
+    main()

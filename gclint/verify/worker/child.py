@@ -1,0 +1,221 @@
+"""Functions run in forked processes with limits of time and memory: whatever they do, the caller goes on.
+
+A function is given a way to send lines; :func:`run` yields these as they come, and how each function ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import IO, NoReturn
+
+from gclint.verify.worker.ending import End, Frame, end_of_exception, end_of_status
+from gclint.verify.worker.memory import limit_memory
+
+Send = Callable[[str], None]
+"""Sends one line, without its end."""
+
+# Seconds between two looks at a process that is silent, and at one that has closed its pipe.
+_SILENT, _CLOSED = 0.25, 0.005
+# Seconds after the time limit in which a process notes where it is and ends itself, before it is killed.
+_GRACE = 2.0
+_PR_SET_PDEATHSIG = 1
+
+_private: set[int] = set()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function to be run in a process of its own."""
+
+    function: Callable[[Send, int], None]
+    """Takes the way to send lines, and the number of its slot: below the number of those that run at once."""
+    seconds: float
+    """The time limit, of wall-clock time."""
+    renewed: bool = False
+    """Whether that is the time until the next line, in place of the time for everything."""
+    gigabytes: float | None = None
+    """The memory limit; none but the caller's own if there is none."""
+
+
+def keep_private(descriptor: int) -> None:
+    """Let no forked process have ``descriptor``, so that its other side sees when this process ends."""
+    _private.add(descriptor)
+
+
+def run(tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, str | End]]:
+    """Run ``tasks``, at most ``jobs`` at once; yield each line that one sends and, as the last, its end.
+
+    What still runs when the generator is closed is killed.
+    """
+    waiting = iter(tasks)
+    running: dict[int, _Child] = {}
+    try:
+        while True:
+            for slot in range(jobs):
+                task = None if slot in running else next(waiting, None)
+                if task:
+                    running[slot] = _Child(task, slot)
+            if not running:
+                return
+            _wait(list(running.values()))
+            for slot, child in list(running.items()):
+                # In this order: what a dead process has sent is there now.
+                dead = child.is_dead()
+                for line in child.lines():
+                    yield child.task, line
+                if dead:
+                    del running[slot]
+                    yield child.task, child.close()
+    finally:
+        for child in running.values():
+            child.kill()
+            child.close()
+
+
+def _wait(children: list[_Child]) -> None:
+    """Wait until there is something to look at."""
+    now = time.monotonic()
+    patience = min(_SILENT if child.is_open else _CLOSED for child in children)
+    patience = min(patience, *(child.deadline - now for child in children))
+    select.select([child.pipe for child in children if child.is_open], [], [], max(patience, 0))
+
+
+class _Child:
+    """A process, as its parent sees it."""
+
+    def __init__(self, task: Task, slot: int) -> None:
+        self.task = task
+        self.deadline = time.monotonic() + task.seconds + _GRACE
+        self.is_open = True
+        self._buffer = b""
+        self._farewell: End | None = None
+        self._is_late = False
+        self._status: int | None = None
+        self._dump: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self.pipe, writing = os.pipe()
+        os.set_blocking(self.pipe, False)
+        keep_private(self.pipe)
+        # Its thread does not outlive a fork, and the child would wait for that forever.
+        faulthandler.cancel_dump_traceback_later()
+        with warnings.catch_warnings():
+            # Python warns of threads, which libraries start and do not use before the fork.
+            warnings.simplefilter("ignore")
+            self._process = os.fork()
+        if not self._process:
+            _live(task, slot, writing, self._dump)
+        os.close(writing)
+
+    def is_dead(self) -> bool:
+        """Return whether the process has ended, which it does when its time is over."""
+        if self._status is None:
+            process, status = os.waitpid(self._process, os.WNOHANG)
+            if process:
+                self._status = status
+            elif time.monotonic() >= self.deadline:
+                self.kill()
+                self._is_late = True
+        return self._status is not None
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that have arrived."""
+        while self.is_open:
+            try:
+                data = os.read(self.pipe, 1 << 16)
+            except BlockingIOError:
+                return
+            self.is_open = bool(data)
+            *complete, self._buffer = (self._buffer + data).split(b"\n")
+            if complete and self.task.renewed:
+                self.deadline = time.monotonic() + self.task.seconds + _GRACE
+            for line in map(bytes.decode, complete):
+                if line.startswith("="):
+                    yield line[1:]
+                else:
+                    self._farewell = _read_end(line)
+
+    def kill(self) -> None:
+        """End the process, whatever its threads are at."""
+        if self._status is None:
+            os.kill(self._process, signal.SIGKILL)
+            _, self._status = os.waitpid(self._process, 0)
+
+    def close(self) -> End:
+        """Let go of what belongs to the process, which is dead, and return how it ended."""
+        assert self._status is not None
+        _private.discard(self.pipe)
+        os.close(self.pipe)
+        with self._dump:
+            self._dump.seek(0)
+            dump = self._dump.read().decode(errors="replace")
+        if self._farewell:
+            return self._farewell
+        return end_of_status(self._status, dump, self.task.seconds, is_late=self._is_late)
+
+
+def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
+    """Do the task; the whole life of the forked process."""
+    die_with_parent()
+    _be_silent()
+    for descriptor in _private:
+        os.close(descriptor)
+    _private.clear()
+    keep_private(pipe)
+    faulthandler.enable(dump)
+    if task.gigabytes is not None:
+        limit_memory(task.gigabytes)
+
+    def start_clock() -> None:
+        # Kept by a thread that needs nothing of Python: it works however the others hang.
+        faulthandler.dump_traceback_later(task.seconds, exit=True, file=dump)
+
+    def send(line: str) -> None:
+        _write(pipe, f"={line}\n")
+        if task.renewed:
+            start_clock()
+
+    start_clock()
+    end = End("done")
+    try:
+        task.function(send, slot)
+    except BaseException as error:  # sys.exit too: this process has nobody else to tell it to.
+        end = end_of_exception(error)
+    try:
+        _write(pipe, json.dumps(asdict(end)) + "\n")
+    finally:
+        # Neither what the caller has to clean up nor threads that are left concern this process.
+        os._exit(0)
+
+
+def die_with_parent() -> None:
+    """Let the system kill this process when its parent dies; a system that cannot leaves it to the limits."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _be_silent() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def _write(pipe: int, text: str) -> None:
+    data = text.encode()
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def _read_end(line: str) -> End:
+    content = json.loads(line)
+    return End(content["cause"], content["message"], tuple(Frame(**each) for each in content["frames"]))

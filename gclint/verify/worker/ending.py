@@ -1,0 +1,85 @@
+"""How a forked process ended, in words, and where its code was then."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import traceback
+from dataclasses import dataclass
+from typing import Literal
+
+from gclint.verify.worker.memory import is_out_of_memory
+
+Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "exit", "error"]
+"""``killed``: by somebody else, so that it says nothing about the function; ``error``: an exception."""
+
+# What the interpreter's fault handler writes: the frames of each thread, the innermost first.
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+_CRASHES = {
+    "SIGSEGV": "a segmentation fault",
+    "SIGBUS": "a bus error",
+    "SIGABRT": "an abort, as of a failed assertion in native code",
+    "SIGFPE": "an arithmetic error in native code",
+    "SIGILL": "an illegal instruction",
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line of code that was being executed."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended."""
+
+    cause: Cause
+    message: str = ""
+    """What happened; words that follow "there was"."""
+    frames: tuple[Frame, ...] = ()
+    """Where the code was, as far as it is known; the innermost first."""
+
+    def place_in(self, path: str) -> Frame | None:
+        """Return the innermost line of the file at ``path`` that was being executed."""
+        real = os.path.realpath(path)
+        return next((frame for frame in self.frames if os.path.realpath(frame.path) == real), None)
+
+
+def end_of_exception(error: BaseException) -> End:
+    """Return the end that an exception makes which nothing in the process has caught."""
+    frames = tuple(
+        Frame(each.filename, each.lineno or 1) for each in reversed(traceback.extract_tb(error.__traceback__))
+    )
+    if isinstance(error, SystemExit):
+        return End("exit", f"a call of sys.exit({error.code!r})", frames)
+    text = traceback.format_exception_only(error)[-1].strip()
+    if is_out_of_memory(error):
+        return End("memory limit", f"no memory left: {text}", frames)
+    at = f" ({frames[0].path}:{frames[0].line})" if frames else ""
+    return End("error", f"{text}{at}", frames)
+
+
+def end_of_status(status: int, dump: str, seconds: float, *, is_late: bool) -> End:
+    """Return the end that a process had which has not said farewell.
+
+    Args:
+        status: its wait status.
+        dump: what the fault handler wrote.
+        seconds: the time limit.
+        is_late: whether it was killed because it had not ended at the time limit.
+    """
+    frames = tuple(Frame(path, int(line)) for path, line in _FRAME.findall(dump))
+    if is_late or dump.startswith("Timeout ("):
+        return End("time limit", f"no end within {seconds:g} s", frames)
+    if not os.WIFSIGNALED(status):
+        return End("exit", f"an exit of the process with status {os.waitstatus_to_exitcode(status)}", frames)
+    number = os.WTERMSIG(status)
+    name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
+    if name in _CRASHES:
+        return End("crash", f"{_CRASHES[name]} ({name})", frames)
+    cause = ", as systems do that run out of memory" if name == "SIGKILL" else ""
+    return End("killed", f"a signal from outside ({name}{cause})", frames)

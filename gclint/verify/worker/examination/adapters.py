@@ -1,0 +1,57 @@
+"""Adapters as low-rank additions on linear layers, over a base whose parameters are frozen."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+_RANK = 2
+_SCALE = 0.1
+
+
+def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict[str, nn.Parameter]:
+    """Freeze a model for good and put adapters on the linear layers inside of some modules.
+
+    Adapters elsewhere would let the stream carry gradient before it reaches the first block, as those of
+    libraries for adapters usually do not.
+
+    Args:
+        model: the model.
+        around: the modules; if none of them has a linear layer, there are no adapters.
+
+    Returns:
+        The adapters' parameters by name.
+    """
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    inside = {module for block in around for module in block.modules()}
+    adapters: dict[str, nn.Parameter] = {}
+    for name, module in model.named_modules():
+        if module in inside and isinstance(module, nn.Linear | Conv1D) and module.weight.is_floating_point():
+            adapters |= _adapt(name, module)
+    return adapters
+
+
+def _adapt(name: str, module: Any) -> dict[str, nn.Parameter]:
+    taken, returned = module.weight.shape if isinstance(module, Conv1D) else module.weight.shape[::-1]
+    down, up = (
+        _parameter(f"{name}.down", (taken, _RANK), module),
+        _parameter(f"{name}.up", (_RANK, returned), module),
+    )
+
+    def add(_module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
+        return output + arguments[0] @ down @ up if arguments else output
+
+    module.register_forward_hook(add)
+    return {f"{name}.down": down, f"{name}.up": up}
+
+
+def _parameter(name: str, shape: tuple[int, int], module: Any) -> nn.Parameter:
+    # Neither is zero, so that gradients flow through both.
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(zlib.crc32(name.encode()))) * _SCALE
+    return nn.Parameter(values.to(module.weight))

@@ -1,0 +1,101 @@
+"""The blocks of a model: what can be recomputed, and what should be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+try:
+    from transformers.modeling_layers import GradientCheckpointingLayer
+except ImportError:
+    # Releases before 4.52 have none.
+    class GradientCheckpointingLayer(nn.Module):  # type: ignore[no-redef]
+        """The base class of nothing."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A module that ran in the reference and whose parameters got a gradient there."""
+
+    name: str
+    module: nn.Module
+    inside: nn.Module
+    """The module whose runs are counted: what is done to the block happens around it."""
+    is_layer: bool
+    """Whether the class is a ``GradientCheckpointingLayer``."""
+    is_trunk: bool
+    """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
+    parameters: frozenset[str]
+    """The names of its parameters."""
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Return whether ``module`` is a ``GradientCheckpointingLayer``."""
+    return isinstance(module, GradientCheckpointingLayer)
+
+
+def stacks(model: nn.Module) -> dict[nn.Module, int]:
+    """Return the members of stacks, each with a number that is the same for members of the same stack.
+
+    A stack is a list, a dictionary or a sequence of modules, or several modules in one whose names end in
+    numbers.
+    """
+    members: dict[nn.Module, int] = {}
+    for number, module in enumerate(model.modules()):
+        for child in _stacked(module):
+            members.setdefault(child, number)
+    return members
+
+
+def _stacked(module: nn.Module) -> list[nn.Module]:
+    children = list(module.named_children())
+    if not isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential):
+        numbered = defaultdict(list)
+        for name, child in children:
+            numbered[name.rstrip("0123456789"), name[-1].isdigit()].append(child)
+        return [each for (_, ends), group in numbered.items() if ends and len(group) > 1 for each in group]
+    return [child for _, child in children]
+
+
+def containers(model: nn.Module, candidates: set[nn.Module]) -> dict[nn.Module, tuple[nn.Module, ...]]:
+    """Return for each module the candidates that it is part of, itself included, the outermost first.
+
+    A module that has several places in the model is part of what is around each.
+    """
+    found: dict[nn.Module, dict[nn.Module, None]] = defaultdict(dict)
+    for module, around in _paths(model, ()):
+        found[module].update(dict.fromkeys(each for each in (*around, module) if each in candidates))
+    return {module: tuple(around) for module, around in found.items()}
+
+
+def _paths(
+    module: nn.Module, around: tuple[nn.Module, ...]
+) -> Iterator[tuple[nn.Module, tuple[nn.Module, ...]]]:
+    yield module, around
+    for child in module._modules.values():
+        # What contains itself would never end.
+        if child is not None and child not in around:
+            yield from _paths(child, (*around, module))
+
+
+def inside_of(
+    block: nn.Module, called: list[nn.Module], around: dict[nn.Module, tuple[nn.Module, ...]]
+) -> Any:
+    """Return the module in ``block`` whose runs tell how often the block ran, or None.
+
+    The first one that it calls, since a recomputation stops as soon as it has what it needs. Rather one that
+    belongs to no other block, and that is not protected by a layer of its own.
+
+    Args:
+        block: the block.
+        called: the modules in it that it called, in order.
+        around: what :func:`containers` returned.
+    """
+    chain = set(around[block])
+    own = [each for each in called if all(block in around[other] or other in chain for other in around[each])]
+    bare = [each for each in own if not any(is_layer(other) for other in around[each] if other not in chain)]
+    return next(iter((*bare, *own, *called)), None)

@@ -1,0 +1,168 @@
+"""One run to judge, next to the reference that it should agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.comparison import close, largest, near, same, touched
+from gclint.verify.worker.examination.loss import OWN
+from gclint.verify.worker.examination.run import Run, Step
+from gclint.verify.worker.protocol import Place
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What a check has found, before anybody asked why."""
+
+    check: str
+    message: str
+    parameters: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    """The names of the blocks that it is about."""
+    rule: str | None = None
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run with checkpointing, and the plain run that it is compared with."""
+
+    reference: Run
+    run: Run
+    blocks: tuple[Block, ...]
+    stacked: frozenset[str] = frozenset()
+    """The names of modules in stacks that feed one another, whether they are worth recomputing or not."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """The names of the classes of the model's modules."""
+    unstable: frozenset[str] = frozenset()
+    """What differed between two plain runs: names of gradients, outputs, values and attributes."""
+
+    @cached_property
+    def lost(self) -> tuple[str, ...]:
+        """The parameters that have a gradient in the reference's first step only."""
+        return self._lost(0)
+
+    @cached_property
+    def wrong(self) -> tuple[str, ...]:
+        """The parameters whose gradients in the first step are different ones."""
+        return self._wrong(0)
+
+    @cached_property
+    def compared(self) -> int:
+        """How many parameters have a gradient to compare."""
+        return len(self._touched(0)) if self.has(0) else 0
+
+    def expected(self, block: Block) -> frozenset[str]:
+        """Return the parameters of a block that have a gradient to compare."""
+        return block.parameters.intersection(self._touched(0)) if self.has(0) else frozenset()
+
+    def differs(self, step: int) -> bool:
+        """Return whether anything that a step computed is not that of the reference."""
+        return bool(
+            self._lost(step) or self._wrong(step) or self.different_outputs(step) or self.different_loss(step)
+        )
+
+    def different_loss(self, step: int) -> bool:
+        """Return whether the model's own loss in a step, if it has one, is not that of the reference."""
+        if not self.has(step) or OWN in self.unstable:
+            return False
+        expected, found = self.reference.steps[step].own_loss, self.run.steps[step].own_loss
+        return expected is not None and (found is None or not near(expected, found))
+
+    def different_outputs(self, step: int) -> tuple[str, ...]:
+        """Return the names of the outputs of a step that are missing, new, or not those of the reference.
+
+        The model's own loss is none of them.
+        """
+        if not self.has(step):
+            return ()
+        expected, found = self.reference.steps[step].outputs, self.run.steps[step].outputs
+        return tuple(
+            name
+            for name in {**expected, **found}
+            if name not in self.unstable
+            and name != OWN
+            and (name not in expected or name not in found or not close(expected[name], found[name]))
+        )
+
+    def has(self, step: int) -> bool:
+        """Return whether both runs came to the end of a step."""
+        return len(self.reference.steps) > step and len(self.run.steps) > step
+
+    @cached_property
+    def recomputed(self) -> frozenset[str]:
+        """The names of the blocks that ran in the backward passes as often as in the forward passes."""
+        forward, backward = self.run.forward, self.run.backward
+        return frozenset(each.name for each in self.blocks if 0 < forward[each.name] <= backward[each.name])
+
+    def _lost(self, step: int) -> tuple[str, ...]:
+        if not self.has(step):
+            return ()
+        found = self.run.steps[step].gradients
+        return tuple(
+            name
+            for name in self._touched(step)
+            if (gradient := found.get(name)) is None or not gradient.any()
+        )
+
+    def _wrong(self, step: int) -> tuple[str, ...]:
+        if not self.has(step):
+            return ()
+        found, lost = self.run.steps[step].gradients, self._lost(step)
+        scale = largest(self.reference.steps[step].gradients)
+        return tuple(
+            name
+            for name, gradient in self._touched(step).items()
+            if name not in lost and not close(gradient, found[name], scale)  # type: ignore[arg-type]
+        )
+
+    def _touched(self, step: int) -> dict[str, Tensor]:
+        gradients = touched(self.reference.steps[step].gradients)
+        return {name: each for name, each in gradients.items() if name not in self.unstable}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that must hold of every run with checkpointing."""
+
+    name: str
+    symptoms: Callable[[Case], Iterable[Symptom]]
+
+
+def differences(one: Run, other: Run) -> frozenset[str]:
+    """Return the names of whatever two runs of the same kind do not agree in."""
+    names: set[str] = set()
+    for mine, yours in zip(one.steps, other.steps, strict=False):
+        names |= _unequal(mine, yours)
+    if len(one.steps) == len(other.steps):
+        names |= {name for name, each in one.values.items() if not close(each, other.values[name])}
+        attributes = {**one.attributes, **other.attributes}
+        names |= {
+            name for name in attributes if not same(one.attributes.get(name), other.attributes.get(name))
+        }
+    return frozenset(names)
+
+
+def _unequal(mine: Step, yours: Step) -> set[str]:
+    names = set()
+    scale = largest(mine.gradients)
+    for name, gradient in mine.gradients.items():
+        twin = yours.gradients.get(name)
+        if (gradient is None) != (twin is None) or (
+            gradient is not None and twin is not None and not close(gradient, twin, scale)
+        ):
+            names.add(name)
+    outputs = {**mine.outputs, **yours.outputs}
+    names |= {
+        name
+        for name in outputs
+        if name not in mine.outputs
+        or name not in yours.outputs
+        or not close(mine.outputs[name], yours.outputs[name])
+    }
+    return names

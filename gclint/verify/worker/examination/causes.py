@@ -1,0 +1,280 @@
+"""Why checks fail: symptoms of one cause become one failure that says what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.trace import Call
+from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.protocol import Failure, Place
+
+_VALUES = frozenset(
+    ("error", "missing gradients", "gradients", "loss", "outputs", "second step", "recomputation", "warning")
+)
+_GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
+_SIDE_EFFECTS = frozenset(("error", "gradients", "missing gradients", "loss", "outputs", "second step"))
+_FROZEN = frozenset(("frozen base",))
+_NO_INPUT = "None of the inputs have requires_grad"
+
+
+@dataclass(frozen=True)
+class _Explanation:
+    text: str
+    places: tuple[Place, ...] = ()
+    rule: str | None = None
+
+
+@dataclass(frozen=True)
+class _Cause:
+    name: str
+    explains: frozenset[str]
+    """The checks whose failures it may be the cause of."""
+    find: Callable[[Case, Sequence[Symptom]], _Explanation | None]
+
+
+def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[str, Failure]]:
+    """Return the failures that the symptoms amount to, each with the name of its cause.
+
+    Args:
+        case: what the checks have seen.
+        symptoms: what they found, the gravest first.
+    """
+    left = list(symptoms)
+    found = []
+    for cause in _CAUSES:
+        explained = [each for each in left if each.check in cause.explains]
+        explanation = cause.find(case, explained) if explained else None
+        if explanation is not None:
+            left = [each for each in left if each not in explained]
+            found.append((cause.name, _failure(case, explained, explanation)))
+    return found + [(each.check, _failure(case, [each], _Explanation(""))) for each in left]
+
+
+def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation) -> Failure:
+    first, *others = symptoms
+    blocks = {name for each in symptoms for name in each.blocks}
+    text = "; ".join([first.message, *(each.message for each in others)])
+    return Failure(
+        first.check,
+        case.run.mode,
+        case.run.conditions.scenario,
+        f"{text}. {explanation.text}".strip() if explanation.text else text,
+        tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
+        explanation.places or _places(call for call in case.run.calls if call.block in blocks),
+        explanation.rule or next((each.rule for each in symptoms if each.rule), None),
+    )
+
+
+def _switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    # A switch that stays off has the others as its consequences.
+    return _Explanation("") if any(each.check == "switches" for each in symptoms) else None
+
+
+def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    calls = [each for each in case.run.calls if each.positional_caches]
+    if not calls or not case.run.conditions.use_cache:
+        return None
+    arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
+    return _Explanation(
+        f"{_where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, so the "
+        "recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
+        _places(calls),
+        "GC002",
+    )
+
+
+def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    calls = [
+        each
+        for each in case.run.calls
+        if any(id(cache) in case.run.consequences.caches for cache in each.caches)
+    ]
+    if not calls:
+        return None
+    return _Explanation(
+        f"The cache that {_where(calls)} passes is written to by the forward pass and again by the recomputation. Pass "
+        "it by keyword under a name that the base class switches off, or none while checkpointing.",
+        _places(calls),
+    )
+
+
+def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    changed = case.run.consequences.dictionaries
+    calls = [
+        each for each in case.run.calls if any(id(value) in changed for value in each.dictionaries.values())
+    ]
+    if not calls:
+        return None
+    arguments = dict.fromkeys(
+        name for each in calls for name, value in each.dictionaries.items() if id(value) in changed
+    )
+    return _Explanation(
+        f"The dictionary {names(arguments)} that {_where(calls)} passes is changed by the block, so the recomputation "
+        "finds and leaves others values in it than the forward pass. Pass tensors and return tensors instead.",
+        _places(calls),
+    )
+
+
+def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    signs = (
+        "second time",
+        "never ends",
+        "no output carries gradient",
+        "does not require grad",
+        "get no gradient",
+    )
+    if any(sign in each.message for each in symptoms for sign in signs):
+        return _keyword_activation(case, symptoms)
+    return None
+
+
+def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if case.run.mode != "reentrant":
+        return None
+    keywords = dict.fromkeys(name for call in case.run.calls for name in call.keyword)
+    contained = dict.fromkeys(name for call in case.run.calls for name in call.contained)
+    if "second time" in " ".join(each.message for each in symptoms):
+        keywords, contained = _only_shared(case, keywords, contained)
+    calls = [call for call in case.run.calls if not keywords.keys().isdisjoint(call.keyword)]
+    if calls:
+        return _Explanation(
+            f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not see that it "
+            "carries gradient. Pass it by position.",
+            _places(calls),
+            "GC003",
+        )
+    calls = [call for call in case.run.calls if not contained.keys().isdisjoint(call.contained)]
+    if not calls:
+        return None
+    return _Explanation(
+        f"{_where(calls)} passes tensors that carry gradient inside of {names(contained)}, where reentrant "
+        "checkpointing does not see them. Pass each by position, as an argument of its own.",
+        _places(calls),
+    )
+
+
+def _only_shared(
+    case: Case, keywords: dict[str, None], contained: dict[str, None]
+) -> tuple[dict[str, None], dict[str, None]]:
+    """Leave only the arguments that pass one tensor to several calls, if there are any."""
+    times: Counter[int] = Counter()
+    for call in case.run.calls:
+        times.update({*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)})
+    shared = {key for key, count in times.items() if count > 1}
+    by_keyword = {
+        name: None for call in case.run.calls for name, each in call.keyword.items() if each in shared
+    }
+    inside = {
+        name: None
+        for call in case.run.calls
+        for name, each in call.contained.items()
+        if shared.intersection(each)
+    }
+    return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
+
+
+def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if case.run.mode != "reentrant" or not case.run.nested:
+        return None
+    calls = [each for each in case.run.calls if each.block in case.run.nested]
+    return _Explanation(
+        f"The block that {_where(calls)} calls returns tensors inside of a container in a container, through which "
+        "reentrant checkpointing lets no gradient. Return a flat tuple.",
+        _places(calls),
+    )
+
+
+def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    generators = case.run.consequences.generators
+    if not generators:
+        return None
+    return _Explanation(
+        f"A block draws random numbers from {names(generators)}, whose state checkpointing does not restore, so the "
+        "recomputation draws others. Draw them with torch.",
+        _places(case.run.calls),
+    )
+
+
+def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    attributes = case.run.consequences.attributes
+    if not attributes:
+        return None
+    return _Explanation(
+        f"A block sets {names(attributes)} while it runs, and the recomputation does so once more. Return such values "
+        "instead of keeping them, or set them where nothing is recomputed.",
+    )
+
+
+def _statistics(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
+    kinds = dict.fromkeys(case.kinds[name] for name in sorted(owners) if name in case.kinds)
+    return _Explanation(
+        f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has running "
+        "statistics out of the checkpointed blocks, or do not update while recomputing."
+    )
+
+
+def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if not any("leaf Variable that requires grad" in each.message for each in symptoms):
+        return None
+    return _Explanation(
+        "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the embeddings' output "
+        "require grad, and the model changes that output in place. Write `x = x * y` instead of `x *= y`."
+    )
+
+
+def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if case.run.mode != "reentrant" or not any(_NO_INPUT in each for each in case.run.warnings):
+        return None
+    return _Explanation(
+        "No input of the first blocks carries gradient (torch warns of it), and reentrant checkpointing cuts off all "
+        "that would get one inside of them; `enable_input_require_grads()` does not reach that input. Train with "
+        "`use_reentrant=False`, or let the embedding's output require grad."
+    )
+
+
+def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if type(case.run.error).__name__ == "CheckpointError":
+        return _Explanation(
+            "The recomputation does not do what the forward pass has done: something that it depends "
+            "on is another then."
+        )
+    return _Explanation("")
+
+
+def _nothing(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    return (
+        _Explanation("Let the blocks inherit from `GradientCheckpointingLayer`.")
+        if any(each.rule for each in symptoms)
+        else _Explanation("")
+    )
+
+
+def _places(calls: Iterable[Call]) -> tuple[Place, ...]:
+    return tuple(dict.fromkeys(call.place for call in calls))
+
+
+def _where(calls: Iterable[Call]) -> str:
+    return " and ".join(dict.fromkeys(f"the call at {line(call.place)}" for call in calls))
+
+
+_CAUSES = (
+    _Cause("switches", frozenset(("switches", "recomputation", "saved bytes")), _switch),
+    _Cause("positional cache", _VALUES | {"cache"}, _positional_cache),
+    _Cause("written cache", _VALUES | {"cache"}, _written_cache),
+    _Cause("keyword activation", _GRADIENTS | _FROZEN, _lost_activation),
+    _Cause("random numbers", _SIDE_EFFECTS, _random_numbers),
+    _Cause("dictionary", _SIDE_EFFECTS, _shared_dictionary),
+    _Cause("state", _SIDE_EFFECTS | {"state"}, _state_on_self),
+    _Cause("leaf", _SIDE_EFFECTS | _FROZEN, _leaf),
+    _Cause("keyword activation", _GRADIENTS | _FROZEN, _keyword_activation),
+    _Cause("nested output", _GRADIENTS | _FROZEN, _nested_output),
+    _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_input_grads),
+    _Cause("statistics", frozenset(("buffers",)), _statistics),
+    _Cause("nothing recomputed", frozenset(("recomputation", "saved bytes")), _nothing),
+    _Cause("disagreement", _VALUES, _disagreement),
+)
+"""The known causes; the first one that is found takes all symptoms that it may be the cause of."""

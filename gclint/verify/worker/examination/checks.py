@@ -1,0 +1,235 @@
+"""The checks, in the order in which their failures matter; each can be switched off in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.verify.worker.examination.case import Case, Check, Symptom
+from gclint.verify.worker.examination.comparison import close, same
+from gclint.verify.worker.examination.phases import EndlessRecomputation
+from gclint.verify.worker.examination.run import NoGradient
+from gclint.verify.worker.examination.words import names, plural
+
+_NO_INPUT = "None of the inputs have requires_grad"
+
+
+def _error(case: Case) -> Iterator[Symptom]:
+    error, stage = case.run.error, case.run.stage
+    if error is None:
+        return
+    if isinstance(error, EndlessRecomputation):
+        yield Symptom(
+            "error",
+            f"{error} is recomputed again and again: the backward pass never ends",
+            blocks=(str(error),),
+        )
+    elif isinstance(error, NoGradient):
+        yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
+    else:
+        text = str(error).strip().splitlines()
+        yield Symptom("error", f"{stage} raises {type(error).__name__}: {text[0] if text else ''}".strip())
+
+
+def _switches(case: Case) -> Iterator[Symptom]:
+    off, on = case.run.still_off, case.run.still_on
+    if off:
+        yield Symptom(
+            "switches",
+            f"switching checkpointing on leaves it off in {names(off)}: an override of "
+            "`_set_gradient_checkpointing` does not set `gradient_checkpointing` there; remove the override",
+        )
+    if on:
+        yield Symptom(
+            "switches",
+            f"switching checkpointing off leaves it on in {names(on)}: an override does not clear "
+            "`gradient_checkpointing` there; remove the override",
+        )
+
+
+def _recomputation(case: Case) -> Iterator[Symptom]:
+    if case.run.error is not None:
+        return
+    run = {each.name: each for each in case.blocks if case.run.forward[each.name]}
+    # What lost all its gradients cannot be recomputed, and is told by another check.
+    lost = set(case.lost)
+    left = [
+        name
+        for name, block in run.items()
+        if name not in case.recomputed and not lost.issuperset(case.expected(block))
+    ]
+    if run and not case.recomputed and set(left) == set(run):
+        text = "nothing is recomputed: checkpointing is switched on and does nothing"
+    elif left:
+        kinds = dict.fromkeys(type(run[name].module).__name__ for name in left)
+        text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
+    else:
+        return
+    rule = "GC001" if any(not run[name].is_layer for name in left) else None
+    yield Symptom("recomputation", text, blocks=tuple(left), rule=rule)
+
+
+def _double_recomputation(case: Case) -> Iterator[Symptom]:
+    if case.run.error is not None:
+        return
+    nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
+    twice = [name for name in case.recomputed - nested if case.run.backward[name] > case.run.forward[name]]
+    if twice:
+        times = max(case.run.backward[name] / case.run.forward[name] for name in twice)
+        yield Symptom(
+            "double recomputation",
+            f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass, as a checkpoint lies within "
+            "a checkpoint; remove the explicit one around the layer",
+            blocks=tuple(sorted(twice)),
+        )
+
+
+def _saved_bytes(case: Case) -> Iterator[Symptom]:
+    if not case.has(0) or not (case.blocks or case.stacked):
+        return
+    before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
+    if after >= before and not case.lost:
+        nothing = "checkpointing saves nothing" if case.recomputed else "nothing is recomputed"
+        yield Symptom(
+            "saved bytes",
+            f"{nothing}: autograd keeps {after:,} bytes for the backward pass, and {before:,} "
+            "without checkpointing",
+            blocks=tuple(sorted(case.stacked)),
+            rule=None if case.recomputed else "GC001",
+        )
+
+
+def _missing_gradients(case: Case) -> Iterator[Symptom]:
+    if case.lost:
+        yield Symptom(
+            "missing gradients",
+            f"{len(case.lost)} of {case.compared} parameters get no gradient: {names(case.lost)}",
+            case.lost,
+        )
+
+
+def _gradients(case: Case) -> Iterator[Symptom]:
+    if case.wrong:
+        yield Symptom(
+            "gradients",
+            f"{len(case.wrong)} of {case.compared} parameters get a wrong gradient: {names(case.wrong)}",
+            case.wrong,
+        )
+
+
+def _loss(case: Case) -> Iterator[Symptom]:
+    if case.different_loss(0):
+        expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
+        yield Symptom("loss", f"the loss is {found}, and {expected} without checkpointing")
+
+
+def _outputs(case: Case) -> Iterator[Symptom]:
+    different = case.different_outputs(0)
+    if different:
+        expected, found = case.reference.steps[0].outputs, case.run.steps[0].outputs
+        missing = [name for name in different if name not in found]
+        new = [name for name in different if name not in expected]
+        others = [name for name in different if name in found and name in expected]
+        parts = [
+            f"{what} {names(which)}"
+            for what, which in (("missing:", missing), ("new:", new), ("with other values:", others))
+            if which
+        ]
+        yield Symptom("outputs", f"the outputs are not those without checkpointing; {'; '.join(parts)}")
+
+
+def _buffers(case: Case) -> Iterator[Symptom]:
+    if case.run.error is not None:
+        return
+    expected, found = case.reference.values, case.run.values
+    different = [
+        name
+        for name in {**expected, **found}
+        if name not in case.unstable
+        and (name not in expected or name not in found or not close(expected[name], found[name]))
+    ]
+    if different:
+        yield Symptom(
+            "buffers",
+            f"{len(different)} buffers are not what they are without checkpointing: {names(different)}",
+            tuple(different),
+        )
+
+
+def _state(case: Case) -> Iterator[Symptom]:
+    if case.run.error is not None:
+        return
+    expected, found = case.reference.attributes, case.run.attributes
+    different = [
+        name
+        for name in {**expected, **found}
+        if name not in case.unstable and not same(expected.get(name), found.get(name))
+    ]
+    if different:
+        yield Symptom(
+            "state",
+            f"attributes of modules are not what they are without checkpointing: {names(different)}",
+        )
+
+
+def _second_step(case: Case) -> Iterator[Symptom]:
+    if case.has(1) and not case.differs(0) and case.differs(1):
+        yield Symptom(
+            "second step",
+            "the first step is right and the second one is not: something is left over from the first",
+        )
+
+
+def _caches(case: Case) -> Iterator[Symptom]:
+    written = [
+        each
+        for each in case.run.calls
+        if any(id(cache) in case.run.consequences.caches for cache in each.caches)
+    ]
+    if written:
+        kinds = dict.fromkeys(type(cache).__name__ for each in written for cache in each.caches)
+        yield Symptom(
+            "cache",
+            f"the recomputation writes once more to the cache ({', '.join(kinds)})",
+            blocks=tuple(dict.fromkeys(each.block for each in written)),
+        )
+
+
+def _warning(case: Case) -> Iterator[Symptom]:
+    if any(_NO_INPUT in each for each in case.run.warnings):
+        yield Symptom("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
+
+
+CHECKS = (
+    Check("error", _error),
+    Check("switches", _switches),
+    Check("recomputation", _recomputation),
+    Check("missing gradients", _missing_gradients),
+    Check("gradients", _gradients),
+    Check("loss", _loss),
+    Check("outputs", _outputs),
+    Check("saved bytes", _saved_bytes),
+    Check("double recomputation", _double_recomputation),
+    Check("buffers", _buffers),
+    Check("second step", _second_step),
+    Check("state", _state),
+    Check("cache", _caches),
+    Check("warning", _warning),
+)
+"""All checks of steps with everything trainable."""
+
+FROZEN = "frozen base"
+"""The name of the check of steps with a frozen base."""
+
+
+def frozen_base(case: Case) -> Iterator[Symptom]:
+    """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
+    for check in (_error, _missing_gradients, _gradients):
+        for symptom in check(case):
+            yield Symptom(
+                FROZEN, f"with a frozen base, {symptom.message}", symptom.parameters, symptom.blocks
+            )
+            return
+
+
+FROZEN_CHECKS = (Check(FROZEN, frozen_base),)
+"""All checks of steps with a frozen base."""

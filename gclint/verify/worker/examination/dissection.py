@@ -1,0 +1,214 @@
+"""Looking once at how a model works: which blocks run, what feeds what, and where places are mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from gclint.verify.worker.examination.blocks import Block, containers, inside_of, is_layer, stacks
+from gclint.verify.worker.examination.tensors import tensors_in
+
+_CONTRACTIONS = {
+    "matmul": 0,
+    "__matmul__": 0,
+    "__rmatmul__": 0,
+    "bmm": 0,
+    "mm": 0,
+    "baddbmm": 1,
+    "einsum": 1,
+    "tensordot": 0,
+    "scaled_dot_product_attention": 0,
+    "multi_head_attention_forward": 0,
+}
+"""What contracts two tensors with each other, and the position of the first one."""
+_FARTHEST = 3000
+"""Nodes of the graph that are looked at between one block's output and the next one's input."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    module: nn.Module
+    taken: tuple[Tensor, ...]
+    returned: tuple[Tensor, ...]
+
+
+class Dissection:
+    """Watches, while it is entered, one forward pass without checkpointing."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._stacks = stacks(model)
+        candidates = {module for module in model.modules() if is_layer(module)} | set(self._stacks)
+        self._around = containers(model, candidates)
+        self._candidates = candidates
+        self._called: dict[nn.Module, dict[nn.Module, None]] = {each: {} for each in candidates}
+        self._open: list[nn.Module] = []
+        self._entered: set[nn.Module] = set()
+        self._calls: list[_Call] = []
+        self._mode = _Contractions(self._open)
+        self._hooks: list[Any] = []
+        self._linked: set[nn.Module] = set()
+
+    def __enter__(self) -> Dissection:
+        for module in self._model.modules():
+            self._hooks.append(module.register_forward_pre_hook(self._before))
+            if module in self._candidates:
+                self._hooks.append(module.register_forward_hook(self._after, with_kwargs=True))
+        self._mode.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._mode.__exit__(kind, error, traceback)
+        for hook in self._hooks:
+            hook.remove()
+        if error is None:
+            # Now, as the backward pass takes the graph apart.
+            self._linked = self._links()
+        self._calls = []
+
+    def blocks(self, trained: Collection[str]) -> tuple[Block, ...]:
+        """Return the blocks.
+
+        Args:
+            trained: the names of the parameters that received a gradient.
+        """
+        trunk = self._trunk()
+        found = []
+        for name, module in self._model.named_modules():
+            inside = inside_of(module, list(self._called.get(module, ())), self._around)
+            parameters = {f"{name}.{each}" for each, _ in module.named_parameters()}
+            if inside is not None and not parameters.isdisjoint(trained):
+                if is_layer(module) or module in trunk:
+                    found.append(
+                        Block(name, module, inside, is_layer(module), module in trunk, frozenset(parameters))
+                    )
+        return tuple(found)
+
+    @property
+    def stacked(self) -> frozenset[nn.Module]:
+        """The modules in stacks that feed one another, whatever they do."""
+        return frozenset(self._linked)
+
+    def _before(self, module: nn.Module, _arguments: Any) -> None:
+        for block in self._around[module]:
+            if block is not module and (block in self._open or block not in self._entered):
+                self._called[block].setdefault(module)
+        if module in self._candidates:
+            self._open.append(module)
+            self._entered.add(module)
+
+    def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        self._open.remove(module)
+        if module in self._stacks:
+            taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
+            returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())
+            self._calls.append(_Call(module, taken, returned))
+
+    def _trunk(self) -> set[nn.Module]:
+        """Return the modules that are linked and mix places, not counting what a block inside of them does."""
+        found = set()
+        for path in self._mode.paths:
+            for module in reversed(path):
+                if is_layer(module) or module in self._linked:
+                    if module in self._linked:
+                        found.add(module)
+                    break
+        return found
+
+    def _links(self) -> set[nn.Module]:
+        linked: set[nn.Module] = set()
+        by_stack: dict[int, list[_Call]] = {}
+        for call in self._calls:
+            by_stack.setdefault(self._stacks[call.module], []).append(call)
+        for calls in by_stack.values():
+            if len({call.module for call in calls}) > 1:
+                for one, other in pairwise(calls):
+                    if one.module is not other.module and _keeps_shape(one, other) and _feeds(one, other):
+                        linked |= {one.module, other.module}
+        return linked
+
+
+def _keeps_shape(one: _Call, other: _Call) -> bool:
+    """Return whether both take and return a tensor of one and the same shape."""
+    shapes = [
+        {tuple(each.shape) for each in tensors}
+        for tensors in (one.taken, one.returned, other.taken, other.returned)
+    ]
+    return bool(set.intersection(*shapes))
+
+
+def _feeds(one: _Call, other: _Call) -> bool:
+    """Return whether an output of one is, or is made into, an input of the other."""
+    if any(output is each for output in one.returned for each in other.taken):
+        return True
+    wanted = {output.grad_fn for output in one.returned if output.grad_fn is not None}
+    waiting = [each.grad_fn for each in other.taken if each.grad_fn is not None]
+    seen = set(waiting)
+    while waiting and len(seen) < _FARTHEST:
+        node = waiting.pop(0)
+        if node in wanted:
+            return True
+        nodes = [each for each, _ in node.next_functions if each is not None and each not in seen]
+        seen.update(nodes)
+        waiting += nodes
+    return False
+
+
+class _Contractions(TorchFunctionMode):  # type: ignore[misc]
+    """Notes inside of which modules two activations are contracted with each other."""
+
+    def __init__(self, around: list[nn.Module]) -> None:
+        super().__init__()
+        self.paths: set[tuple[nn.Module, ...]] = set()
+        self._around = around
+        # The tensors themselves: as long as they are kept, their ids are theirs.
+        self._of_parameters: dict[int, Tensor] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self._around:
+            first = _CONTRACTIONS.get(getattr(func, "__name__", ""))
+            if first is not None and self._mixes(args[first:]):
+                self.paths.add(tuple(self._around))
+            self._follow(args, kwargs, result)
+        return result
+
+    def _mixes(self, operands: tuple[Any, ...]) -> bool:
+        operands = operands[0] if operands and isinstance(operands[0], list | tuple) else operands
+        return len(operands) > 1 and all(self._is_activation(each) for each in operands[:2])
+
+    def _is_activation(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.requires_grad and not self._is_of_parameters(value)
+
+    def _is_of_parameters(self, value: Tensor) -> bool:
+        return isinstance(value, nn.Parameter) or id(value) in self._of_parameters
+
+    def _follow(self, args: Any, kwargs: Any, result: Any) -> None:
+        results = [each for each in (result if isinstance(result, list | tuple) else [result])]
+        made = [each for each in results if isinstance(each, Tensor) and each.requires_grad]
+        if made:
+            sources = [each for each in _flat(args, kwargs) if each.requires_grad]
+            if sources and all(self._is_of_parameters(each) for each in sources):
+                self._of_parameters.update({id(each): each for each in made})
+
+
+def _flat(args: Any, kwargs: Any) -> list[Tensor]:
+    found = []
+    for each in (*args, *(kwargs or {}).values()):
+        found += [
+            inner
+            for inner in (each if isinstance(each, list | tuple) else (each,))
+            if isinstance(inner, Tensor)
+        ]
+    return found

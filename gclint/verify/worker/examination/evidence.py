@@ -1,0 +1,81 @@
+"""What a backward pass changed that it should only have read: recomputation with consequences."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from torch import Tensor, nn
+
+from gclint.verify.worker.examination.state import Attributes
+from gclint.verify.worker.examination.tensors import is_cache
+from gclint.verify.worker.examination.trace import Call
+
+_DEEPEST = 5
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What changed during a backward pass."""
+
+    generators: tuple[str, ...] = ()
+    """The modules of random numbers, outside of torch, that were drawn from."""
+    attributes: tuple[str, ...] = ()
+    """The attributes of modules that were set."""
+    caches: frozenset[int] = frozenset()
+    """The identities of the caches that were written to."""
+    dictionaries: frozenset[int] = frozenset()
+    """The identities of the dictionaries whose content changed."""
+
+
+class Evidence:
+    """The state of things at the end of a forward pass."""
+
+    def __init__(self, model: nn.Module, calls: Sequence[Call]) -> None:
+        self._generators = _generators()
+        self._attributes = Attributes(model)
+        caches = {id(each): each for call in calls for each in call.caches}
+        self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
+        shared = {id(each): each for call in calls for each in call.dictionaries.values()}
+        self._dictionaries = {key: (each, _content(each)) for key, each in shared.items()}
+
+    def consequences(self) -> Consequences:
+        """Return what has changed since then."""
+        generators = _generators()
+        return Consequences(
+            tuple(name for name, before in self._generators.items() if before != generators[name]),
+            tuple(self._attributes.changes()),
+            frozenset(key for key, (cache, before) in self._caches.items() if _written(cache) != before),
+            frozenset(key for key, (each, before) in self._dictionaries.items() if _content(each) != before),
+        )
+
+
+def _generators() -> dict[str, Any]:
+    kind, keys, *rest = numpy.random.get_state()
+    return {"random": random.getstate(), "numpy.random": (kind, keys.tobytes(), *rest)}
+
+
+def _content(value: dict[Any, Any]) -> list[Any]:
+    return [(key, id(each), getattr(each, "_version", 0)) for key, each in value.items()]
+
+
+def _written(value: Any, depth: int = 0) -> Any:
+    """Return something that changes whenever a tensor in a cache is replaced or written to."""
+    if isinstance(value, Tensor):
+        return id(value), tuple(value.shape), value._version
+    if depth == _DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return [_written(each, depth + 1) for each in value.values()]
+    if isinstance(value, list | tuple):
+        return [_written(each, depth + 1) for each in value]
+    if (
+        is_cache(value)
+        or (hasattr(value, "__dict__")
+        and type(value).__module__.startswith("transformers.cache"))
+    ):
+        return [_written(each, depth + 1) for each in vars(value).values()]
+    return None

@@ -1,0 +1,70 @@
+"""The examination of one model class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from gclint.verify.worker.examination.ledger import Ledger
+from gclint.verify.worker.examination.scenarios import Scenarios
+from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.watch import Watch
+
+
+def examine(
+    source: Source, model_class: Any, specimens: Iterable[Specimen], device: str, *, watch: Watch
+) -> ClassResult:
+    """Run a model class with and without checkpointing, and judge what happens.
+
+    Args:
+        source: the file that the class is defined in.
+        model_class: the class.
+        specimens: ways to build and feed it, the default one first.
+        device: ``cpu``, ``cuda`` or ``cuda:n``.
+        watch: told what begins and what is known.
+
+    Raises:
+        NotSynthesisable: there is no specimen.
+    """
+    return examine_without((), source, model_class, specimens, device, watch)
+
+
+def examine_without(
+    checks: Collection[str],
+    source: Source,
+    model_class: Any,
+    specimens: Iterable[Specimen],
+    device: str,
+    watch: Watch,
+) -> ClassResult:
+    """Do what :func:`examine` does, with some checks switched off, to see what they are good for."""
+    ledger = Ledger(source, model_class, checks)
+    for specimen in _available(specimens, ledger):
+        scenarios = Scenarios(specimen, device, ledger, watch)
+        if ledger.scenarios:
+            reason = scenarios.run_once()
+            if reason is not None:
+                ledger.notes.append(f"{specimen.scenario}: {reason}")
+        else:
+            reason = scenarios.run_all()
+            if reason is not None:
+                return ledger.not_run(reason)
+    if not ledger.scenarios:
+        raise NotSynthesisable("no specimen", "there is nothing to run")
+    return ledger.result()
+
+
+def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specimen]:
+    """Yield the specimens as long as they can be made; after the first, none is missed."""
+    waiting = iter(specimens)
+    while True:
+        try:
+            yield next(waiting)
+        except StopIteration:
+            return
+        except NotSynthesisable as error:
+            if not ledger.scenarios:
+                raise
+            ledger.notes.append(f"a further scenario cannot be built: {error}")
+            return

@@ -1,0 +1,79 @@
+"""What an examination has found so far, and the result that it makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from gclint.verify.worker.examination.case import Case, Check, Symptom
+from gclint.verify.worker.examination.causes import diagnose
+from gclint.verify.worker.examination.recipe import recipe
+from gclint.verify.worker.examination.sites import Sites
+from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Fingerprint, Outcome, Recipe, Source
+from gclint.verify.worker.specimen import Specimen
+
+
+class Ledger:
+    """Gathers what is found about one class."""
+
+    def __init__(self, source: Source, model_class: Any, without: Collection[str]) -> None:
+        self.scenarios: list[str] = []
+        self.not_covered: dict[str, None] = {}
+        self.notes: list[str] = []
+        self.costs: list[Cost] = []
+        self.fingerprints: list[Fingerprint] = []
+        self.sites = Sites()
+        self._source = source
+        self._class = model_class
+        self._without = frozenset(without)
+        self._failures: dict[Any, Failure] = {}
+        self._recipe: Recipe | None = None
+        self._started = time.perf_counter()
+
+    def symptoms(self, case: Case, checks: Sequence[Check]) -> list[Symptom]:
+        """Return what the checks find, other than those that are switched off."""
+        return [
+            symptom for check in checks if check.name not in self._without for symptom in check.symptoms(case)
+        ]
+
+    def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
+        """Take up the failures that symptoms amount to; one that an earlier scenario has shown is not repeated."""
+        for cause, failure in diagnose(case, symptoms):
+            self.fail(cause, failure, specimen)
+
+    def fail(self, cause: str, failure: Failure, specimen: Specimen) -> None:
+        """Take up a failure, unless the same cause has had one in the same mode at the same places."""
+        self._failures.setdefault((failure.mode, cause, failure.rule, failure.places), failure)
+        if self._recipe is None:
+            self._recipe = recipe(specimen)
+
+    def result(self) -> ClassResult:
+        """Return what is known now."""
+        blocks, recomputed = self.sites.counts()
+        return self._result(
+            "failed" if self._failures else "passed",
+            not_covered=tuple(self.not_covered),
+            failures=tuple(self._failures.values()),
+            blocks=blocks,
+            recomputed=recomputed,
+            sites=self.sites.facts(),
+            costs=tuple(self.costs),
+            fingerprints=tuple(self.fingerprints),
+            recipe=self._recipe,
+        )
+
+    def not_run(self, reason: str) -> ClassResult:
+        """Return that the class cannot be judged."""
+        return self._result("not run", reason=reason, category="reference")
+
+    def _result(self, outcome: Outcome, **more: Any) -> ClassResult:
+        return ClassResult(
+            self._source.path,
+            self._class.__name__,
+            outcome,
+            scenarios=tuple(self.scenarios),
+            notes=tuple(dict.fromkeys(self.notes)),
+            seconds=time.perf_counter() - self._started,
+            **more,
+        )

@@ -1,0 +1,51 @@
+"""Where a training step is, and how often each block ran there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from torch import nn
+
+from gclint.verify.worker.examination.blocks import Block
+
+_ENDLESS = 60
+"""Runs of a block in the backward pass, for each in the forward pass, after which there is no end."""
+
+
+class EndlessRecomputation(RuntimeError):
+    """A block is recomputed again and again in one backward pass."""
+
+
+class Phases:
+    """Counts, while it is entered, the runs of blocks in forward and in backward passes."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.backward = False
+        self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+        """The runs of each block by its name, in the backward passes and in the others."""
+        self._blocks: dict[nn.Module, list[str]] = {}
+        for block in blocks:
+            self._blocks.setdefault(block.inside, []).append(block.name)
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> Phases:
+        self._hooks = [module.register_forward_pre_hook(self._count) for module in self._blocks]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _count(self, module: nn.Module, _arguments: Any) -> None:
+        for name in self._blocks[module]:
+            self.runs[self.backward][name] += 1
+            if self.backward and self.runs[True][name] > _ENDLESS * max(self.runs[False][name], 1):
+                raise EndlessRecomputation(name)

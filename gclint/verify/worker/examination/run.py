@@ -1,0 +1,242 @@
+"""Training steps of one model in one mode, and everything that is seen of them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.evidence import Consequences, Evidence
+from gclint.verify.worker.examination.loss import OWN, total_loss
+from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.saved import SavedBytes
+from gclint.verify.worker.examination.state import Attributes, state_tensors
+from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.trace import Call, Trace
+from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.protocol import Mode
+from gclint.verify.worker.watch import Watch
+
+REQUIRING = "enable_input_require_grads()"
+"""The stage in which the embeddings' output is made to require grad."""
+
+
+class NoGradient(RuntimeError):
+    """No output carries gradient, so there is nothing to go backward from."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How a run is to be made."""
+
+    scenario: str
+    mode: Mode
+    steps: int = 1
+    dropout: bool = False
+    use_cache: bool = False
+    require_input_grads: bool = False
+    """Whether to call ``enable_input_require_grads()``, as training of adapters does."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one training step computed and cost."""
+
+    loss: float
+    own_loss: float | None
+    outputs: dict[str, Tensor]
+    gradients: dict[str, Tensor | None]
+    saved_bytes: int
+    seconds: float
+    peak_bytes: int | None
+
+
+@dataclass
+class Run:
+    """What was seen of some steps after one another."""
+
+    conditions: Conditions
+    steps: list[Step] = field(default_factory=list)
+    error: Exception | None = None
+    stage: str = ""
+    """What the error came in."""
+    warnings: tuple[str, ...] = ()
+    forward: Counter[str] = field(default_factory=Counter)
+    """How often each block ran in forward passes."""
+    backward: Counter[str] = field(default_factory=Counter)
+    """How often each block ran in backward passes."""
+    calls: list[Call] = field(default_factory=list)
+    nested: frozenset[str] = frozenset()
+    consequences: Consequences = field(default_factory=Consequences)
+    values: dict[str, Tensor] = field(default_factory=dict)
+    """Parameters and buffers afterwards."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """The attributes of modules that the steps have set."""
+    still_off: tuple[str, ...] = ()
+    """The modules that switching on left off."""
+    still_on: tuple[str, ...] = ()
+    """The modules that switching off left on."""
+
+    @property
+    def mode(self) -> Mode:
+        """How the steps were run."""
+        return self.conditions.mode
+
+
+class Runner:
+    """Runs steps of one subject."""
+
+    def __init__(self, subject: Subject, watch: Watch) -> None:
+        self.subject = subject
+        self.blocks: tuple[Block, ...] = ()
+        """The blocks to be watched."""
+        self.watched: dict[nn.Module, str] = {}
+        """The modules whose calls are traced, and their names."""
+        self.before_backward: Callable[[Run], None] = lambda run: None
+        """Called with what is known before each backward pass of a checkpointed step."""
+        self._watch = watch
+
+    def run(self, conditions: Conditions, observer: AbstractContextManager[Any] | None = None) -> Run:
+        """Run steps from the start; an error of the model ends the run and is part of it.
+
+        Args:
+            conditions: how.
+            observer: entered around the first forward pass.
+        """
+        run = Run(conditions)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self._run(run, observer or nullcontext())
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            # Whatever a model raises is what there is to know about it; its traceback would keep the graph.
+            run.error = error.with_traceback(None)
+        finally:
+            run.warnings = tuple(str(each.message) for each in caught)
+            self.subject.take_gradients()
+        return run
+
+    def _run(self, run: Run, observer: AbstractContextManager[Any]) -> None:
+        conditions, subject = run.conditions, self.subject
+        run.stage = "the construction"
+        subject.restore(dropout=conditions.dropout)
+        if conditions.mode != "plain":
+            run.stage = "switching checkpointing on"
+            subject.switch_on(conditions.mode)
+            run.still_off = tuple(name for name, on in subject.switches().items() if not on)
+        # Releases from 5.0 on do so by themselves for models that take tokens.
+        if conditions.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
+            run.stage = REQUIRING
+            subject.model.enable_input_require_grads()
+        before = Attributes(subject.model)
+        for number in range(conditions.steps):
+            self._step(run, number, observer if number == 0 else nullcontext())
+        run.values = {name: each.detach().clone() for name, each in state_tensors(subject.model).items()}
+        run.attributes = {name: _kept(value) for name, value in before.changes().items()}
+        if conditions.mode != "plain":
+            run.stage = "switching checkpointing off"
+            subject.switch_off()
+            run.still_on = tuple(name for name, on in subject.switches().items() if on)
+
+    def _step(self, run: Run, number: int, observer: AbstractContextManager[Any]) -> None:
+        conditions, subject = run.conditions, self.subject
+        seed(number)
+        inputs = subject.inputs(use_cache=conditions.use_cache)
+        saved = SavedBytes(subject.model)
+        phases = Phases(self.blocks)
+        trace = Trace(self.watched, phases)
+        evidence = None
+        _reset_peak(subject.device)
+        started = time.perf_counter()
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(phases)
+                if conditions.mode != "plain":
+                    stack.enter_context(trace)
+                self._begin(run, "the forward pass")
+                with saved, observer:
+                    outputs = _outputs(subject.model(**inputs))
+                    loss = total_loss(outputs)
+                if loss is None:
+                    raise NoGradient
+                if conditions.mode != "plain":
+                    run.calls += trace.calls
+                    evidence = Evidence(subject.model, trace.calls)
+                    self.before_backward(run)
+                self._begin(run, "the backward pass")
+                phases.backward = True
+                loss.backward()
+        finally:
+            if evidence is None:
+                run.calls += trace.calls
+            else:
+                run.consequences = _both(run.consequences, evidence.consequences())
+            run.forward += phases.runs[False]
+            run.backward += phases.runs[True]
+            run.nested |= trace.nested
+        peak = _peak(subject.device)
+        seconds = time.perf_counter() - started
+        own = outputs.get(OWN)
+        run.steps.append(
+            Step(
+                float(loss.detach()),
+                float(own.detach()) if own is not None and own.numel() == 1 else None,
+                {name: each.detach() for name, each in outputs.items()},
+                subject.take_gradients(),
+                saved.total,
+                seconds,
+                peak,
+            )
+        )
+
+    def _begin(self, run: Run, stage: str) -> None:
+        run.stage = stage
+        self._watch.begin(run.conditions.scenario, run.mode, stage)
+
+
+def _outputs(value: Any) -> dict[str, Tensor]:
+    return dict(
+        tensors_in(value if isinstance(value, dict) else (value,) if isinstance(value, Tensor) else value)
+    )
+
+
+def _kept(value: Any) -> Any:
+    """Return what is left of an attribute to compare: a value, a tensor, or the length of a container."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, Sequence | dict | set) and not isinstance(value, str):
+        return len(value)
+    return value if isinstance(value, bool | int | float | str) else type(value).__name__
+
+
+def _both(one: Consequences, other: Consequences) -> Consequences:
+    return Consequences(
+        tuple(dict.fromkeys(one.generators + other.generators)),
+        tuple(dict.fromkeys(one.attributes + other.attributes)),
+        one.caches | other.caches,
+        one.dictionaries | other.dictionaries,
+    )
+
+
+def _reset_peak(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def _peak(device: torch.device) -> int | None:
+    if device.type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    return int(torch.cuda.max_memory_allocated(device))

@@ -1,0 +1,54 @@
+"""The bytes that autograd keeps between a forward pass and its backward pass."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker.examination.state import state_tensors
+
+
+class SavedBytes:
+    """Counts, while it is entered, the storages that are saved for the backward pass, each once.
+
+    The hooks are called by autograd itself, so this works on any device, and knows nothing of blocks.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
+        self._sizes: dict[int, int] = {}
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+
+    @property
+    def total(self) -> int:
+        """Bytes, without parameters and buffers."""
+        return sum(self._sizes.values())
+
+    def __enter__(self) -> SavedBytes:
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._hooks.__exit__(kind, error, traceback)
+
+    def _pack(self, tensor: Tensor) -> Tensor:
+        try:
+            storage = tensor.untyped_storage()
+            address, size = storage.data_ptr(), storage.nbytes()
+        except (NotImplementedError, RuntimeError):
+            # Sparse tensors and those of function transforms have no storage of their own.
+            return tensor
+        if address not in self._known:
+            self._sizes[address] = size
+        return tensor
+
+
+def _unpack(tensor: Tensor) -> Tensor:
+    return tensor

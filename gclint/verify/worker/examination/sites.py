@@ -1,0 +1,80 @@
+"""What is known about each place in the source that calls blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.run import Run
+from gclint.verify.worker.examination.trace import Call, definition
+from gclint.verify.worker.protocol import Place, RunSite
+
+
+@dataclass
+class _Site:
+    calls: list[Call] = field(default_factory=list)
+    rewritten: dict[str, None] = field(default_factory=dict)
+
+
+class Sites:
+    """Gathers the calls of all runs by their places."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._blocks: dict[str, Block] = {}
+        self._recomputed: dict[str, bool] = {}
+
+    def add(self, run: Run) -> None:
+        """Take up what is seen in a run, which may still go on."""
+        if not any(each is run for each in self._runs):
+            self._runs.append(run)
+
+    def judge(self, case: Case) -> None:
+        """Take up which blocks were recomputed in a run; one that lost its gradients says nothing."""
+        self._blocks |= {each.name: each for each in case.blocks}
+        if case.run.error is not None:
+            return
+        lost = set(case.lost)
+        for block in case.blocks:
+            if case.run.forward[block.name] and not (lost and lost.issuperset(case.expected(block))):
+                recomputed = block.name in case.recomputed
+                self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many blocks ran, and how many of them were recomputed in every mode."""
+        return len(self._recomputed), sum(self._recomputed.values())
+
+    def facts(self) -> tuple[RunSite, ...]:
+        """Return what is known, in the order of the source."""
+        sites: dict[tuple[Place, type], _Site] = {}
+        for run in self._runs:
+            for call in run.calls:
+                site = sites.setdefault((call.place, call.kind), _Site())
+                site.calls.append(call)
+                written = [each for each in call.caches if id(each) in run.consequences.caches]
+                site.rewritten.update({type(each).__name__: None for each in written})
+        found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
+        return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
+
+    def _fact(self, place: Place, kind: type, site: _Site) -> RunSite:
+        blocks = [self._blocks[call.block] for call in site.calls if call.block in self._blocks]
+        return RunSite(
+            place,
+            kind.__name__,
+            definition(kind),
+            is_layer=any(each.is_layer for each in blocks),
+            is_trunk=any(each.is_trunk for each in blocks),
+            calls=len(site.calls),
+            # Where no run came to its end, nobody has seen that it is not.
+            recomputed=all(self._recomputed.get(call.block, True) for call in site.calls),
+            keyword_activations=_names(call.keyword for call in site.calls),
+            contained_activations=_names(call.contained for call in site.calls),
+            positional_caches=_names(call.positional_caches for call in site.calls),
+            rewritten_caches=tuple(site.rewritten),
+        )
+
+
+def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))

@@ -1,0 +1,157 @@
+"""The model under examination: its inputs, its switches, and the way back to how it was."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from inspect import signature
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.examination.state import Attributes, Values
+from gclint.verify.worker.examination.tensors import move
+from gclint.verify.worker.protocol import Mode
+from gclint.verify.worker.specimen import Specimen
+
+_SEED = 1789
+_COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
+"""Inputs that another network computes, so that they carry gradient; all others are data."""
+_DROPPING = re.compile(r"drop", re.IGNORECASE)
+
+
+class Subject:
+    """A built model with all that is needed to run it again and again from the same start."""
+
+    def __init__(self, specimen: Specimen, device: str) -> None:
+        self.device = torch.device(device)
+        self.model: Any = specimen.build().to(self.device)
+        self.model.train()
+        self.extra: dict[str, nn.Parameter] = {}
+        """Parameters that the model does not know of, such as adapters."""
+        self._specimen = specimen
+        self._parameters = dict(self.model.named_parameters())
+        self._leaves: dict[str, Tensor] = {}
+        self._configurations = list(_configurations(self.model))
+        self._probabilities = list(_probabilities((*self.model.modules(), *self._configurations)))
+        self._names = frozenset(signature(self.model.forward).parameters)
+        self._attributes = Attributes(self.model)
+        self._values = Values(self.model)
+
+    @property
+    def knows_cache(self) -> bool:
+        """Whether the model can be asked for a cache."""
+        return "use_cache" in self._names or any(hasattr(each, "use_cache") for each in self._configurations)
+
+    @property
+    def drops(self) -> bool:
+        """Whether the configuration drops anything at random."""
+        return any("layerdrop" not in key for _, key, _ in self._probabilities)
+
+    def inputs(self, *, use_cache: bool) -> dict[str, Any]:
+        """Return new inputs; what another network would compute carries gradient.
+
+        Args:
+            use_cache: what to ask the model for, where it knows caches.
+        """
+        inputs: dict[str, Any] = move(self._specimen.inputs(), self.device)
+        self._leaves = {}
+        for name, value in inputs.items():
+            if isinstance(value, Tensor) and value.is_floating_point() and _COMPUTED.search(name):
+                self._leaves[f"input {name}"] = leaf = value.detach().requires_grad_()
+                # A graph that cannot be used twice, as that of a network is.
+                inputs[name] = leaf * torch.ones_like(leaf)
+        for config in self._configurations:
+            if hasattr(config, "use_cache"):
+                config.use_cache = use_cache
+        if "use_cache" in self._names:
+            inputs["use_cache"] = use_cache
+        return inputs
+
+    def take_gradients(self) -> dict[str, Tensor | None]:
+        """Return the gradients of all that can have one by name, and forget them."""
+        gradients = {}
+        for name, tensor in {**self._parameters, **self.extra, **self._leaves}.items():
+            if tensor.requires_grad:
+                gradients[name] = tensor.grad
+            tensor.grad = None
+        return gradients
+
+    def restore(self, *, dropout: bool) -> None:
+        """Bring the model back to how it was built.
+
+        Args:
+            dropout: whether to drop at random what the configuration says; layers are never dropped.
+        """
+        if hasattr(self.model, "_require_grads_hook"):
+            self.model.disable_input_require_grads()
+            # The method forgets neither, and would fail the next time.
+            for name in ("_require_grads_hook", "_require_grads_hooks"):
+                self.model.__dict__.pop(name, None)
+        self._attributes.restore()
+        self._values.restore()
+        for module in self.model.modules():
+            if "gradient_checkpointing" in vars(module):
+                module.gradient_checkpointing = False
+        for holder, key, value in self._probabilities:
+            setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
+        self.take_gradients()
+
+    def switch_on(self, mode: Mode) -> None:
+        """Switch checkpointing on in the way that the release has."""
+        arguments = {"use_reentrant": mode == "reentrant"}
+        if hasattr(self.model, "activation_checkpointing_enable"):
+            self.model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments)
+        else:
+            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments)
+
+    def switch_off(self) -> None:
+        """Switch checkpointing off."""
+        if hasattr(self.model, "activation_checkpointing_disable"):
+            self.model.activation_checkpointing_disable()
+        else:
+            self.model.gradient_checkpointing_disable()
+
+    def switches(self) -> dict[str, bool]:
+        """Return which modules have a switch for checkpointing, and how it stands."""
+        return {
+            name: bool(module.gradient_checkpointing)
+            for name, module in self.model.named_modules()
+            if hasattr(module, "gradient_checkpointing")
+        }
+
+
+def seed(step: int) -> None:
+    """Give every source of random numbers the state that this step of a run begins with."""
+    torch.manual_seed(_SEED + step)
+    numpy.random.seed(_SEED + step)
+    random.seed(_SEED + step)
+
+
+def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:
+    """Yield the probabilities of dropping something that are not zero: holder, attribute and value."""
+    for holder in holders:
+        drops = _DROPPING.search(type(holder).__name__) is not None
+        for key, value in list(vars(holder).items()):
+            if type(value) is float and value > 0 and (_DROPPING.search(key) or (drops and key == "p")):
+                yield holder, key, value
+
+
+def _configurations(model: nn.Module) -> Iterator[Any]:
+    """Yield the configurations of all modules and those inside of them, each once."""
+    waiting = [
+        module.config
+        for module in model.modules()
+        if isinstance(getattr(module, "config", None), PretrainedConfig)
+    ]
+    seen = set()
+    while waiting:
+        config = waiting.pop()
+        if id(config) not in seen:
+            seen.add(id(config))
+            yield config
+            waiting += [each for each in vars(config).values() if isinstance(each, PretrainedConfig)]

@@ -1,0 +1,82 @@
+"""Finding tensors and caches in whatever models take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+_CACHE_NAMES = frozenset(
+    (
+        "past_key_value",
+        "past_key_values",
+        "layer_past",
+        "past",
+        "cache",
+        "cache_params",
+        "past_buckets_states",
+    )
+)
+_DEEPEST = 8
+
+
+def is_cache(value: object) -> bool:
+    """Return whether ``value`` keeps what layers have computed for the tokens to come."""
+    if isinstance(value, dict | set | Tensor | nn.Module | PretrainedConfig):
+        return False
+    kind = type(value)
+    return callable(getattr(kind, "update", None)) or any("Cache" in each.__name__ for each in kind.__mro__)
+
+
+def is_cache_name(name: str) -> bool:
+    """Return whether an argument or an output of this name is a cache."""
+    return name in _CACHE_NAMES
+
+
+def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors in ``value`` with the way to them; what is a cache is left out.
+
+    Args:
+        value: a tensor, or containers of tensors.
+        path: the way to ``value``; a component is a key, the name of a field, or an index.
+        depth: how deep ``value`` itself lies.
+    """
+    if isinstance(value, Tensor):
+        yield path, value
+    elif depth < _DEEPEST and not is_cache(value):
+        for name, each in _items(value):
+            if not is_cache_name(name):
+                yield from tensors_in(each, f"{path}.{name}" if path else name, depth + 1)
+
+
+def carries_gradient(value: object) -> bool:
+    """Return whether ``value`` is a tensor through which gradients flow."""
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def move(value: Any, device: torch.device) -> Any:
+    """Return ``value`` with its tensors, in lists, tuples and dictionaries as well, on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, dict) and type(value) is dict:
+        return {name: move(each, device) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(move(each, device) for each in value)
+    if isinstance(value, dict):
+        for name in list(value):
+            value[name] = move(value[name], device)
+    return value
+
+
+def _items(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        yield from ((str(name), each) for name, each in value.items())
+    elif isinstance(value, list | tuple):
+        names = getattr(value, "_fields", None) or map(str, range(len(value)))
+        yield from zip(names, value, strict=True)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from ((each.name, getattr(value, each.name)) for each in fields(value))

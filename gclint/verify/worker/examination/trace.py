@@ -1,0 +1,216 @@
+"""What the source does with blocks: each call of one, where it is written, and what it passes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from torch import Tensor, nn
+
+from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, is_cache_name, tensors_in
+from gclint.verify.worker.protocol import Place
+
+_BEHIND_THE_SCENES = (
+    "torch.",
+    "transformers.modeling_layers",
+    "transformers.utils.",
+    "functools",
+    "contextlib",
+    __name__.rpartition(".")[0],
+)
+_CHECKPOINT = "torch.utils.checkpoint"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a block in a forward pass."""
+
+    block: str
+    """The name of the block in the model."""
+    kind: type
+    place: Place
+    keyword: Mapping[str, int]
+    """The keyword arguments that carry gradient, each with the identity of its tensor."""
+    contained: Mapping[str, tuple[int, ...]]
+    """The arguments that contain such tensors."""
+    positional_caches: tuple[str, ...]
+    caches: tuple[Any, ...]
+    """The caches that were passed in any way."""
+    dictionaries: Mapping[str, dict[Any, Any]]
+    """The dictionaries that were passed, by parameter."""
+
+
+@dataclass
+class Trace:
+    """Records, while it is entered, the calls of blocks."""
+
+    names: Mapping[nn.Module, str]
+    """The blocks, and how the model calls them."""
+    phases: Phases
+    calls: list[Call] = field(default_factory=list)
+    nested: set[str] = field(default_factory=set)
+    """The blocks that returned tensors which carry gradient in containers inside of containers."""
+    _kept: list[Any] = field(default_factory=list)
+    # Every argument: as long as they are kept, their identities are theirs.
+    _running: set[nn.Module] = field(default_factory=set)
+    _originals: list[tuple[type, Any]] = field(default_factory=list)
+
+    def __enter__(self) -> Trace:
+        for kind in dict.fromkeys(type(module) for module in self.names):
+            self._originals.append((kind, vars(kind).get("__call__")))
+            kind.__call__ = self._spy(kind.__call__)  # type: ignore[operator]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for owner, original in self._originals:
+            if original is None:
+                del owner.__call__  # type: ignore[operator]
+            else:
+                owner.__call__ = original  # type: ignore[method-assign]
+        self._originals.clear()
+
+    def _spy(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def spied(module: Any, *args: Any, **kwargs: Any) -> Any:
+            # A class and its base may both be spied on, and calls in the backward pass have no place.
+            if module not in self.names or module in self._running or self.phases.backward:
+                return original(module, *args, **kwargs)
+            self._running.add(module)
+            self._record(module, args, kwargs)
+            try:
+                result = original(module, *args, **kwargs)
+            finally:
+                self._running.discard(module)
+            if isinstance(result, list | tuple) and any(list(_inner(each)) for each in result):
+                self.nested.add(self.names[module])
+            return result
+
+        return spied
+
+    def _record(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        place = _place()
+        if place is None:
+            return
+        self._kept.append((args, kwargs))
+        named = (*_named(type(module), args), *kwargs.items())
+        call = Call(
+            self.names[module],
+            type(module),
+            place,
+            {name: id(each) for name, each in kwargs.items() if carries_gradient(each)},
+            {name: found for name, each in named if (found := tuple(_inner(each)))},
+            tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
+            tuple(each for name, each in named if is_cache(each)),
+            {name: each for name, each in named if type(each) is dict},
+        )
+        self.calls.append(call)
+
+
+@cache
+def definition(kind: type) -> Place:
+    """Return where a class is defined, in the text that was imported."""
+    module = inspect.getmodule(kind)
+    path = inspect.getsourcefile(kind) or ""
+    lines = _lines(module, path)
+    codes = (
+        [code for each in vars(kind).values() if (code := getattr(inspect.unwrap(each), "__code__", None))]
+        if lines
+        else []
+    )
+    last = min((code.co_firstlineno for code in codes if code.co_filename == path), default=len(lines))
+    starts = [
+        number
+        for number, line in enumerate(lines[:last], start=1)
+        if line.lstrip().startswith((f"class {kind.__name__}(", f"class {kind.__name__}:"))
+    ]
+    if not starts:
+        return Place(path, 1, 1)
+    start = starts[-1]
+    return Place(path, start, start + len(inspect.getblock(lines[start - 1 :])) - 1)
+
+
+@cache
+def _lines(module: Any, path: str) -> list[str]:
+    source = None
+    loader = getattr(module, "__loader__", None)
+    if hasattr(loader, "get_source"):
+        # The text that was imported, which need not be in the file.
+        source = loader.get_source(module.__name__)
+    if source is None:
+        source = Path(path).read_text(encoding="utf-8") if path else ""
+    return source.splitlines(keepends=True)
+
+
+def _named(kind: type, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    names = _positional_parameters(kind)
+    return [
+        (names[index] if index < len(names) else f"argument {index}", each) for index, each in enumerate(args)
+    ]
+
+
+@cache
+def _positional_parameters(kind: Any) -> list[str]:
+    parameters = list(inspect.signature(kind.forward).parameters.values())[1:]
+    return [
+        each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+
+
+def _is_cache_argument(name: str, value: Any) -> bool:
+    if name == "use_cache":
+        return value is True
+    if value is None or isinstance(value, bool):
+        return False
+    return is_cache(value) or (is_cache_name(name) and any(True for _ in tensors_in((value,))))
+
+
+def _inner(value: Any) -> Iterable[int]:
+    """Yield the identities of the tensors inside a container that carry gradient."""
+    if not isinstance(value, Tensor):
+        yield from (id(each) for _, each in tensors_in(value) if carries_gradient(each))
+
+
+def _place() -> Place | None:
+    """Return where the call that is being recorded is written."""
+    frames = [frame for frame in _frames() if not _is_behind_the_scenes(frame)]
+    for frame in frames:
+        # A local function made for torch to call: the place is where torch was given it.
+        local = frame.f_code.co_flags & inspect.CO_NESTED
+        if not (local and frame.f_back is not None and _module(frame.f_back) == _CHECKPOINT):
+            return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
+    return None
+
+
+def _frames() -> Iterator[FrameType]:
+    frame = inspect.currentframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_behind_the_scenes(frame: FrameType) -> bool:
+    return f"{_module(frame)}.".startswith(_BEHIND_THE_SCENES)
+
+
+def _span(code: CodeType, frame: FrameType) -> tuple[int, int]:
+    if hasattr(code, "co_positions") and frame.f_lasti >= 0:
+        first, last, _, _ = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+        if first is not None and last is not None:
+            return first, last
+    # Python 3.10 knows the first line only.
+    return frame.f_lineno, frame.f_lineno

@@ -1,0 +1,85 @@
+"""What the worker does with models; torch and transformers are imported when it is told to load them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.server import CannotWork
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.watch import Watch
+
+_ENVIRONMENT = {
+    # What is run is the code as it is written, not what is compiled from it.
+    "TORCHDYNAMO_DISABLE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+    # A GPU's matrix products have the same bits each time only with a workspace of a known size.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+}
+
+
+class Models:
+    """The real program of the server."""
+
+    _classes: Callable[[ModuleType], Sequence[Any]]
+    _examine: Callable[..., ClassResult]
+    _specimens: Callable[[Any], Any]
+
+    def load(self) -> tuple[str, str]:
+        """Import torch, transformers, and what builds and examines models."""
+        os.environ.update(_ENVIRONMENT)
+        warnings.simplefilter("ignore")
+        torch, transformers = _import("torch"), _import("transformers")
+        # Threads would share the cores with the other processes, and would not be there after a fork.
+        torch.set_num_threads(1)
+        try:
+            from gclint.verify.worker.classes import model_classes
+            from gclint.verify.worker.examination import examine
+            from gclint.verify.worker.synthesis import specimens
+        except ImportError as error:
+            raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
+        self._classes, self._examine, self._specimens = model_classes, examine, specimens
+        return str(torch.__version__), str(transformers.__version__)
+
+    def devices(self, wanted: str) -> list[tuple[str, str]]:
+        """Return the CPU or the GPUs that ``wanted`` stands for."""
+        import torch
+
+        count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
+        names = {f"cuda:{index}": torch.cuda.get_device_name(index) for index in range(count)}
+        if wanted == "cpu" or (wanted == "auto" and not names):
+            return [("cpu", "cpu")]
+        found = [(each, name) for each, name in names.items() if wanted in ("auto", "cuda", each)]
+        if not found:
+            raise CannotWork(f"there is no device {wanted!r}; torch sees {', '.join(names) or 'only the CPU'}")
+        return found
+
+    def classes(self, module: ModuleType) -> Sequence[Any]:
+        """Return the model classes that a module defines."""
+        return self._classes(module)
+
+    def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
+        """Build tiny models of a class, and check their steps."""
+        try:
+            return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
+        except NotSynthesisable as error:
+            return ClassResult(source.path, model_class.__name__, "not run", str(error), error.category)
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        what = f"{name} is not installed" if missing else f"{name} cannot be imported ({error})"
+        raise CannotWork(
+            f"{what} for {sys.executable}; install it there (pip install torch transformers), "
+            "or name another interpreter with --python"
+        ) from error

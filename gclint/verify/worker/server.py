@@ -1,0 +1,215 @@
+"""The worker's process that imports torch and transformers once, and forks for everything else.
+
+A source is imported in a process of its own, which forks once for each of its classes.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any, Protocol
+
+from gclint.verify.worker.child import Send, Task, run
+from gclint.verify.worker.ending import End
+from gclint.verify.worker.importing import extend_search_path, import_source
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Discovered,
+    Done,
+    Environment,
+    Message,
+    Mode,
+    Progress,
+    Request,
+    Source,
+    Unusable,
+    decode,
+    encode,
+)
+from gclint.verify.worker.verdict import Record
+from gclint.verify.worker.watch import Watch
+
+# Seconds that a source's process may be silent for beyond the time limit of a class.
+_MARGIN = 30.0
+
+
+class CannotWork(Exception):
+    """Nothing can be run; the message says why, and what helps."""
+
+
+class Program(Protocol):
+    """What is done with models: everything that needs torch or transformers."""
+
+    def load(self) -> tuple[str, str]:
+        """Import what all processes need, and return the versions of torch and transformers.
+
+        Raises:
+            CannotWork: it cannot be imported.
+        """
+
+    def devices(self, wanted: str) -> list[tuple[str, str]]:
+        """Return the devices that ``wanted`` stands for, each with its name for people; called in a fork.
+
+        Raises:
+            CannotWork: there is none.
+        """
+
+    def classes(self, module: ModuleType) -> Sequence[Any]:
+        """Return the model classes that a module defines; called in a fork."""
+
+    def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
+        """Run one class; called in a fork."""
+
+
+def serve(request: Request, send: Callable[[Message], None], program: Program) -> None:
+    """Do what is requested, and send everything that happens."""
+    if not hasattr(os, "fork"):
+        send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
+        return
+    extend_search_path(request.search_path)
+    try:
+        torch, transformers = program.load()
+        devices = _find_devices(program, request)
+    except CannotWork as error:
+        send(Unusable(str(error)))
+        return
+    send(Environment(platform.python_version(), torch, transformers, devices[0][1]))
+    _freeze()
+    server = _Server(request, program, [device for device, _ in devices])
+    for message in server.messages():
+        send(message)
+    send(Done())
+
+
+def _find_devices(program: Program, request: Request) -> list[tuple[str, str]]:
+    """Ask in a process of its own, since a process that has used CUDA cannot be forked."""
+
+    def ask(send: Send, _slot: int) -> None:
+        try:
+            send(json.dumps(program.devices(request.device)))
+        except CannotWork as error:
+            send(json.dumps(str(error)))
+
+    answer: Any = "nothing"
+    for _, event in run([Task(ask, request.seconds)], 1):
+        if isinstance(event, str):
+            answer = json.loads(event)
+        elif event.cause != "done":
+            raise CannotWork(f"looking for the device {request.device!r}, there was {event.message}")
+    if isinstance(answer, str):
+        raise CannotWork(answer)
+    return [(device, name) for device, name in answer]
+
+
+def _freeze() -> None:
+    """Leave everything that exists shared with forked processes; collecting garbage would copy it."""
+    gc.collect()
+    gc.freeze()
+
+
+class _SourceRun:
+    """What has come of a source so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.is_imported = False
+        self._missing: list[str] = []
+
+    def take(self, message: Any) -> None:
+        """Take note of a message about the source."""
+        if isinstance(message, Discovered):
+            self.is_imported = True
+            self._missing = list(message.classes)
+        elif isinstance(message, ClassResult):
+            self._missing.remove(message.name)
+
+    def after(self, end: End) -> Iterator[Message]:
+        """Yield what is left to say when its process has ended."""
+        if not self.is_imported:
+            what = end.message if end.cause == "error" else f"there was {end.message}"
+            yield Unusable(f"it cannot be imported: {what}", self.source.path)
+        for name in self._missing:
+            reason = f"there was {end.message} in the process that runs the classes of this file"
+            yield ClassResult(self.source.path, name, "not run", reason, end.cause)
+
+
+class _Server:
+    def __init__(self, request: Request, program: Program, devices: Sequence[str]) -> None:
+        self._request = request
+        self._program = program
+        self._devices = devices
+        is_gpu = devices[0] != "cpu"
+        # A GPU takes one process at a time; its driver reserves memory that the limit would count.
+        self._jobs = len(devices) if is_gpu else request.jobs
+        self._gigabytes = None if is_gpu else request.gigabytes
+
+    def messages(self) -> Iterator[Message]:
+        """Run all classes of all sources, and yield what happens."""
+        limit = self._request.seconds + _MARGIN
+        runs = {
+            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(source)
+            for source in self._request.sources
+        }
+        for task, event in run(runs, self._jobs):
+            if isinstance(event, End):
+                yield from runs[task].after(event)
+            else:
+                message: Any = decode(event)
+                runs[task].take(message)
+                yield message
+
+    def _run_source(self, source: Source, send: Send, slot: int) -> None:
+        """Import a source and run its classes one after the other; called in a fork."""
+        device = self._devices[slot % len(self._devices)]
+        module = import_source(source)
+        classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
+        send(encode(Discovered(source.path, tuple(each.__name__ for each in classes))))
+        _freeze()
+        records: dict[Task, Record] = {}
+
+        def tasks() -> Iterator[Task]:
+            for model_class in classes:
+                function = partial(self._run_class, source, model_class, device)
+                task = Task(function, self._request.seconds)
+                records[task] = Record(source.path, model_class.__name__)
+                yield task
+
+        shown: tuple[str, str, Mode] | None = None
+        for task, event in run(tasks(), 1):
+            if isinstance(event, End):
+                send(encode(records[task].result(event)))
+                continue
+            begun = records[task].take(event)
+            # Steps are for the records; who watches the whole run wants to know the mode.
+            if begun and (begun.name, begun.scenario, begun.mode) != shown:
+                shown = (begun.name, begun.scenario, begun.mode)
+                send(encode(begun))
+
+    def _run_class(self, source: Source, model_class: Any, device: str, send: Send, _slot: int) -> None:
+        """Run one class; called in a fork of the fork."""
+        watch = _Reporter(source.path, model_class.__name__, send)
+        watch.known(self._program.examine(source, model_class, device, watch))
+
+
+class _Reporter:
+    """The watch that tells the process above."""
+
+    def __init__(self, source: str, name: str, send: Send) -> None:
+        self._source = source
+        self._name = name
+        self._send = send
+
+    def begin(self, scenario: str, mode: Mode, step: str) -> None:
+        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
+
+    def known(self, result: ClassResult) -> None:
+        self._send(encode(result))
+
+
+def _is_wanted(source: Source, name: str) -> bool:
+    return not source.only or name in source.only

@@ -1,0 +1,53 @@
+"""Backbones of another library in favour of native ones."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from transformers import ResNetConfig
+
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.tree import descendants, fields_of
+
+
+def make_default(config_class: Any) -> Any:
+    """Return a ``config_class`` with its defaults, and with what its validation asks for.
+
+    Raises:
+        NotSynthesisable: The class refuses its own defaults for another reason.
+    """
+    try:
+        return config_class()
+    except Exception as error:
+        refused = error
+    wanted = re.search(r"(\w+) must be (\d+), got \d+", str(refused))
+    for name in getattr(config_class, "sub_configs", {}) if wanted else ():
+        try:
+            return config_class(**{name: {wanted[1]: int(wanted[2])}})
+        except Exception:
+            # It may be the field of another sub-configuration.
+            continue
+    raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused
+
+
+def complete(config: Any) -> None:
+    """Give ``config`` each sub-configuration that it can have, so that a model has all of its towers."""
+    for part in list(descendants(config)):
+        for name, child in getattr(type(part), "sub_configs", {}).items():
+            if fields_of(part).get(name, 0) is None and not child.__name__.startswith("Auto"):
+                fields_of(part)[name] = child()
+
+
+def use_native_backbones(config: Any) -> None:
+    """Put a residual network in place of each backbone below ``config`` that the timm library would build."""
+    for part in list(descendants(config)):
+        fields = fields_of(part)
+        for name, value in list(fields.items()):
+            kind = value.get("model_type") if isinstance(value, dict) else getattr(value, "model_type", None)
+            if name == "backbone_config" and kind == "timm_backbone":
+                indices = value.get("out_indices") if isinstance(value, dict) else value.out_indices
+                wanted = [index for index in indices or (4,) if 1 <= index <= 4]
+                fields[name] = ResNetConfig(out_indices=wanted or [4])
+                fields["use_timm_backbone"] = False
+                fields["backbone"] = None

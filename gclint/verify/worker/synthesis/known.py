@@ -1,0 +1,28 @@
+"""What no rule can know: values that the text of a model asks for and nothing else hints at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gclint.verify.worker.synthesis.plan import Situation
+
+FIELDS: dict[str, dict[str, Any]] = {
+    # The languages have names, and the model refuses to guess which one it reads.
+    "XmodConfig": {"default_language": "en_XX"},
+    # A tokenizer's table, from which the number of the placeholder of an image is read.
+    "ChameleonConfig": {"vocabulary_map": {"<image>": 120, "<s>": 0}, "image_token_id": 120},
+    # How many queries an image of so many patches has: a table over the sizes of the released model.
+    "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
+    # The default is -1, which no model can be built with.
+    "ViltConfig": {"num_images": 2},
+    # As many slots of the cache as cycles use; the number of layers is a product of others.
+    "HrmTextConfig": {"num_hidden_layers": 16, "num_layers_per_stack": 2},
+}
+
+def apply_known(situation_parts: list[Any]) -> None:
+    """Write what is known about them into the parts of a configuration."""
+    for part in situation_parts:
+        for name, value in FIELDS.get(type(part).__name__, {}).items():
+            vars(part)[name] = value
+
+

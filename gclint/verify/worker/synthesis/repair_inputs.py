@@ -1,0 +1,295 @@
+"""What the inputs should have been, told from an error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.documentation import dimension
+from gclint.verify.worker.synthesis.failure import Failure
+from gclint.verify.worker.synthesis.inputs import make_inputs
+from gclint.verify.worker.synthesis.placeholders import default_count, placeholder_tokens
+from gclint.verify.worker.synthesis.plan import Plan, Situation
+
+_SWITCHES = {
+    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values", "cache_position",
+    "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
+}  # fmt: skip
+_ANSWERS = {"labels", "start_positions", "end_positions"}
+
+
+def _placeholders(situation: Situation, failure: Failure) -> Plan | None:
+    """As many placeholders as there are features."""
+    numbers = failure.numbers(r"tokens:? *(\d+).*features:? *(\d+)")
+    if numbers is None or not numbers[1]:
+        return None
+    if not numbers[0]:
+        return _without_modality(situation, failure)
+    message = failure.message.lower()
+    for modality in placeholder_tokens(situation):
+        if modality in message or (modality == "audio" and "speech" in message):
+            given = situation.plan.counts.get(modality, default_count(situation, modality))
+            count = given * numbers[1] // numbers[0]
+            return replace(situation.plan, counts={**situation.plan.counts, modality: count})
+    return None
+
+
+def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
+    """A modality that has no placeholder of its own."""
+    word = next((each for each in ("video", "audio", "image") if each in failure.message.lower()), None)
+    names = {name for name in make_inputs(situation) if word and word in name}
+    return replace(situation.plan, without=situation.plan.without | names) if names else None
+
+
+def _none_in_line(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that is None in the line that fails."""
+    if "NoneType" not in failure.message and "None" not in failure.message:
+        return None
+    for variables, line in failure.frames:
+        names = {
+            name
+            for name in situation.parameters
+            if name in variables and variables[name] is None and re.search(rf"\b{name}\b", line)
+        }
+        names -= situation.plan.also | _SWITCHES
+        if names:
+            return replace(situation.plan, also=situation.plan.also | names)
+    return None
+
+
+def _asked_for(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that the message names."""
+    if not re.search("specif|provide|requir|missing|must|expect|need|pass|set", failure.message):
+        return None
+    names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
+    names -= situation.plan.also | _SWITCHES
+    names -= set(make_inputs(situation))
+    return replace(situation.plan, also=situation.plan.also | names) if names else None
+
+
+def _instead(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that another one shall take the place of."""
+    found = re.search(r"cannot pass `?(\w+)`?.*[Pp]ass `?(\w+)`? instead", failure.message, re.S)
+    if found is None:
+        return None
+    plan = situation.plan
+    return replace(plan, without=plan.without | {found[1]}, also=(plan.also | {found[2]}) - {found[1]})
+
+
+def _not_both(situation: Situation, failure: Failure) -> Plan | None:
+    """Two inputs that exclude each other: the first one stays."""
+    if not re.search(r"both|exactly one|either.* or|one of", failure.message):
+        return None
+    given = [name for name in make_inputs(situation) if re.search(rf"\b{name}\b", failure.message)]
+    if len(given) == 1 and "both" in failure.message:
+        given = [*given, *given]
+    if len(given) < 2:
+        return None
+    return replace(situation.plan, without=situation.plan.without | set(given[1:]), also=situation.plan.also - set(given[1:]))
+
+
+def _dimensions(situation: Situation, failure: Failure) -> Plan | None:
+    """An input whose shape is unpacked into another number of names."""
+    numbers = failure.numbers(r"(?:not enough|too many) values to unpack \(expected (\d+)")
+    if numbers is None:
+        numbers = failure.numbers(r"range of \[-\d+, (\d+)\], but got (\d+)\)")
+        if numbers is None and "Expected 3D (unbatched) or 4D (batched)" in failure.message:
+            return _rank_by_content(situation, failure, 4)
+        return _rank_by_content(situation, failure, numbers[1] + 1) if numbers else None
+    for variables, line in failure.frames:
+        for name in situation.parameters:
+            value = variables.get(name)
+            if isinstance(value, torch.Tensor) and re.search(rf"\b{name}\b", line) and ".s" in line:
+                rank = numbers[0] + ("[:-1]" in line)
+                return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
+    return _rank_by_content(situation, failure, numbers[0])
+
+
+def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
+    """Find the input by its content, where an inner module calls it something else."""
+    inputs = {n: v for n, v in make_inputs(situation).items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    for variables, line in failure.frames[:4]:
+        for local, value in variables.items():
+            if not isinstance(value, torch.Tensor) or not re.search(rf"\b{local}\b", line):
+                continue
+            for name, given in inputs.items():
+                if given.numel() == value.numel() and given.dim() != rank:
+                    return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
+    return None
+
+
+def _features(situation: Situation, failure: Failure) -> Plan | None:
+    """An input whose last dimension, or whose channels, a first layer expects to be of another size."""
+    normalised = failure.numbers(r"expected input with shape \[\*, (\d+)\], but got input of size")
+    if normalised:
+        return _resized(situation, failure, -1, normalised[0], None)
+    product = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
+    if product:
+        return _resized(situation, failure, -1, product[1], product[0])
+    widths = failure.numbers(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2")
+    if widths:
+        return _resized(situation, failure, -1, widths[1], widths[0])
+    patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
+    if patches:
+        return _resized(situation, failure, -1, patches[1], patches[0])
+    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    if channels:
+        return _resized(situation, failure, 1, channels[0], channels[1]) or _resized(
+            situation, failure, -3, channels[0], channels[1]
+        )
+    return None
+
+
+def _resized(situation: Situation, failure: Failure, dimension: int, size: int, before: int | None) -> Plan | None:
+    """Give the input that the failing line works on another size in ``dimension``."""
+    inputs = make_inputs(situation)
+    reached = [
+        value for variables, line in failure.frames for value in variables.values() if isinstance(value, torch.Tensor)
+    ]
+    for name, value in inputs.items():
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.dim() < abs(dimension) + (dimension > 0):
+            continue
+        if before is not None and value.dim() != 3 and value.shape[dimension] != before:
+            continue
+        if not any(each.numel() == value.numel() for each in reached[:6]):
+            continue
+        if value.dim() == 3 and dimension == 1 and value.shape[2] == size and name not in situation.plan.transposed:
+            return replace(situation.plan, transposed=situation.plan.transposed | {name})
+        if value.dim() == 3 and dimension == 1 and "1d" not in failure.frames[0][1]:
+            # An image where the rules saw a sequence.
+            return replace(situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], size, 8, 8)})
+        if value.dim() == 4 and dimension == -1:
+            return replace(situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], 16, size)})
+        if value.dim() == 3 and dimension == -1 and value.shape[1] == size and name not in situation.plan.transposed:
+            return replace(situation.plan, transposed=situation.plan.transposed | {name})
+        shape = list(value.shape)
+        shape[dimension] = size
+        return replace(situation.plan, shapes={**situation.plan.shapes, name: tuple(shape)})
+    return None
+
+
+def _longer(situation: Situation, failure: Failure) -> Plan | None:
+    """Sound or series that are too short for a kernel, or that have to have a length of their own."""
+    numbers = failure.numbers(r"mel input features to be of length (\d+)")
+    if numbers:
+        for name, value in make_inputs(situation).items():
+            if "features" in name and isinstance(value, torch.Tensor) and value.dim() == 3:
+                shape = (*value.shape[:2], numbers[0])
+                return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
+def _image_size(situation: Situation, failure: Failure) -> Plan | None:
+    """Images of the size that the message asks for."""
+    numbers = failure.numbers(r"[Ii]nput image size \(.*\) doesn't match model \((\d+)\*(\d+)\)")
+    if numbers is None:
+        return None
+    for name, value in make_inputs(situation).items():
+        if name.startswith("pixel") and isinstance(value, torch.Tensor):
+            shape = (*value.shape[:-2], *numbers)
+            if shape != tuple(value.shape):
+                return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
+def _mask_shape(situation: Situation, failure: Failure) -> Plan | None:
+    """A mask that has to have the shape of what it selects from."""
+    found = re.search(r"shape of the mask \[(.*?)\].*indexed tensor \[(.*?)\]", failure.message)
+    if found is None:
+        return None
+    mask, content = ([int(each) for each in group.split(",")] for group in found.groups())
+    for name, value in make_inputs(situation).items():
+        if "mask" in name and isinstance(value, torch.Tensor) and list(value.shape) == mask:
+            shape = tuple(content[: len(mask)])
+            return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
+def _lengths(situation: Situation, failure: Failure) -> Plan | None:
+    """Lengths of the parts of an input that have to add up to the whole."""
+    found = re.search(r"split_sizes to sum exactly to (\d+) .*split_sizes=\[(.*?)\]", failure.message)
+    if found is None:
+        return None
+    total, sizes = int(found[1]), [int(each) for each in found[2].split(",")]
+    for name, value in make_inputs(situation).items():
+        if isinstance(value, torch.Tensor) and value.tolist() == sizes:
+            lengths = (*[total // len(sizes)] * (len(sizes) - 1), total - total // len(sizes) * (len(sizes) - 1))
+            return replace(situation.plan, given={**situation.plan.given, name: lengths})
+    for name, value in make_inputs(situation).items():
+        if name.startswith("pixel") and isinstance(value, torch.Tensor) and total == len(value) == len(sizes):
+            shape = (len(value), sizes[0], *value.shape[-3:])
+            return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
+def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
+    """Tokens of several codebooks in rows below one another."""
+    found = re.search(r"shape '\[(.*?)\]' is invalid for input of size (\d+)", failure.message)
+    count = situation.get("num_codebooks", "num_channels", "n_codes_given")
+    if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
+        return None
+    for name in ("decoder_input_ids", "input_ids"):
+        value = make_inputs(situation).get(name)
+        if value is not None and value.numel() == int(found[2]):
+            shape = (value.shape[0] * count, *value.shape[1:])
+            return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
+def _larger_batch(situation: Situation, failure: Failure) -> Plan | None:
+    """A batch whose rows are the frames or the windows of an item."""
+    numbers = failure.numbers(r"shape '\[0, (\d+), ")
+    inputs = make_inputs(situation)
+    name = next((name for name, value in inputs.items() if isinstance(value, torch.Tensor)), None)
+    count = situation.get("num_frames", "num_windows", default=numbers[0] if numbers else None)
+    if numbers is None or name is None:
+        return None
+    shape = (len(inputs[name]) * count, *inputs[name].shape[1:])
+    return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+
+
+def _tokens_wanted(situation: Situation, failure: Failure) -> Plan | None:
+    """An input of tokens under a name that the rules take for sound."""
+    if "got torch.FloatTensor" not in failure.message or "indices" not in failure.message:
+        return None
+    names = {name for name in make_inputs(situation) if "values" in name}
+    return replace(situation.plan, tokens=situation.plan.tokens | names)
+
+
+def _stated_shape(situation: Situation, failure: Failure) -> Plan | None:
+    """A shape that the message spells out."""
+    found = re.search(r"must be a \dD tensor of shape \((.*?)\)", failure.message)
+    name = next((name for name in make_inputs(situation) if name.startswith(("pixel", "input"))), None)
+    if found is None or name is None:
+        return None
+    shape = tuple(dimension(situation, word.strip()) for word in found[1].split(","))
+    return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+
+
+def _larger_image(situation: Situation, failure: Failure) -> Plan | None:
+    """Images that shrink to nothing on their way through a pyramid."""
+    if not re.search("spatial size|output size is too small|be greater than actual input size|at least one", failure.message):
+        return None
+    sizes = situation.plan.sizes
+    return replace(situation.plan, sizes=replace(sizes, image=sizes.image * 2)) if sizes.image < 256 else None
+
+
+def _without_answers(situation: Situation, failure: Failure) -> Plan | None:
+    given = _ANSWERS & set(make_inputs(situation))
+    return replace(situation.plan, without=situation.plan.without | given) if given else None
+
+
+def _eager(situation: Situation, failure: Failure) -> Plan | None:
+    if not re.search("attention|attn|sdpa|eager|flash|flex", failure.message, re.I):
+        return None
+    return replace(situation.plan, attention="eager")
+
+
+EXACT: tuple[Any, ...] = (
+    _placeholders, _dimensions, _features, _longer, _image_size, _not_both, _instead, _mask_shape, _lengths, _codebooks,
+    _larger_image, _larger_batch, _tokens_wanted, _stated_shape,
+)  # fmt: skip
+GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _eager)

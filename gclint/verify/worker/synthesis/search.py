@@ -1,0 +1,149 @@
+"""Finding a configuration and inputs with which a class runs."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import typing
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.synthesis import trial
+from gclint.verify.worker.synthesis.backbones import complete, make_default, use_native_backbones
+from gclint.verify.worker.synthesis.configuration import Sizes, shrink
+from gclint.verify.worker.synthesis.inputs import make_inputs
+from gclint.verify.worker.synthesis.known import apply_known
+from gclint.verify.worker.synthesis.plan import Plan, Situation
+from gclint.verify.worker.synthesis.repair import repair
+from gclint.verify.worker.synthesis.rope import fill_sections
+from gclint.verify.worker.synthesis.tree import descendants, fields_of
+
+_ATTEMPTS = 10
+_SECONDS = 20.0
+_LADDER = (Sizes(), Sizes(multiples=True), Sizes(width=96), Sizes(width=128), Sizes(proportional=True),
+    Sizes(plain=True),
+)
+
+
+def specimens(model_class: Any) -> Iterator[Specimen]:
+    """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
+
+    The first one is the scenario ``default``.
+
+    Raises:
+        NotSynthesisable: No configuration or no inputs were found with which the class runs.
+    """
+    yield _find(model_class, "default", Plan())
+
+
+def _find(model_class: Any, scenario: str, plan: Plan) -> Specimen:
+    config = _default_config(model_class)
+    errors: list[Exception] = []
+    started = time.monotonic()
+    for sizes in _LADDER:
+        plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
+        tried: list[Plan] = []
+        for _ in range(_ATTEMPTS):
+            tried.append(plan)
+            situation = _situate(model_class, config, plan)
+            try:
+                covered = _attempt(situation)
+            except NotSynthesisable as error:
+                errors.append(error)
+                break
+            except Exception as error:
+                errors.append(error)
+                following = repair(situation, error, tried)
+                if following is None or time.monotonic() - started > _SECONDS:
+                    break
+                plan = following
+            else:
+                return _specimen(situation, scenario, covered)
+    raise _explained(errors)
+
+
+def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
+    small = shrink(default, plan.sizes)
+    apply_known(list(descendants(small)))
+    whole = small
+    fill_sections(small, _source(model_class))
+    if plan.inside is not None:
+        small = getattr(small, plan.inside)
+    for (owner, name), value in plan.values.items():
+        for part in descendants(small):
+            fields = fields_of(part)
+            if (
+                (owner == "=" and name in fields)
+                or (owner == "" and name in fields and fields[name] is None)
+                or (owner == type(part).__name__)
+            ):
+                fields[name] = value
+    if plan.attention is not None:
+        small._attn_implementation = plan.attention
+    return Situation(model_class, small, plan, whole)
+
+
+@cache
+def _source(model_class: Any) -> str:
+    return inspect.getsource(inspect.getmodule(model_class))  # type: ignore[arg-type]
+
+
+def _attempt(situation: Situation) -> tuple[str, ...]:
+    trial.size(situation.model_class, situation.config)
+    model = trial.build(situation.model_class, situation.config)
+    trial.step(model, make_inputs(situation))
+    return trial.untouched(model)
+
+
+def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:
+    return Specimen(
+        scenario=scenario,
+        config=situation.config,
+        build=lambda: trial.build(situation.model_class, situation.config),
+        inputs=lambda: make_inputs(situation),
+        not_covered=not_covered,
+    )
+
+
+def _default_config(model_class: Any) -> Any:
+    config_class = _config_class(model_class)
+    if config_class is None:
+        raise NotSynthesisable("configuration", "the class names no configuration class")
+    config = make_default(config_class)
+    complete(config)
+    use_native_backbones(config)
+    return config
+
+
+def _config_class(model_class: Any) -> Any:
+    try:
+        hints = typing.get_type_hints(model_class.__init__)
+    except (NameError, TypeError):
+        hints = {}
+    for name in inspect.signature(model_class.__init__).parameters:
+        hint = hints.get(name)
+        if inspect.isclass(hint) and issubclass(hint, PretrainedConfig) and hint is not PretrainedConfig:
+            return hint
+    return model_class.config_class
+
+
+def _explained(errors: list[Exception]) -> NotSynthesisable:
+    """Return the error to raise after all attempts failed with ``errors``."""
+    first = errors[0]
+    told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
+    told.__cause__ = first
+    told.chain = [f'{type(e).__name__}: {str(e)[:150]}' for e in errors]
+    return told
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, NotSynthesisable):
+        return error.category
+    if isinstance(error, ImportError):
+        return "extra library"
+    return "inputs"

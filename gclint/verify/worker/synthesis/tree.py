@@ -1,0 +1,70 @@
+"""Walking the tree of a configuration and its sub-configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from transformers import PretrainedConfig
+
+_BOOKKEEPING = {
+    "transformers_version", "architectures", "id2label", "label2id", "dtype", "torch_dtype", "problem_type",
+    "return_dict", "output_hidden_states", "output_attentions", "chunk_size_feed_forward", "name_or_path",
+}  # fmt: skip
+
+
+def fields_of(config: Any) -> dict[str, Any]:
+    """Return the mutable mapping behind ``config``, which may be a configuration or a plain mapping.
+
+    Writing into it passes by the validation of single fields, which a change of many has to.
+    """
+    return config if isinstance(config, dict) else vars(config)
+
+
+def own_fields(config: Any) -> list[tuple[str, Any]]:
+    """Return the fields of ``config`` that describe the model, without those that say how it was loaded."""
+    return [
+        (name, value)
+        for name, value in fields_of(config).items()
+        if isinstance(name, str) and not name.startswith("_") and name not in _BOOKKEEPING
+    ]
+
+
+def children(config: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the sub-configurations of ``config`` with their names, those written as mappings as well."""
+    for name, value in own_fields(config):
+        if isinstance(value, PretrainedConfig) or (isinstance(value, dict) and _is_configuration(name, value)):
+            yield name, value
+        elif isinstance(value, list | tuple):
+            for each in value:
+                if isinstance(each, PretrainedConfig):
+                    yield name, each
+
+
+def descendants(config: Any) -> Iterator[Any]:
+    """Yield ``config`` and everything below it, each once."""
+    seen: set[int] = set()
+    stack = [config]
+    while stack:
+        each = stack.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        stack.extend(child for _, child in children(each))
+
+
+def find(config: Any, *names: str, default: Any = None) -> Any:
+    """Return the first of the fields ``names`` that ``config`` or something below it has and is not None."""
+    for each in descendants(config):
+        fields = fields_of(each)
+        for name in names:
+            if fields.get(name) is not None:
+                return fields[name]
+            if name in getattr(each, "attribute_map", {}) and getattr(each, name, None) is not None:
+                return getattr(each, name)
+    return default
+
+
+def _is_configuration(name: str, value: dict[Any, Any]) -> bool:
+    return name.endswith(("config", "_cfg")) and bool(value)

@@ -1,0 +1,96 @@
+"""What is known of a class whose examination was watched from outside, however it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from gclint.verify.worker.ending import End
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, decode
+
+# How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
+# a hang: one that is recomputed takes twice as long, and what a model does first is slow.
+_HANGS = 10
+
+
+class Record:
+    """What the process that examines a class has said, and when."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self.source = source
+        self.name = name
+        self.last: Progress | None = None
+        self._known = ClassResult(source, name, "not run")
+        self._started = self._begun = time.monotonic()
+        self._slowest: dict[str, float] = {}
+        """The longest plain step so far, in seconds, by scenario."""
+
+    def take(self, line: str) -> Progress | None:
+        """Take in one line of the process; return it if it says what begins."""
+        message = decode(line)
+        if isinstance(message, ClassResult):
+            self._known = message
+            return None
+        assert isinstance(message, Progress)
+        now = time.monotonic()
+        if self.last and self.last.mode == "plain":
+            scenario = self.last.scenario
+            self._slowest[scenario] = max(self._slowest.get(scenario, 0.0), now - self._begun)
+        self.last, self._begun = message, now
+        return message
+
+    def result(self, end: End) -> ClassResult:
+        """Return what is known after the end of the process."""
+        seconds = round(time.monotonic() - self._started, 3)
+        if end.cause == "done":
+            return replace(self._known, seconds=seconds)
+        reason = f"there was {end.message}{self._where(end)}"
+        failed = self._is_failure(end)
+        failures = (*self._known.failures, self._failure(end, reason)) if failed else self._known.failures
+        return replace(
+            self._known,
+            outcome="failed" if failures else "not run",
+            reason=None if failures else reason,
+            category=None if failures else "verifier" if end.cause == "error" else end.cause,
+            failures=failures,
+            notes=self._known.notes if failed or not failures else (*self._known.notes, reason),
+            seconds=seconds,
+        )
+
+    def _where(self, end: End) -> str:
+        if self.last is None:
+            return " before the first step"
+        frame = end.place_in(self.source)
+        line = f", in line {frame.line}" if frame else ""
+        return f" during {self.last.step} ({_how(self.last)}){line}"
+
+    def _is_failure(self, end: End) -> bool:
+        """Return whether it is the model's checkpointing that ended it."""
+        if self.last is None or self.last.mode == "plain" or end.cause in ("killed", "error"):
+            return False
+        if end.cause != "time limit":
+            return True
+        slowest = self._slowest.get(self.last.scenario)
+        return slowest is not None and time.monotonic() - self._begun > _HANGS * slowest
+
+    def _failure(self, end: End, reason: str) -> Failure:
+        assert self.last is not None
+        frame = end.place_in(self.source)
+        places: tuple[Place, ...] = (Place(self.source, frame.line, frame.line),) if frame else ()
+        causes = [site for site in self._known.sites if site.keyword_activations]
+        rule = None
+        if self.last.mode == "reentrant" and end.cause in ("time limit", "memory limit", "crash") and causes:
+            # A layer's output that reaches a later one by keyword makes backward recurse without end.
+            rule, places = "GC003", tuple(site.place for site in causes)
+            reason += _keywords(causes)
+        return Failure(end.cause, self.last.mode, self.last.scenario, reason, places=places, rule=rule)
+
+
+def _how(progress: Progress) -> str:
+    how = "without checkpointing" if progress.mode == "plain" else f"{progress.mode} checkpointing"
+    return f"{how}, {progress.scenario}"
+
+
+def _keywords(sites: list[RunSite]) -> str:
+    names = sorted({name for site in sites for name in site.keyword_activations})
+    return f"; tensors that carry gradient are passed by keyword: {', '.join(names)}"
