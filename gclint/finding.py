@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -60,6 +61,11 @@ class Finding:
     """Why there is no fix at all, where there is none."""
     evidence: Evidence | None = None
     """What a run says about it; None where there was no run, or it says nothing."""
+
+
+def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by file and place."""
+    return sorted(findings, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message))
 
 
 @dataclass(frozen=True)

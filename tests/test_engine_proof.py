@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import FixResult, fix
-from gclint.engine.proof import FileRun, Proof, prove
+from gclint.engine.proof import Proof, prove
 from gclint.finding import Edit
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.verify.files import FileRun
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
 from tests.toys import WordRule, replacing
 
@@ -69,9 +70,11 @@ def _repair(code: str = "GC001", **texts: str) -> tuple[Project, FixResult]:
     return project, fix(project, paths, [WordRule("bad", replacing("good"), code=code)], unsafe=False)
 
 
-def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", exact: bool = True) -> Proof:
+def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu") -> Proof:
     project, repaired = _repair(code, modeling_x="bad\n")
-    (proof,) = prove(project, repaired, _Runs(FileRun((before,)), FileRun((after,))), exact=exact)
+    (proof,) = prove(
+        project, repaired, _Runs(FileRun((before,), device=device), FileRun((after,), device=device))
+    )
     return proof
 
 
@@ -85,7 +88,7 @@ def test_a_repair_that_runs_as_before_and_is_recomputed_is_proven() -> None:
 def test_the_repaired_text_is_run_and_nothing_is_written() -> None:
     project, repaired = _repair(modeling_x="bad\n", modeling_y="fine\n")
     runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
-    prove(project, repaired, runs, exact=True)
+    prove(project, repaired, runs)
     assert runs.asked == [([_MODELING], {}), ([_MODELING], {_MODELING: "good\n"})]
     assert _MODELING.read_text() == "bad\n"
 
@@ -99,11 +102,11 @@ def test_other_numbers_without_checkpointing_refuse_it() -> None:
 
 def test_where_bits_may_differ_norms_decide() -> None:
     near = replace(_PLAIN, digest="abd", norms={"weight": 2.0000001})
-    assert _proof(_result(), _result(plain=near), exact=False).obstacles == ()
+    assert _proof(_result(), _result(plain=near), device="NVIDIA H100").obstacles == ()
     far = replace(_PLAIN, digest="abd", norms={"weight": 2.1})
-    assert _proof(_result(), _result(plain=far), exact=False).obstacles
+    assert _proof(_result(), _result(plain=far), device="NVIDIA H100").obstacles
     fewer = replace(_PLAIN, digest="abd", norms={})
-    assert _proof(_result(), _result(plain=fewer), exact=False).obstacles
+    assert _proof(_result(), _result(plain=fewer), device="NVIDIA H100").obstacles
 
 
 def test_a_new_failure_refuses_it_and_an_old_one_does_not() -> None:
@@ -146,7 +149,7 @@ def test_a_model_that_runs_no_more_refuses_it() -> None:
 def test_a_file_that_cannot_be_imported_any_more_refuses_it() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     broken = FileRun(problem="NameError: name 'Base' is not defined")
-    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), broken), exact=True)
+    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), broken))
     assert proof.obstacles[0] == "NameError: name 'Base' is not defined"
 
 
@@ -157,7 +160,7 @@ def test_a_comment_needs_no_run_of_a_block() -> None:
 def test_a_modular_file_goes_with_what_is_generated_from_it() -> None:
     project, repaired = _repair(modular_x="bad\n", modeling_x="bad\n")
     runs = _Runs(FileRun((_result(),)), FileRun((_result(_LOST),)))
-    (proof,) = prove(project, repaired, runs, exact=True)
+    (proof,) = prove(project, repaired, runs)
     assert set(proof.paths) == {Path("modular_x.py"), _MODELING}
     assert proof.obstacles
     assert runs.asked[0][0] == [_MODELING]
@@ -175,14 +178,14 @@ def test_files_that_one_fix_changes_stand_or_fall_together() -> None:
     rule = WordRule("bad", both, code="GC001")
     # The file's own fix comes first, and is remembered when another one joins the files.
     repaired = fix(project, [Path("modeling_a.py"), _MODELING], [rule], unsafe=False)
-    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), FileRun((_result(),))), exact=True)
+    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), FileRun((_result(),))))
     assert set(proof.paths) == {_MODELING, Path("modeling_a.py")}
     assert {finding.path.name for finding in proof.repairs} == {"modeling_x.py", "modeling_a.py"}
 
 
 def test_a_modular_file_alone_is_not_proven() -> None:
     project, repaired = _repair(modular_x="bad\n")
-    (proof,) = prove(project, repaired, _Runs(FileRun(), FileRun()), exact=True)
+    (proof,) = prove(project, repaired, _Runs(FileRun(), FileRun()))
     assert "generated" in proof.obstacles[0]
 
 
@@ -202,7 +205,7 @@ def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None
             else dict.fromkeys(paths, good)
         )
 
-    proofs = prove(project, repaired, run, exact=True)
+    proofs = prove(project, repaired, run)
     assert {proof.paths[0]: bool(proof.obstacles) for proof in proofs} == {
         _MODELING: True,
         second: True,

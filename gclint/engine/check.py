@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint import __version__
-from gclint.finding import Finding, Problem
+from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
 from gclint.source.file import UnreadableFile
@@ -88,7 +88,7 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
             unused = verdict.suppressions.unused(by_path[path], verdict.ran, known | verdict.ran)
             findings.extend(_limited_to_given_files(project, each, given) for each in unused)
     return CheckResult(
-        sorted(findings, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message)),
+        in_reading_order(findings),
         [problem for verdict in verdicts.values() for problem in verdict.problems],
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
     )

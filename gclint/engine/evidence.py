@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
-from gclint.finding import Evidence, Finding
+from gclint.finding import Evidence, Finding, in_reading_order
 from gclint.rule import Rule
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
@@ -43,8 +43,7 @@ def weigh(
         for place in failure.places
         for finding in _seen_only(project, failure, place, run.sites, weighed, wanted, given)
     }
-    both = [*weighed, *seen.values()]
-    return sorted(both, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message))
+    return in_reading_order([*weighed, *seen.values()])
 
 
 def _evidence(project: Project, finding: Finding, sites: Iterable[RunSite]) -> Evidence | None:

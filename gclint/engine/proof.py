@@ -9,23 +9,11 @@ from pathlib import Path
 from gclint.engine.fix import FixResult
 from gclint.finding import Finding
 from gclint.source.project import Project
+from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
 
 _TOLERANCE = 1e-3
-"""Relative, for steps that need not give the same bits: a GPU may add in another order each time."""
-
-
-@dataclass(frozen=True)
-class FileRun:
-    """What the classes of one file did."""
-
-    results: tuple[ClassResult, ...] = ()
-    problem: str | None = None
-    """Why the file could not be run at all."""
-
-
-Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, FileRun]]
-"""Runs the classes of files, with some texts in place of what is written; returns a run for each."""
+"""Relative, for steps that need not give the same bits."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,7 @@ class Proof:
     """What keeps the repair from being written; none if it is proven."""
 
 
-def prove(project: Project, repaired: FixResult, run: Runner, *, exact: bool) -> list[Proof]:
+def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
     """Run the changed files as they are and as they would be, and judge each repair.
 
     A file whose repair does not stand stays as it was for those that import from it, so these are
@@ -50,7 +38,10 @@ def prove(project: Project, repaired: FixResult, run: Runner, *, exact: bool) ->
         project: the files, repaired in memory.
         repaired: what was repaired.
         run: runs files.
-        exact: whether a plain step has to give the same bits, as it does on a CPU.
+
+    Raises:
+        CannotRun: no file at all can be run.
+        OSError: a file cannot be read.
     """
     units = _units(project, repaired)
     texts = {path: after for path, (_, after) in repaired.changed.items()}
@@ -59,7 +50,7 @@ def prove(project: Project, repaired: FixResult, run: Runner, *, exact: bool) ->
     proofs: dict[int, Proof] = {}
     waiting = units
     while waiting:
-        judged = {id(unit): _proof(unit, before, after, exact=exact) for unit in waiting}
+        judged = {id(unit): _proof(unit, before, after) for unit in waiting}
         proofs.update(judged)
         refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
         texts = {path: text for path, text in texts.items() if path not in refused}
@@ -119,10 +110,8 @@ def _units(project: Project, repaired: FixResult) -> list[_Unit]:
     return list({id(unit): unit for unit in units.values()}.values())
 
 
-def _proof(
-    unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun], *, exact: bool
-) -> Proof:
-    obstacles = list(_obstacles(unit, before, after, exact=exact))
+def _proof(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]) -> Proof:
+    obstacles = list(_obstacles(unit, before, after))
     own = unit.run_files
     return Proof(
         tuple(unit.paths),
@@ -133,9 +122,7 @@ def _proof(
     )
 
 
-def _obstacles(
-    unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun], *, exact: bool
-) -> Iterator[str]:
+def _obstacles(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]) -> Iterator[str]:
     """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
     if not unit.run_files:
         yield "the file that is generated from it is not repaired with it, and that is what runs"
@@ -145,6 +132,8 @@ def _obstacles(
             yield problem
             continue
         earlier = {result.name: result for result in before[path].results}
+        # A GPU may add in another order each time.
+        exact = before[path].device == "cpu"
         for result in after[path].results:
             if result.name in earlier:
                 yield from _regressions(earlier[result.name], result, exact=exact)

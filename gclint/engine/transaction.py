@@ -1,0 +1,55 @@
+"""What is left of repairs when only the proven ones are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gclint.engine.check import collector_paused, judge, summarise
+from gclint.engine.fix import FixResult
+from gclint.engine.proof import Proof
+from gclint.finding import Finding, in_reading_order
+from gclint.rule import Rule
+from gclint.source.project import Project
+
+
+def proven_only(
+    project: Project, repaired: FixResult, proofs: Iterable[Proof], rules: Sequence[Rule]
+) -> FixResult:
+    """Return ``repaired`` without the files whose repair is not proven, and with their findings again.
+
+    Args:
+        project: the files, repaired in memory; those that are refused get their texts back.
+        repaired: what was repaired.
+        proofs: what the runs say about it.
+        rules: the rules that were run.
+    """
+    refused = {path: proof for proof in proofs if proof.obstacles for path in proof.paths}
+    if not refused:
+        return repaired
+    for path in refused:
+        project.replace(path, repaired.changed[path][0])
+    with collector_paused():
+        again = summarise(project, judge(project, list(refused), rules))
+    undone = {id(finding) for proof in refused.values() for finding in proof.repairs}
+    left = [each for each in repaired.findings if each.path not in refused]
+    return FixResult(
+        in_reading_order([*left, *(_refused(each, refused) for each in again.findings)]),
+        repaired.problems,
+        repaired.files,
+        [each for each in repaired.applied if id(each) not in undone],
+        {path: texts for path, texts in repaired.changed.items() if path not in refused},
+    )
+
+
+def _refused(finding: Finding, refused: dict[Path, Proof]) -> Finding:
+    """Return a finding of a refused file, whose repair is known now not to be one."""
+    proof = refused.get(finding.path)
+    if proof is None or not any(_is_same(finding, each) for each in proof.repairs):
+        return finding
+    return replace(finding, fix=None, reason=f"its repair was run and is not proven: {proof.obstacles[0]}")
+
+
+def _is_same(finding: Finding, other: Finding) -> bool:
+    return (finding.code, finding.symbol) == (other.code, other.symbol)

@@ -1,0 +1,60 @@
+"""What people read about repairs that were run."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from gclint.engine.proof import Proof
+from gclint.finding import Applicability, Finding, Fix
+from gclint.report.proofs import write_proofs
+from gclint.verify.files import FileRun
+from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Outcome
+
+_PATH = Path("modeling_x.py")
+_NOTHING = Failure("recomputation", "reentrant", "default", "nothing is recomputed")
+
+
+def _run(*failures: Failure, recomputed: int, saved: int) -> dict[Path, FileRun]:
+    costs = (Cost("plain", 900, 0.1), Cost("non-reentrant", saved, 0.1))
+    outcome: Outcome = "failed" if failures else "passed"
+    result = ClassResult(
+        str(_PATH), "Model", outcome, failures=failures, blocks=4, recomputed=recomputed, costs=costs
+    )
+    return {_PATH: FileRun((result,))}
+
+
+def _text(*obstacles: str, fix: Fix | None = None) -> str:
+    finding = Finding("GC001", "some-rule", "goes wrong", _PATH, 0, 1, "Block", fix)
+    before, after = _run(_NOTHING, recomputed=0, saved=900), _run(recomputed=4, saved=300)
+    stream = io.StringIO()
+    write_proofs(stream, [Proof((_PATH,), (finding,), before, after, obstacles)])
+    return stream.getvalue()
+
+
+def test_a_proven_repair_is_shown_before_and_after() -> None:
+    assert _text() == (
+        "modeling_x.py: repaired\n"
+        "    Model: failed before, passed after; recomputes 0 of 4 blocks before, 4 of 4 after; "
+        "keeps 900 bytes before, 300 after\n"
+        "        before, reentrant, default: nothing is recomputed\n"
+    )
+
+
+def test_a_refused_repair_says_why() -> None:
+    first, second, *_ = _text("a gradient is lost").splitlines()
+    assert (first, second) == ("modeling_x.py: not repaired", "    not proven: a gradient is lost")
+
+
+def test_an_unsafe_repair_still_says_why_it_is_one() -> None:
+    assert "    unsafe GC001 of Block: callers break\n" in _text(
+        fix=Fix("Repair", (), Applicability.UNSAFE, "callers break")
+    )
+
+
+def test_a_class_that_is_not_run_says_why() -> None:
+    result = ClassResult(str(_PATH), "Model", "not run", reason="no numbers", category="inputs")
+    runs = {_PATH: FileRun((result,))}
+    stream = io.StringIO()
+    write_proofs(stream, [Proof((_PATH,), (), runs, runs, ("nothing is proven",))])
+    assert stream.getvalue().splitlines()[-1] == "    Model is not run (inputs): no numbers"
