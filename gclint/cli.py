@@ -36,7 +36,8 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
 
 
 @click.command(
-    epilog="'gclint rules' lists the rules, and 'gclint rule GC001' prints the documentation of one."
+    epilog="'gclint rules' lists the rules, and 'gclint rule GC001' prints the documentation of one. "
+    "'gclint verify' runs the models."
 )
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
@@ -151,6 +152,10 @@ def main() -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:]
+    if arguments[:1] == ["verify"]:
+        from gclint.verify.command import main as verify
+
+        verify(arguments[1:])
     for command in (rule, rules):
         if arguments[:1] == [command.name]:
             command.main(arguments[1:], prog_name=f"gclint {command.name}")

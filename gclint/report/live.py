@@ -14,18 +14,15 @@ from rich.text import Text
 
 from gclint.report.verification import shown
 from gclint.verify.run import Heard
-from gclint.verify.worker.protocol import (
-    ClassResult,
-    Discovered,
-    Mode,
-    Unusable,
-)
+from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
 from gclint.verify.worker.protocol import Progress as Begun
 
 _STYLES = {"passed": "green", "failed": "bold red", "not run": "yellow"}
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 # Lines of the screen that are not rows of finished classes: header, what is running, the bar, and some air.
 _OTHER_LINES = 10
+_MANY = 60
+_NARROW = 120
 
 
 class LiveTable:
@@ -35,7 +32,8 @@ class LiveTable:
         self._console = console
         self._finished: list[ClassResult] = []
         self._running: dict[str, Begun] = {}
-        self._left: dict[str, int] = {}
+        self._share: dict[str, float] = {}
+        """What one class is of the work that a source is."""
         self._bar = Progress(
             TextColumn("{task.fields[classes]} classes"),
             BarColumn(),
@@ -50,22 +48,17 @@ class LiveTable:
         """Take in a message."""
         message = heard.message
         if isinstance(message, Discovered):
-            self._left[message.source] = len(message.classes)
-            self._advance(message.source)
+            self._share[message.source] = 1 / max(len(message.classes), 1)
+            if not message.classes:
+                self._bar.advance(self._task)
         elif isinstance(message, Begun):
             self._running[message.source] = message
         elif isinstance(message, ClassResult):
             self._running.pop(message.source, None)
             self._finished.append(message)
             self._bar.update(self._task, classes=len(self._finished))
-            self._left[message.source] -= 1
-            self._advance(message.source)
+            self._bar.advance(self._task, self._share[message.source])
         elif isinstance(message, Unusable) and message.source:
-            self._left[message.source] = 0
-            self._advance(message.source)
-
-    def _advance(self, source: str) -> None:
-        if not self._left[source]:
             self._bar.advance(self._task)
 
     def __rich__(self) -> RenderableType:
@@ -74,7 +67,7 @@ class LiveTable:
             Text(f"{each.name}: {each.step} ({each.mode}, {each.scenario})", "dim", no_wrap=True)
             for each in self._running.values()
         ]
-        return Group(results_table(self._finished[-height:]), *running, self._bar)
+        return Group(results_table(self._finished[-height:], self._console.width), *running, self._bar)
 
 
 @contextmanager
@@ -87,45 +80,54 @@ def live_table(stream: TextIO, sources: int) -> Iterator[LiveTable]:
 
 
 def show_results(stream: TextIO, results: Iterable[ClassResult]) -> None:
-    """Print results as a table."""
-    Console(file=stream).print(results_table(results))
+    """Print results as a table; of many, those that did not pass."""
+    rows = list(results)
+    if len(rows) > _MANY:
+        rows = [result for result in rows if result.outcome != "passed"]
+    console = Console(file=stream)
+    console.print(results_table(rows, console.width))
 
 
-def results_table(results: Iterable[ClassResult]) -> Table:
-    """Return a table with a row for each class."""
+def results_table(results: Iterable[ClassResult], width: int) -> Table:
+    """Return a table with a row for each class; a terminal of few columns gets fewer."""
+    is_narrow = width < _NARROW
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("file", overflow="ellipsis", no_wrap=True, max_width=36)
-    table.add_column("class", overflow="ellipsis", no_wrap=True)
+    if not is_narrow:
+        table.add_column("file", overflow="ellipsis", no_wrap=True, max_width=36)
+    table.add_column("class", overflow="ellipsis", no_wrap=True, min_width=20)
     for name in ("outcome", *_MODES):
-        table.add_column(name, no_wrap=True)
-    for name in ("recomputed", "saved", "checkpointed", "time"):
+        if name != "outcome" or not is_narrow:
+            table.add_column(name, no_wrap=True)
+    for name in ("blocks", "saved for backward", "time"):
         table.add_column(name, no_wrap=True, justify="right")
     for result in results:
-        table.add_row(*_cells(result))
+        outcome = Text(result.outcome, _STYLES[result.outcome])
+        ends = [_end(result, mode) for mode in _MODES]
+        more = [] if is_narrow else [shown(result.source).rpartition("/")[2]]
+        table.add_row(*more, result.name, *([] if is_narrow else [outcome]), *ends, *_measures(result))
     return table
 
 
-def _cells(result: ClassResult) -> Iterator[str | Text]:
-    yield shown(result.source).rpartition("/")[2]
-    yield result.name
-    yield Text(result.outcome, _STYLES[result.outcome])
-    for mode in _MODES:
-        failures = sum(failure.mode == mode for failure in result.failures)
-        if result.outcome == "not run":
-            yield Text("-", "dim")
-        else:
-            yield Text(f"{failures} failed", "red") if failures else Text("ok", "green")
+def _end(result: ClassResult, mode: Mode) -> Text:
+    """Return what came of a mode."""
+    if result.outcome == "not run":
+        return Text("not run", _STYLES["not run"])
+    failures = sum(failure.mode == mode for failure in result.failures)
+    return Text(f"{failures} failed", "red") if failures else Text("ok", "green")
+
+
+def _measures(result: ClassResult) -> Iterator[str]:
     yield f"{result.recomputed}/{result.blocks}" if result.blocks else "-"
     costs = {cost.mode: cost.saved_bytes for cost in result.costs}
-    yield _size(costs.get("plain"))
-    yield _size(max((costs[mode] for mode in _MODES if mode in costs), default=None))
+    after = max((costs[mode] for mode in _MODES if mode in costs), default=None)
+    before = costs.get("plain")
+    yield "-" if before is None or after is None else f"{_size(before)} > {_size(after)}"
     yield f"{result.seconds:.1f} s"
 
 
-def _size(number: int | None) -> str:
-    if number is None:
-        return "-"
-    value, units = float(number), ["B", "KiB", "MiB", "GiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
+def _size(number: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} GiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -59,8 +59,12 @@ def write_json(stream: TextIO, results: Results) -> None:
 def failure_lines(result: ClassResult) -> Iterator[str]:
     """Yield what failed in a class, and what to do about it."""
     yield f"{shown(result.source)}: {result.name} failed {counted(len(result.failures), 'check')}"
+    alike: dict[Failure, list[str]] = {}
     for failure in result.failures:
-        yield f"    {failure.check} ({failure.mode}, {failure.scenario}): {failure.message}"
+        key = replace(failure, mode="plain", scenario="")
+        alike.setdefault(key, []).append(f"{failure.mode} {failure.scenario}")
+    for failure, conditions in alike.items():
+        yield f"    {failure.check} ({', '.join(conditions)}): {failure.message}"
         yield from (f"        {line}" for line in _advice(failure))
 
 

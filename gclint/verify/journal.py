@@ -56,7 +56,6 @@ class Journal:
         """
         self.earlier = Results()
         """What the file held already."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         if resume and path.exists():
             found, self.earlier, size = _read(path)
             if found != header:
@@ -157,11 +156,11 @@ def _read(path: Path) -> tuple[Header, Results, int]:
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     lines = whole.split(b"\n")
     results = Results()
-    number = 1
+    number = 0
     try:
         header = Header(**json.loads(lines[0]))
-        for number, line in enumerate(lines[1:], 2):
-            content = json.loads(line)
+        for number in range(1, len(lines)):
+            content = json.loads(lines[number])
             results.is_finished = content == _FINISHED
             if results.is_finished:
                 continue
@@ -171,7 +170,9 @@ def _read(path: Path) -> tuple[Header, Results, int]:
                 raise ValueError("a request is not a result")
             results.add(message, tree=tree, digest=digest)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UnusableResults(f"{path}:{number}: this is not a result of gclint verify ({error})") from error
+        raise UnusableResults(
+            f"{path}:{number + 1}: this is not a result of gclint verify ({error})"
+        ) from error
     return header, results, len(whole) + 1
 
 

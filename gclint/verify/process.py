@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +17,7 @@ from gclint.verify.worker.protocol import Done, Message, Request, Unusable, deco
 _PROGRAM = Path(worker.__file__).with_name("__main__.py")
 
 
-def work(python: Path, request: Request) -> Iterator[Message]:
+def work(python: Path, request: Request) -> Generator[Message]:
     """Let ``python`` do what is requested, and yield its messages.
 
     The last one is ``Done``, or ``Unusable`` without a source. Everything that was started is killed

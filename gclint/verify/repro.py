@@ -11,32 +11,55 @@ from gclint.verify.sources import Target, target_of
 from gclint.verify.worker.protocol import ClassResult, Failure, Recipe
 
 _SCRIPT = '''\
-"""{name}, {check} ({mode}, {scenario}): {message}"""
+"""{title}"""
 
 {imports}
 
 CONFIG = {config}
 
 
-def gradients(**checkpointing):
+def step(**checkpointing):
     torch.manual_seed(0)
     model = {name}({config_class}.from_dict(CONFIG)).train()
-    if checkpointing:
+    for parameter in model.parameters():  # No branch is hidden by a zero.
+        parameter.data += 0.01 * torch.randn_like(parameter)
+    for config in (module.config for module in model.modules() if hasattr(module, "config")):
+        config.use_cache = {use_cache}
+{preparation}    if checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpointing)
-    torch.manual_seed(1)
-    outputs = tree_leaves(model({inputs}))
+    saved = 0
+
+    def pack(tensor):
+        nonlocal saved
+        saved += tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        outputs = tree_leaves(model({inputs}))
     tensors = [each for each in outputs if torch.is_tensor(each) and each.requires_grad]
-    sum((each * torch.randn_like(each)).sum() for each in tensors).backward()
-    return {{name: parameter.grad for name, parameter in model.named_parameters()}}
+    sum((each.nan_to_num(0, 0, 0) * torch.randn_like(each)).sum() for each in tensors).backward()
+    return saved, {{name: parameter.grad for name, parameter in model.named_parameters()}}
 
 
-plain, checkpointed = gradients(), gradients(use_reentrant={reentrant})
+(plain_bytes, plain), (saved_bytes, found) = step(), step(use_reentrant={reentrant})
+print("saved bytes", plain_bytes, "with checkpointing", saved_bytes)
 for name, gradient in plain.items():
-    if gradient is not None:
-        other = checkpointed[name]
-        same = other is not None and torch.allclose(gradient, other, rtol=1e-3, atol=1e-5)
-        print("same" if same else "lost" if other is None else "DIFFERENT", name)
+    if gradient is not None and found[name] is None:
+        print("lost", name)
+    elif gradient is not None and not torch.allclose(gradient, found[name], rtol=1e-3, atol=1e-5):
+        print("different", name)
 '''
+
+# By scenario.
+_PREPARATIONS = {
+    "frozen base": """\
+    model.requires_grad_(False)
+    model.enable_input_require_grads()
+    for module in model.modules():  # What adapters would be added to.
+        if isinstance(module, torch.nn.Linear):
+            module.weight.requires_grad_()
+"""
+}
 
 
 def write_scripts(folder: Path, results: Results) -> list[Path]:
@@ -57,19 +80,19 @@ def write_scripts(folder: Path, results: Results) -> list[Path]:
 
 
 def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
-    """Return a script that compares the gradients with and without checkpointing."""
+    """Return a script that compares a step with checkpointing to one without."""
     target = target_of(Path(result.source))
-    inputs = "".join(f"\n        {name}={value}," for name, value in recipe.inputs.items())
+    title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.message}"
+    inputs = "".join(f"\n            {name}={value}," for name, value in recipe.inputs.items())
     return _SCRIPT.format(
-        name=result.name,
-        check=failure.check,
-        mode=failure.mode,
-        scenario=failure.scenario,
-        message=failure.message.replace("\\", "\\\\").replace('"', "'"),
+        title=title.replace("\\", "\\\\").replace('"', "'"),
         imports="\n".join(_imports(target, result.name, recipe)),
         config=pprint.pformat(recipe.config, width=100, compact=True),
+        name=result.name,
         config_class=recipe.config_class.rpartition(".")[2],
-        inputs=f"{inputs}\n    " if inputs else "",
+        use_cache=failure.scenario == "cache",
+        preparation=_PREPARATIONS.get(failure.scenario, ""),
+        inputs=f"{inputs}\n        " if inputs else "",
         reentrant=failure.mode == "reentrant",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -74,13 +74,14 @@ def verify(
             sources.append(source)
     for tree, sources in trees.items():
         # Without any source as well: that the environment is still the same has to be seen.
-        for message in _work(tree, sources, settings):
-            if isinstance(message, Environment):
-                _compare(earlier.environments.get(tree), message)
-            about = getattr(message, "source", None)
-            heard = Heard(message, tree, digests[about] if about else "")
-            results.add(message, tree=tree, digest=heard.digest)
-            listen(heard)
+        with closing(work(settings.python, _request(tree, sources, settings))) as messages:
+            for message in messages:
+                if isinstance(message, Environment):
+                    _compare(earlier.environments.get(tree), message)
+                about = getattr(message, "source", None)
+                heard = Heard(message, tree, digests[about] if about else "")
+                results.add(message, tree=tree, digest=heard.digest)
+                listen(heard)
         if results.problem:
             break
     return results
@@ -97,8 +98,8 @@ def _left(source: Source, found: str, earlier: Results, results: Results) -> Sou
     return replace(source, only=left) if left else None
 
 
-def _work(tree: str | None, sources: list[Source], settings: RunSettings) -> Iterator[Message]:
-    request = Request(
+def _request(tree: str | None, sources: list[Source], settings: RunSettings) -> Request:
+    return Request(
         tuple(sources),
         () if tree is None else (tree,),
         settings.device,
@@ -106,8 +107,6 @@ def _work(tree: str | None, sources: list[Source], settings: RunSettings) -> Ite
         settings.seconds,
         settings.gigabytes,
     )
-    with closing(work(settings.python, request)) as messages:
-        yield from messages
 
 
 def _compare(earlier: Environment | None, now: Environment) -> None:

@@ -16,6 +16,7 @@ from gclint.settings import Settings
 from gclint.source.discovery import discover
 from gclint.verify.worker.protocol import Source
 
+_OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
 # Does not import transformers, which takes seconds.
 _FIND_TRANSFORMERS = (
     "from importlib.util import find_spec; spec = find_spec('transformers'); "
@@ -41,22 +42,25 @@ class Target:
 def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], list[Problem]]:
     """Return the modeling files that ``paths`` lead to, in the order of their paths, and what went wrong.
 
-    A ``modular_*.py`` is not one: models are imported from the file that is generated from it.
+    A ``modular_*.py`` is not one: models are imported from the file that is generated from it. In folders,
+    what is written for TensorFlow and Flax, which older releases have as well, is left out.
     """
     files, problems = discover(paths, settings)
-    given = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (links stay what they are)
+    given = {_absolute(path) for path in paths}
     for file in files:
-        if _is_modular(file) and os.path.abspath(file) in given:  # noqa: PTH100
+        if _is_modular(file) and _absolute(file) in given:
             message = f"it is not what runs; verify {file.name.replace('modular_', 'modeling_', 1)}"
             problems.append(Problem(file, message))
-    targets = [target_of(file) for file in files if not _is_modular(file)]
+    wanted = [
+        file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
+    ]
+    targets = [target_of(file) for file in wanted if not _is_modular(file)]
     return sorted(targets, key=lambda each: each.source.path), problems
 
 
 def target_of(path: Path) -> Target:
     """Return how to run the file at ``path``: as a module of the package that it lies in, if it does."""
-    # Not resolved: a tree whose folders are links is imported as it is seen.
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100
+    absolute = _absolute(path)
     parts = [absolute.stem]
     folder = absolute.parent
     while (folder / "__init__.py").is_file() and "." not in folder.name:
@@ -88,7 +92,8 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
         )
     by_name: dict[str, list[Path]] = {}
     for path in sorted(Path(found.stdout).glob("models/**/modeling_*.py")):
-        by_name.setdefault(path.parent.name, []).append(path)
+        if not path.name.startswith(_OTHER_LIBRARIES):
+            by_name.setdefault(path.parent.name, []).append(path)
     files: dict[Path, None] = {}
     for pattern in patterns:
         matching = [name for name in by_name if fnmatchcase(name, pattern.replace("-", "_"))]
@@ -102,7 +107,7 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
 
 def with_overlay(targets: Iterable[Target], texts: Mapping[Path, str]) -> list[Target]:
     """Return ``targets`` with some files' texts in place of what is written."""
-    overlay = {os.path.abspath(path): text for path, text in texts.items()}  # noqa: PTH100
+    overlay = {str(_absolute(path)): text for path, text in texts.items()}
     return [replace(each, source=replace(each.source, overlay=overlay)) for each in targets]
 
 
@@ -124,6 +129,11 @@ def digest(source: Source) -> str:
         content.update(each.read_bytes() if text is None else text.encode())
         content.update(b"\0")
     return content.hexdigest()
+
+
+def _absolute(path: Path) -> Path:
+    # Not resolved: a tree with links in it is imported as it is seen.
+    return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _is_modular(path: Path) -> bool:

@@ -1,7 +1,4 @@
-"""The worker's server: what it says of sources and classes, whatever happens in them.
-
-A stand-in takes the place of what needs torch: a class's method ``run`` is its examination.
-"""
+"""The worker's server: what it says of sources and classes, whatever happens in them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -29,36 +25,10 @@ from gclint.verify.worker.protocol import (
     Source,
     Unusable,
 )
-from gclint.verify.worker.server import CannotWork, serve
-from gclint.verify.worker.watch import Watch
+from gclint.verify.worker.server import serve
+from tests.verify.stand_in import StandIn
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-
-
-class _StandIn:
-    """A program whose models are classes with a method ``run``."""
-
-    def __init__(self, devices: Sequence[str] = ("cpu",), problem: str | None = None) -> None:
-        self._devices = devices
-        self._problem = problem
-
-    def load(self) -> tuple[str, str]:
-        if self._problem:
-            raise CannotWork(self._problem)
-        return "2.13.0", "5.23.0"
-
-    def devices(self, wanted: str) -> list[tuple[str, str]]:
-        if wanted == "nothing":
-            raise CannotWork("there is no device 'nothing'")
-        return [(device, device.upper()) for device in self._devices]
-
-    def classes(self, module: ModuleType) -> Sequence[Any]:
-        return [value for value in vars(module).values() if hasattr(value, "run")]
-
-    def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
-        known = ClassResult(source.path, model_class.__name__, "passed", notes=(device,))
-        model_class.run(watch, known)
-        return known
 
 
 def _source(folder: Path, text: str, name: str = "modeling_toy") -> Source:
@@ -67,9 +37,9 @@ def _source(folder: Path, text: str, name: str = "modeling_toy") -> Source:
     return Source(str(path), f"{folder.name}_package.{name}", str(folder))
 
 
-def _serve(*sources: Source, program: _StandIn | None = None, **settings: Any) -> list[Message]:
+def _serve(*sources: Source, program: StandIn | None = None, **settings: Any) -> list[Message]:
     messages: list[Message] = []
-    serve(Request(sources, **settings), messages.append, program or _StandIn())
+    serve(Request(sources, **settings), messages.append, program or StandIn())
     return messages
 
 
@@ -283,7 +253,7 @@ def test_classes_that_are_left_when_their_source_dies_are_not_run(tmp_path: Path
 
 def test_each_gpu_has_one_process_at_a_time(tmp_path: Path) -> None:
     sources = [_source(tmp_path, "class Toy:\n    run = print\n", f"modeling_{name}") for name in "abcd"]
-    messages = _serve(*sources, program=_StandIn(["cuda:0", "cuda:1"]), device="auto", jobs=8)
+    messages = _serve(*sources, program=StandIn(["cuda:0", "cuda:1"]), device="auto", jobs=8)
     used = {note for each in messages if isinstance(each, ClassResult) for note in each.notes}
     assert used <= {"cuda:0", "cuda:1"}
 
@@ -291,9 +261,9 @@ def test_each_gpu_has_one_process_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "device", "message"),
     [
-        (_StandIn(problem="torch is not installed"), "cpu", "torch is not installed"),
-        (_StandIn(), "nothing", "there is no device 'nothing'"),
+        (StandIn(problem="torch is not installed"), "cpu", "torch is not installed"),
+        (StandIn(), "nothing", "there is no device 'nothing'"),
     ],
 )
-def test_a_worker_that_cannot_work_says_why(program: _StandIn, device: str, message: str) -> None:
+def test_a_worker_that_cannot_work_says_why(program: StandIn, device: str, message: str) -> None:
     assert _serve(program=program, device=device) == [Unusable(message)]

@@ -12,7 +12,7 @@ from types import ModuleType
 
 def main() -> None:
     """Serve one request."""
-    if sys.version_info < (3, 10):
+    if sys.version_info < (3, 10):  # noqa: UP036 (not gclint's own interpreter)
         sys.exit("models can only be run with Python 3.10 or later")
     _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
     from gclint.verify.worker.child import die_with_parent, keep_private

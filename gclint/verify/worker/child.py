@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import IO, NoReturn
 
@@ -53,7 +53,7 @@ def keep_private(descriptor: int) -> None:
     _private.add(descriptor)
 
 
-def run(tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, str | End]]:
+def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
     """Run ``tasks``, at most ``jobs`` at once; yield each line that one sends and, as the last, its end.
 
     What still runs when the generator is closed is killed.

@@ -72,7 +72,6 @@ class _OverlayFinder:
         if text is None:
             return None
         spec.loader = _OverlayLoader(fullname, spec.origin, text)
-        spec.cached = None
         return spec
 
 

@@ -58,7 +58,9 @@ class Models:
             return [("cpu", "cpu")]
         found = [(each, name) for each, name in names.items() if wanted in ("auto", "cuda", each)]
         if not found:
-            raise CannotWork(f"there is no device {wanted!r}; torch sees {', '.join(names) or 'only the CPU'}")
+            raise CannotWork(
+                f"there is no device {wanted!r}; torch sees {', '.join(names) or 'only the CPU'}"
+            )
         return found
 
     def classes(self, module: ModuleType) -> Sequence[Any]:

@@ -221,7 +221,7 @@ _KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 def encode(message: Message | Request) -> str:
     """Return one line of JSON, without its end."""
-    return json.dumps({"message": type(message).__name__, **asdict(message)}, separators=(",", ":"))
+    return json.dumps({"kind": type(message).__name__, **asdict(message)}, separators=(",", ":"))
 
 
 def decode(line: str) -> Message | Request:
@@ -232,7 +232,7 @@ def decode(line: str) -> Message | Request:
     """
     try:
         content = json.loads(line)
-        kind = _KINDS[content.pop("message")]
+        kind = _KINDS[content.pop("kind")]
         decoded: Message | Request = _restore(kind, content)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 _RANK = 2
@@ -45,7 +45,8 @@ def _adapt(name: str, module: Any) -> dict[str, nn.Parameter]:
     )
 
     def add(_module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
-        return output + arguments[0] @ down @ up if arguments else output
+        # A layer that returns more than its linear map is left as it is.
+        return output + arguments[0] @ down @ up if arguments and isinstance(output, Tensor) else output
 
     module.register_forward_hook(add)
     return {f"{name}.down": down, f"{name}.up": up}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from torch import nn
 
@@ -13,7 +12,7 @@ try:
     from transformers.modeling_layers import GradientCheckpointingLayer
 except ImportError:
     # Releases before 4.52 have none.
-    class GradientCheckpointingLayer(nn.Module):  # type: ignore[no-redef]
+    class GradientCheckpointingLayer(nn.Module):  # type: ignore[misc, no-redef]
         """The base class of nothing."""
 
 
@@ -29,6 +28,8 @@ class Block:
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool
     """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
+    runs: int
+    """How often it ran in a step of the reference while gradients were recorded."""
     parameters: frozenset[str]
     """The names of its parameters."""
 
@@ -41,13 +42,14 @@ def is_layer(module: nn.Module) -> bool:
 def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
-    A stack is a list, a dictionary or a sequence of modules, or several modules in one whose names end in
-    numbers.
+    A stack is a list, a dictionary or a sequence of modules, or several modules of one class whose names end
+    in numbers. What has no modules inside is no member: a layer of the framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
         for child in _stacked(module):
-            members.setdefault(child, number)
+            if next(child.children(), None) is not None:
+                members.setdefault(child, number)
     return members
 
 
@@ -56,8 +58,9 @@ def _stacked(module: nn.Module) -> list[nn.Module]:
     if not isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential):
         numbered = defaultdict(list)
         for name, child in children:
-            numbered[name.rstrip("0123456789"), name[-1].isdigit()].append(child)
-        return [each for (_, ends), group in numbered.items() if ends and len(group) > 1 for each in group]
+            if name[-1].isdigit():
+                numbered[name.rstrip("0123456789"), type(child)].append(child)
+        return [each for group in numbered.values() if len(group) > 1 for each in group]
     return [child for _, child in children]
 
 
@@ -83,19 +86,21 @@ def _paths(
 
 
 def inside_of(
-    block: nn.Module, called: list[nn.Module], around: dict[nn.Module, tuple[nn.Module, ...]]
-) -> Any:
+    block: nn.Module, called: Counter[nn.Module], around: dict[nn.Module, tuple[nn.Module, ...]]
+) -> nn.Module | None:
     """Return the module in ``block`` whose runs tell how often the block ran, or None.
 
     The first one that it calls, since a recomputation stops as soon as it has what it needs. Rather one that
-    belongs to no other block, and that is not protected by a layer of its own.
+    belongs to no other block, that is not protected by a layer of its own, and that is called no more often
+    than others.
 
     Args:
         block: the block.
-        called: the modules in it that it called, in order.
+        called: how often it called which modules in it, in order.
         around: what :func:`containers` returned.
     """
-    chain = set(around[block])
+    chain = set(around.get(block, ()))
     own = [each for each in called if all(block in around[other] or other in chain for other in around[each])]
     bare = [each for each in own if not any(is_layer(other) for other in around[each] if other not in chain)]
-    return next(iter((*bare, *own, *called)), None)
+    choice = bare or own or list(called)
+    return min(choice, key=lambda each: called[each], default=None)

@@ -96,9 +96,14 @@ class Case:
 
     @cached_property
     def recomputed(self) -> frozenset[str]:
-        """The names of the blocks that ran in the backward passes as often as in the forward passes."""
-        forward, backward = self.run.forward, self.run.backward
-        return frozenset(each.name for each in self.blocks if 0 < forward[each.name] <= backward[each.name])
+        """The names of the blocks that ran as often in the backward passes as for a gradient before."""
+        return frozenset(
+            each.name for each in self.blocks if self.run.backward[each.name] >= self.times(each)
+        )
+
+    def times(self, block: Block) -> int:
+        """Return how often a block is to be recomputed in all steps of the run."""
+        return block.runs * len(self.run.steps)
 
     def _lost(self, step: int) -> tuple[str, ...]:
         if not self.has(step):
@@ -118,7 +123,7 @@ class Case:
         return tuple(
             name
             for name, gradient in self._touched(step).items()
-            if name not in lost and not close(gradient, found[name], scale)  # type: ignore[arg-type]
+            if name not in lost and not close(gradient, found[name], scale)
         )
 
     def _touched(self, step: int) -> dict[str, Tensor]:

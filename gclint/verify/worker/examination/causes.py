@@ -15,7 +15,9 @@ _VALUES = frozenset(
     ("error", "missing gradients", "gradients", "loss", "outputs", "second step", "recomputation", "warning")
 )
 _GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
-_SIDE_EFFECTS = frozenset(("error", "gradients", "missing gradients", "loss", "outputs", "second step"))
+_SIDE_EFFECTS = frozenset(
+    ("frozen base", "error", "gradients", "missing gradients", "loss", "outputs", "second step")
+)
 _FROZEN = frozenset(("frozen base",))
 _NO_INPUT = "None of the inputs have requires_grad"
 
@@ -79,8 +81,8 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation |
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return _Explanation(
-        f"{_where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, so the "
-        "recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
+        f"{_where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, "
+        "so the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
         _places(calls),
         "GC002",
     )
@@ -95,8 +97,9 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
     if not calls:
         return None
     return _Explanation(
-        f"The cache that {_where(calls)} passes is written to by the forward pass and again by the recomputation. Pass "
-        "it by keyword under a name that the base class switches off, or none while checkpointing.",
+        f"The cache that {_where(calls)} passes is written to by the forward pass and again by the "
+        "recomputation. Pass it by keyword under a name that the base class switches off, or none while "
+        "checkpointing.",
         _places(calls),
     )
 
@@ -112,8 +115,9 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
         name for each in calls for name, value in each.dictionaries.items() if id(value) in changed
     )
     return _Explanation(
-        f"The dictionary {names(arguments)} that {_where(calls)} passes is changed by the block, so the recomputation "
-        "finds and leaves others values in it than the forward pass. Pass tensors and return tensors instead.",
+        f"The dictionary {names(arguments)} that {_where(calls)} passes is changed by the block, so the "
+        "recomputation finds and leaves others values in it than the forward pass. Pass tensors and return "
+        "tensors instead.",
         _places(calls),
     )
 
@@ -141,8 +145,8 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation
     calls = [call for call in case.run.calls if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
         return _Explanation(
-            f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not see that it "
-            "carries gradient. Pass it by position.",
+            f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
+            "see that it carries gradient. Pass it by position.",
             _places(calls),
             "GC003",
         )
@@ -181,8 +185,8 @@ def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
         return None
     calls = [each for each in case.run.calls if each.block in case.run.nested]
     return _Explanation(
-        f"The block that {_where(calls)} calls returns tensors inside of a container in a container, through which "
-        "reentrant checkpointing lets no gradient. Return a flat tuple.",
+        f"The block that {_where(calls)} calls returns tensors inside of a container in a container, "
+        "through which reentrant checkpointing lets no gradient. Return a flat tuple.",
         _places(calls),
     )
 
@@ -192,19 +196,27 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     if not generators:
         return None
     return _Explanation(
-        f"A block draws random numbers from {names(generators)}, whose state checkpointing does not restore, so the "
-        "recomputation draws others. Draw them with torch.",
+        f"A block draws random numbers from {names(generators)}, whose state checkpointing does not "
+        "restore, so the recomputation draws others. Draw them with torch.",
         _places(case.run.calls),
     )
 
 
 def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
-    attributes = case.run.consequences.attributes
+    return _state(case.run.consequences.attributes)
+
+
+def _changing_state(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    inside = tuple(f"{block.name}." for block in case.blocks)
+    return _state(tuple(each for each in case.run.consequences.set_before if each.startswith(inside)))
+
+
+def _state(attributes: tuple[str, ...]) -> _Explanation | None:
     if not attributes:
         return None
     return _Explanation(
-        f"A block sets {names(attributes)} while it runs, and the recomputation does so once more. Return such values "
-        "instead of keeping them, or set them where nothing is recomputed.",
+        f"A block sets {names(attributes)} while it runs, and the recomputation does so once more. Return "
+        "such values instead of keeping them, or set them where nothing is recomputed.",
     )
 
 
@@ -212,8 +224,8 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
     kinds = dict.fromkeys(case.kinds[name] for name in sorted(owners) if name in case.kinds)
     return _Explanation(
-        f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has running "
-        "statistics out of the checkpointed blocks, or do not update while recomputing."
+        f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
+        "running statistics out of the checkpointed blocks, or do not update while recomputing."
     )
 
 
@@ -221,8 +233,9 @@ def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if not any("leaf Variable that requires grad" in each.message for each in symptoms):
         return None
     return _Explanation(
-        "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the embeddings' output "
-        "require grad, and the model changes that output in place. Write `x = x * y` instead of `x *= y`."
+        "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the "
+        "embeddings' output require grad, and the model changes that output in place. Write `x = x * y` "
+        "instead of `x *= y`."
     )
 
 
@@ -230,9 +243,9 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     if case.run.mode != "reentrant" or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
     return _Explanation(
-        "No input of the first blocks carries gradient (torch warns of it), and reentrant checkpointing cuts off all "
-        "that would get one inside of them; `enable_input_require_grads()` does not reach that input. Train with "
-        "`use_reentrant=False`, or let the embedding's output require grad."
+        "No input of the first blocks carries gradient (torch warns of it), and reentrant checkpointing "
+        "cuts off all that would get one inside of them; `enable_input_require_grads()` does not reach "
+        "that input. Train with `use_reentrant=False`, or let the embedding's output require grad."
     )
 
 
@@ -269,12 +282,13 @@ _CAUSES = (
     _Cause("random numbers", _SIDE_EFFECTS, _random_numbers),
     _Cause("dictionary", _SIDE_EFFECTS, _shared_dictionary),
     _Cause("state", _SIDE_EFFECTS | {"state"}, _state_on_self),
-    _Cause("leaf", _SIDE_EFFECTS | _FROZEN, _leaf),
+    _Cause("leaf", _SIDE_EFFECTS, _leaf),
     _Cause("keyword activation", _GRADIENTS | _FROZEN, _keyword_activation),
     _Cause("nested output", _GRADIENTS | _FROZEN, _nested_output),
     _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_input_grads),
     _Cause("statistics", frozenset(("buffers",)), _statistics),
     _Cause("nothing recomputed", frozenset(("recomputation", "saved bytes")), _nothing),
-    _Cause("disagreement", _VALUES, _disagreement),
+    _Cause("state", _SIDE_EFFECTS, _changing_state),
+    _Cause("disagreement", _VALUES | _FROZEN, _disagreement),
 )
 """The known causes; the first one that is found takes all symptoms that it may be the cause of."""

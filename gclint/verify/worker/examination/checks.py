@@ -72,13 +72,18 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
     if case.run.error is not None:
         return
     nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
-    twice = [name for name in case.recomputed - nested if case.run.backward[name] > case.run.forward[name]]
+    often = {
+        each.name: case.run.backward[each.name] / case.times(each)
+        for each in case.blocks
+        if each.name in case.recomputed - nested
+    }
+    twice = [name for name, times in often.items() if times > 1]
     if twice:
-        times = max(case.run.backward[name] / case.run.forward[name] for name in twice)
+        times = max(often.values())
         yield Symptom(
             "double recomputation",
-            f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass, as a checkpoint lies within "
-            "a checkpoint; remove the explicit one around the layer",
+            f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass, as a checkpoint lies "
+            "within a checkpoint; remove the explicit one around the layer",
             blocks=tuple(sorted(twice)),
         )
 
@@ -88,13 +93,13 @@ def _saved_bytes(case: Case) -> Iterator[Symptom]:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
     if after >= before and not case.lost:
-        nothing = "checkpointing saves nothing" if case.recomputed else "nothing is recomputed"
+        nothing = "checkpointing saves nothing: " if case.recomputed else "nothing is recomputed: "
         yield Symptom(
             "saved bytes",
-            f"{nothing}: autograd keeps {after:,} bytes for the backward pass, and {before:,} "
-            "without checkpointing",
+            f"{nothing if case.recomputed or not case.blocks else ''}autograd keeps {after:,} bytes for the "
+            f"backward pass, and {before:,} without checkpointing",
             blocks=tuple(sorted(case.stacked)),
-            rule=None if case.recomputed else "GC001",
+            rule=None if case.blocks else "GC001",
         )
 
 

@@ -29,12 +29,11 @@ def close(one: Tensor, other: Tensor, largest: float | None = None) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if not (one.is_floating_point() or one.is_complex()):
-        return torch.equal(one, other)
+        return bool(torch.equal(one, other))
     scale = _size(one) if largest is None else largest
     real = one.abs().dtype
-    return torch.allclose(
-        other, one, rtol=RELATIVE.get(real, 0.0), atol=ABSOLUTE.get(real, 0.0) * scale, equal_nan=True
-    )
+    relative, absolute = RELATIVE.get(real, 0.0), ABSOLUTE.get(real, 0.0) * scale
+    return bool(torch.allclose(other, one, rtol=relative, atol=absolute, equal_nan=True))
 
 
 def near(one: float, other: float) -> bool:

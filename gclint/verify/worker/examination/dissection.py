@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -47,7 +49,7 @@ class Dissection:
         candidates = {module for module in model.modules() if is_layer(module)} | set(self._stacks)
         self._around = containers(model, candidates)
         self._candidates = candidates
-        self._called: dict[nn.Module, dict[nn.Module, None]] = {each: {} for each in candidates}
+        self._called: dict[nn.Module, Counter[nn.Module]] = {each: Counter() for each in candidates}
         self._open: list[nn.Module] = []
         self._entered: set[nn.Module] = set()
         self._calls: list[_Call] = []
@@ -86,13 +88,21 @@ class Dissection:
         trunk = self._trunk()
         found = []
         for name, module in self._model.named_modules():
-            inside = inside_of(module, list(self._called.get(module, ())), self._around)
+            inside = inside_of(module, self._called.get(module, Counter()), self._around)
             parameters = {f"{name}.{each}" for each, _ in module.named_parameters()}
-            if inside is not None and not parameters.isdisjoint(trained):
-                if is_layer(module) or module in trunk:
-                    found.append(
-                        Block(name, module, inside, is_layer(module), module in trunk, frozenset(parameters))
+            is_block = is_layer(module) or module in trunk
+            if is_block and inside is not None and not parameters.isdisjoint(trained):
+                found.append(
+                    Block(
+                        name,
+                        module,
+                        inside,
+                        is_layer(module),
+                        module in trunk,
+                        self._called[module][inside],
+                        frozenset(parameters),
                     )
+                )
         return tuple(found)
 
     @property
@@ -101,9 +111,10 @@ class Dissection:
         return frozenset(self._linked)
 
     def _before(self, module: nn.Module, _arguments: Any) -> None:
-        for block in self._around[module]:
+        # What runs without a gradient need not be recomputed. A module may be new, made in this very pass.
+        for block in self._around.get(module, ()) if torch.is_grad_enabled() else ():
             if block is not module and (block in self._open or block not in self._entered):
-                self._called[block].setdefault(module)
+                self._called[block][module] += 1
         if module in self._candidates:
             self._open.append(module)
             self._entered.add(module)
@@ -116,14 +127,16 @@ class Dissection:
             self._calls.append(_Call(module, taken, returned))
 
     def _trunk(self) -> set[nn.Module]:
-        """Return the modules that are linked and mix places, not counting what a block inside of them does."""
-        found = set()
+        """Return the modules that are linked and mix places.
+
+        Of those inside of each other the innermost layer, which protects what is inside of it; without a
+        layer, the outermost one.
+        """
+        found: set[nn.Module] = set()
         for path in self._mode.paths:
-            for module in reversed(path):
-                if is_layer(module) or module in self._linked:
-                    if module in self._linked:
-                        found.add(module)
-                    break
+            layers = [module for module in path if is_layer(module)]
+            chosen = layers[-1:] or [module for module in path if module in self._linked][:1]
+            found.update(module for module in chosen if module in self._linked)
         return found
 
     def _links(self) -> set[nn.Module]:
@@ -184,8 +197,9 @@ class _Contractions(TorchFunctionMode):  # type: ignore[misc]
             self._follow(args, kwargs, result)
         return result
 
-    def _mixes(self, operands: tuple[Any, ...]) -> bool:
-        operands = operands[0] if operands and isinstance(operands[0], list | tuple) else operands
+    def _mixes(self, arguments: tuple[Any, ...]) -> bool:
+        listed = arguments and isinstance(arguments[0], list | tuple)
+        operands = arguments[0] if listed else arguments
         return len(operands) > 1 and all(self._is_activation(each) for each in operands[:2])
 
     def _is_activation(self, value: Any) -> bool:
@@ -195,8 +209,11 @@ class _Contractions(TorchFunctionMode):  # type: ignore[misc]
         return isinstance(value, nn.Parameter) or id(value) in self._of_parameters
 
     def _follow(self, args: Any, kwargs: Any, result: Any) -> None:
-        results = [each for each in (result if isinstance(result, list | tuple) else [result])]
-        made = [each for each in results if isinstance(each, Tensor) and each.requires_grad]
+        made = [
+            each
+            for each in (result if isinstance(result, list | tuple) else [result])
+            if isinstance(each, Tensor) and each.requires_grad
+        ]
         if made:
             sources = [each for each in _flat(args, kwargs) if each.requires_grad]
             if sources and all(self._is_of_parameters(each) for each in sources):

@@ -25,6 +25,8 @@ class Consequences:
     """The modules of random numbers, outside of torch, that were drawn from."""
     attributes: tuple[str, ...] = ()
     """The attributes of modules that were set."""
+    set_before: tuple[str, ...] = ()
+    """Those that were set in the forward pass."""
     caches: frozenset[int] = frozenset()
     """The identities of the caches that were written to."""
     dictionaries: frozenset[int] = frozenset()
@@ -34,7 +36,8 @@ class Consequences:
 class Evidence:
     """The state of things at the end of a forward pass."""
 
-    def __init__(self, model: nn.Module, calls: Sequence[Call]) -> None:
+    def __init__(self, model: nn.Module, calls: Sequence[Call], before: Attributes) -> None:
+        self._set_before = tuple(before.changes())
         self._generators = _generators()
         self._attributes = Attributes(model)
         caches = {id(each): each for call in calls for each in call.caches}
@@ -48,6 +51,7 @@ class Evidence:
         return Consequences(
             tuple(name for name, before in self._generators.items() if before != generators[name]),
             tuple(self._attributes.changes()),
+            self._set_before,
             frozenset(key for key, (cache, before) in self._caches.items() if _written(cache) != before),
             frozenset(key for key, (each, before) in self._dictionaries.items() if _content(each) != before),
         )
@@ -72,10 +76,8 @@ def _written(value: Any, depth: int = 0) -> Any:
         return [_written(each, depth + 1) for each in value.values()]
     if isinstance(value, list | tuple):
         return [_written(each, depth + 1) for each in value]
-    if (
-        is_cache(value)
-        or (hasattr(value, "__dict__")
-        and type(value).__module__.startswith("transformers.cache"))
+    if is_cache(value) or (
+        hasattr(value, "__dict__") and type(value).__module__.startswith("transformers.cache")
     ):
         return [_written(each, depth + 1) for each in vars(value).values()]
     return None

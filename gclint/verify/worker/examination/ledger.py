@@ -38,7 +38,7 @@ class Ledger:
         ]
 
     def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
-        """Take up the failures that symptoms amount to; one that an earlier scenario has shown is not repeated."""
+        """Take up the failures that symptoms amount to, unless an earlier scenario has shown them."""
         for cause, failure in diagnose(case, symptoms):
             self.fail(cause, failure, specimen)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,7 @@ class Runner:
         self.before_backward: Callable[[Run], None] = lambda run: None
         """Called with what is known before each backward pass of a checkpointed step."""
         self._watch = watch
+        self._trace: Trace | None = None
 
     def run(self, conditions: Conditions, observer: AbstractContextManager[Any] | None = None) -> Run:
         """Run steps from the start; an error of the model ends the run and is part of it.
@@ -114,8 +115,7 @@ class Runner:
         """
         run = Run(conditions)
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with self._caught_warnings() as caught:
                 self._run(run, observer or nullcontext())
         except Exception as error:
             if is_out_of_memory(error):
@@ -123,9 +123,26 @@ class Runner:
             # Whatever a model raises is what there is to know about it; its traceback would keep the graph.
             run.error = error.with_traceback(None)
         finally:
-            run.warnings = tuple(str(each.message) for each in caught)
+            run.warnings = tuple(caught)
             self.subject.take_gradients()
         return run
+
+    @contextmanager
+    def _caught_warnings(self) -> Iterator[list[str]]:
+        """Gather the warnings, but for those from where no gradient is recorded on purpose.
+
+        Such as a checkpoint within a forward pass that another one repeats: no input requires grad there.
+        """
+        caught: list[str] = []
+
+        def show(message: Any, *_: Any) -> None:
+            if self._trace is None or self._trace.records_gradients:
+                caught.append(str(message))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show  # type: ignore[assignment]
+            yield caught
 
     def _run(self, run: Run, observer: AbstractContextManager[Any]) -> None:
         conditions, subject = run.conditions, self.subject
@@ -141,7 +158,7 @@ class Runner:
             subject.model.enable_input_require_grads()
         before = Attributes(subject.model)
         for number in range(conditions.steps):
-            self._step(run, number, observer if number == 0 else nullcontext())
+            self._step(run, number, observer if number == 0 else nullcontext(), before)
         run.values = {name: each.detach().clone() for name, each in state_tensors(subject.model).items()}
         run.attributes = {name: _kept(value) for name, value in before.changes().items()}
         if conditions.mode != "plain":
@@ -149,13 +166,13 @@ class Runner:
             subject.switch_off()
             run.still_on = tuple(name for name, on in subject.switches().items() if on)
 
-    def _step(self, run: Run, number: int, observer: AbstractContextManager[Any]) -> None:
+    def _step(self, run: Run, number: int, observer: AbstractContextManager[Any], before: Attributes) -> None:
         conditions, subject = run.conditions, self.subject
         seed(number)
         inputs = subject.inputs(use_cache=conditions.use_cache)
         saved = SavedBytes(subject.model)
         phases = Phases(self.blocks)
-        trace = Trace(self.watched, phases)
+        trace = self._trace = Trace(self.watched, phases)
         evidence = None
         _reset_peak(subject.device)
         started = time.perf_counter()
@@ -172,7 +189,7 @@ class Runner:
                     raise NoGradient
                 if conditions.mode != "plain":
                     run.calls += trace.calls
-                    evidence = Evidence(subject.model, trace.calls)
+                    evidence = Evidence(subject.model, trace.calls, before)
                     self.before_backward(run)
                 self._begin(run, "the backward pass")
                 phases.backward = True
@@ -224,6 +241,7 @@ def _both(one: Consequences, other: Consequences) -> Consequences:
     return Consequences(
         tuple(dict.fromkeys(one.generators + other.generators)),
         tuple(dict.fromkeys(one.attributes + other.attributes)),
+        tuple(dict.fromkeys(one.set_before + other.set_before)),
         one.caches | other.caches,
         one.dictionaries | other.dictionaries,
     )

@@ -35,6 +35,7 @@ class Scenarios:
         self._runner.before_backward = self._tell
         self._case: Case | None = None
         self._broken: set[Mode] = set()
+        self._untrainable: set[Mode] = set()
 
     def run_all(self) -> str | None:
         """Run every scenario, with two steps where that shows more.
@@ -114,6 +115,8 @@ class Scenarios:
                 self._ledger.judge(case, self._ledger.symptoms(case, CHECKS), self._specimen)
                 if run.error is not None:
                     self._broken.add(mode)
+                if run.error is not None or case.lost or case.wrong:
+                    self._untrainable.add(mode)
         return runs
 
     def _with_dropout(self) -> None:
@@ -155,23 +158,29 @@ class Scenarios:
 
     def _with_frozen_base(self) -> None:
         case = self._known_case()
-        self._subject.extra = freeze_under_adapters(
-            self._subject.model, [each.module for each in case.blocks]
-        )
-        if not self._subject.extra:
+        self._subject.restore(dropout=False)
+        adapters = freeze_under_adapters(self._subject.model, [each.module for each in case.blocks])
+        if not adapters:
             return
+        self._subject.adopt(adapters)
         plain = Conditions(FROZEN, "plain", require_input_grads=True)
-        reference = self._runner.run(plain)
+        reference = hooked = self._runner.run(plain)
         if reference.error is not None:
-            self._tell_of_hook(reference)
             plain = replace(plain, require_input_grads=False)
             reference = self._runner.run(plain)
-        if _unusable(reference) is not None:
+            if reference.error is None:
+                self._tell_of_hook(hooked)
+        reason = _unusable(reference)
+        if reason is not None:
+            self._ledger.notes.append(f"with a frozen base: {reason}")
             return
         self._ledger.scenarios.append(FROZEN)
         for mode in _MODES:
-            if mode not in self._broken:
+            if mode not in self._untrainable:
                 run = self._runner.run(replace(plain, mode=mode))
+                if run.error is not None and str(run.error) == str(hooked.error):
+                    # The hook is to blame here as well; newer releases set it by themselves.
+                    continue
                 frozen = replace(case, reference=reference, run=run)
                 self._ledger.judge(frozen, self._ledger.symptoms(frozen, FROZEN_CHECKS), self._specimen)
 
@@ -181,8 +190,9 @@ class Scenarios:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
         message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called, which "
-            "wants one tensor from the module that get_input_embeddings() returns. Let it return such a module."
+            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is "
+            "called. It lets the output of the module that get_input_embeddings() returns require grad: "
+            "that must be one tensor, which is not changed in place."
         )
         self._ledger.fail("hook", Failure(FROZEN, "plain", FROZEN, message), self._specimen)
 

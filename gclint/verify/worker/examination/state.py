@@ -8,16 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_OF_THE_FRAMEWORK = frozenset(vars(nn.Module())) | {
-    "gradient_checkpointing",
-    "_gradient_checkpointing_func",
-    "_require_grads_hook",
-    "_require_grads_hooks",
-}
+_HOOKS = frozenset(name for name in vars(nn.Module()) if name.startswith("_forward_"))
+_OF_THE_FRAMEWORK = frozenset(vars(nn.Module())) - _HOOKS
+_OF_TRANSFORMERS = frozenset(
+    ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
+)
 
 
 class Attributes:
-    """The attributes of all modules at one moment, with what they held then."""
+    """The attributes and forward hooks of all modules at one moment, with what they held then."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -27,12 +26,15 @@ class Attributes:
         }
 
     def changes(self) -> dict[str, Any]:
-        """Return the values now of the attributes that are not what they were, by their dotted names."""
+        """Return the values now of the attributes that are not what they were, by their dotted names.
+
+        Switches of checkpointing and hooks are not among them.
+        """
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in _own(module)
-            if key not in kept or not _same(kept[key], value)
+            if key not in _HOOKS | _OF_TRANSFORMERS and (key not in kept or not _same(kept[key], value))
         }
 
     def restore(self) -> None:

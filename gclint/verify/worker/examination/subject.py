@@ -31,8 +31,7 @@ class Subject:
         self.device = torch.device(device)
         self.model: Any = specimen.build().to(self.device)
         self.model.train()
-        self.extra: dict[str, nn.Parameter] = {}
-        """Parameters that the model does not know of, such as adapters."""
+        self._extra: dict[str, nn.Parameter] = {}
         self._specimen = specimen
         self._parameters = dict(self.model.named_parameters())
         self._leaves: dict[str, Tensor] = {}
@@ -51,6 +50,11 @@ class Subject:
     def drops(self) -> bool:
         """Whether the configuration drops anything at random."""
         return any("layerdrop" not in key for _, key, _ in self._probabilities)
+
+    def adopt(self, parameters: dict[str, nn.Parameter]) -> None:
+        """Take parameters that the model does not know of, such as adapters; the hooks that use them stay."""
+        self._extra = parameters
+        self._attributes = Attributes(self.model)
 
     def inputs(self, *, use_cache: bool) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
@@ -75,7 +79,7 @@ class Subject:
     def take_gradients(self) -> dict[str, Tensor | None]:
         """Return the gradients of all that can have one by name, and forget them."""
         gradients = {}
-        for name, tensor in {**self._parameters, **self.extra, **self._leaves}.items():
+        for name, tensor in {**self._parameters, **self._extra, **self._leaves}.items():
             if tensor.requires_grad:
                 gradients[name] = tensor.grad
             tensor.grad = None
@@ -87,16 +91,8 @@ class Subject:
         Args:
             dropout: whether to drop at random what the configuration says; layers are never dropped.
         """
-        if hasattr(self.model, "_require_grads_hook"):
-            self.model.disable_input_require_grads()
-            # The method forgets neither, and would fail the next time.
-            for name in ("_require_grads_hook", "_require_grads_hooks"):
-                self.model.__dict__.pop(name, None)
         self._attributes.restore()
         self._values.restore()
-        for module in self.model.modules():
-            if "gradient_checkpointing" in vars(module):
-                module.gradient_checkpointing = False
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
         self.take_gradients()

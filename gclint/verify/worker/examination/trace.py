@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.phases import Phases
@@ -56,7 +57,9 @@ class Trace:
     phases: Phases
     calls: list[Call] = field(default_factory=list)
     nested: set[str] = field(default_factory=set)
-    """The blocks that returned tensors which carry gradient in containers inside of containers."""
+    """The blocks that returned tensors in containers inside of containers."""
+    records_gradients: bool = True
+    """Whether gradients were recorded where the block that runs now was called."""
     _kept: list[Any] = field(default_factory=list)
     # Every argument: as long as they are kept, their identities are theirs.
     _running: set[nn.Module] = field(default_factory=set)
@@ -65,7 +68,7 @@ class Trace:
     def __enter__(self) -> Trace:
         for kind in dict.fromkeys(type(module) for module in self.names):
             self._originals.append((kind, vars(kind).get("__call__")))
-            kind.__call__ = self._spy(kind.__call__)  # type: ignore[operator]
+            kind.__call__ = self._spy(kind.__call__)
         return self
 
     def __exit__(
@@ -76,7 +79,7 @@ class Trace:
     ) -> None:
         for owner, original in self._originals:
             if original is None:
-                del owner.__call__  # type: ignore[operator]
+                del owner.__call__
             else:
                 owner.__call__ = original  # type: ignore[method-assign]
         self._originals.clear()
@@ -88,11 +91,13 @@ class Trace:
                 return original(module, *args, **kwargs)
             self._running.add(module)
             self._record(module, args, kwargs)
+            outside, self.records_gradients = self.records_gradients, torch.is_grad_enabled()
             try:
                 result = original(module, *args, **kwargs)
             finally:
                 self._running.discard(module)
-            if isinstance(result, list | tuple) and any(list(_inner(each)) for each in result):
+                self.records_gradients = outside
+            if isinstance(result, list | tuple) and any(_is_nested(each) for each in result):
                 self.nested.add(self.names[module])
             return result
 
@@ -143,7 +148,7 @@ def definition(kind: type) -> Place:
 @cache
 def _lines(module: Any, path: str) -> list[str]:
     source = None
-    loader = getattr(module, "__loader__", None)
+    loader: Any = getattr(module, "__loader__", None)
     if hasattr(loader, "get_source"):
         # The text that was imported, which need not be in the file.
         source = loader.get_source(module.__name__)
@@ -179,6 +184,10 @@ def _inner(value: Any) -> Iterable[int]:
     """Yield the identities of the tensors inside a container that carry gradient."""
     if not isinstance(value, Tensor):
         yield from (id(each) for _, each in tensors_in(value) if carries_gradient(each))
+
+
+def _is_nested(value: Any) -> bool:
+    return not isinstance(value, Tensor) and any(each.is_floating_point() for _, each in tensors_in(value))
 
 
 def _place() -> Place | None:

@@ -20,7 +20,9 @@ def _input_values(situation: Situation) -> torch.Tensor:
 
 
 def _input_features(situation: Situation) -> torch.Tensor:
-    bands = situation.get("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", default=32)
+    bands = situation.get(
+        "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", default=32
+    )
     positions = situation.get("max_source_positions")
     if positions is not None:
         return situation.floats("input_features", BATCH, bands, 2 * positions)
@@ -34,7 +36,9 @@ def _past(situation: Situation) -> int:
 
 def _series(situation: Situation, name: str, length: int) -> torch.Tensor:
     size = situation.get("input_size", "num_input_channels", default=1)
-    return situation.floats(name, BATCH, length, *([size] if size > 1 or situation.get("num_input_channels") else []))
+    return situation.floats(
+        name, BATCH, length, *([size] if size > 1 or situation.get("num_input_channels") else [])
+    )
 
 
 def _past_values(situation: Situation) -> torch.Tensor:
@@ -52,7 +56,11 @@ def _past_observed_mask(situation: Situation) -> torch.Tensor:
 def _time_features(name: str) -> Any:
     def provide(situation: Situation) -> torch.Tensor:
         count = int(situation.get("num_time_features", default=1))
-        length = _past(situation) if name.startswith("past") else int(situation.get("prediction_length", default=4))
+        length = (
+            _past(situation)
+            if name.startswith("past")
+            else int(situation.get("prediction_length", default=4))
+        )
         return situation.floats(name, BATCH, length, count)
 
     return provide

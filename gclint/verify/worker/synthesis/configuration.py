@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.synthesis.derivation import derive
 from gclint.verify.worker.synthesis.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers
+from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers, name_layers
 from gclint.verify.worker.synthesis.rope import shrink_rope
 from gclint.verify.worker.synthesis.stages import fit_stages
 from gclint.verify.worker.synthesis.tokens import remap_tokens
 from gclint.verify.worker.synthesis.tree import descendants, fields_of, own_fields
-
-
-_HARMLESS = (
-    Kind.LAYERS, Kind.VOCABULARY, Kind.POSITIONS, Kind.EXPERTS, Kind.CHOSEN, Kind.DROP, Kind.SPREAD, Kind.MASK,
-    Kind.QUERIES, Kind.TOKEN, Kind.CODEBOOKS,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,10 +34,10 @@ class Sizes:
     """The width of the first stage of a pyramid, which doubles from stage to stage."""
     multiples: bool = False
     """Let what was a multiple or a part of the width of the stream be the same one of the smaller width."""
-    plain: bool = False
-    """Leave the widths alone, and all that depends on them."""
     proportional: bool = False
     """Divide all widths by the same power of two, so that their sums and products stay what they are."""
+    derived: bool = False
+    """Let the configuration class work out again what follows from the smaller fields."""
 
 
 def shrink(config: Any, sizes: Sizes) -> Any:
@@ -51,17 +47,17 @@ def shrink(config: Any, sizes: Sizes) -> Any:
     factor = _factor(parts, sizes) if sizes.proportional else 0
     originals = [dict(fields_of(part)) for part in parts]
     for part, original in zip(parts, originals, strict=True):
+        name_layers(part, sizes.layers)
         clamp_layer_numbers(part, sizes.layers)
         compress_layers(part, sizes.layers)
         _shrink_part(part, original, sizes)
         if factor:
             _divide_widths(part, original, factor)
-        if not sizes.plain:
-            _restore_products(part, original)
+        _restore_products(part, original)
         fit_stages(part, original)
         shrink_rope(part, original)
     remap_tokens(parts, sizes.vocabulary)
-    return small
+    return derive(small) if sizes.derived else small
 
 
 def _factor(parts: list[Any], sizes: Sizes) -> int:
@@ -100,7 +96,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
             kind = Kind.WIDTH
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
-        if (kind is Kind.LAYERS and value in stages) or (sizes.plain and kind not in _HARMLESS):
+        if (kind is Kind.LAYERS and _is_int(value) and value in stages):
             continue
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
@@ -113,6 +109,8 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
 
 def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
     if isinstance(value, list | tuple):
+        if kind is Kind.IMAGE and value and all(_is_int(each) for each in value):
+            return type(value)(sizes.image * each // min(value) for each in value)
         if all(isinstance(each, int | float | list | tuple) for each in value):
             return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
         return value
@@ -134,6 +132,8 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         return sizes.image * max(1, value // smallest)
     if kind is Kind.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
+    if kind is Kind.IMAGE and (longer := _longer_side(value, original)):
+        return sizes.image * longer
     if kind is Kind.KEY_HEADS:
         heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
@@ -145,7 +145,7 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         Kind.POSITIONS: sizes.positions,
         Kind.IMAGE: sizes.image,
         Kind.PATCH: sizes.patch,
-        Kind.WINDOW: 8,
+        Kind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) else 8,
         Kind.MEL: sizes.mel,
         Kind.EXPERTS: sizes.experts,
         Kind.CHOSEN: 2,
@@ -156,12 +156,22 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         Kind.DENSE: 2,
         Kind.MASK: 2,
         Kind.RANK: 16,
+        Kind.PLACES: sizes.image // sizes.patch,
+        Kind.HALF: sizes.width // 2,
         Kind.STEM: 8,
         Kind.CODEBOOKS: 4,
         Kind.COORDINATE: sizes.width // 6,
         Kind.CHUNK: 16,
     }
     return min(value, limits.get(kind, value))
+
+
+def _longer_side(value: int, original: dict[str, Any]) -> int:
+    """Return how many times as long as the shorter side of an image ``value`` is, where it is a longer one."""
+    for name, sides in original.items():
+        if kind_of(name) is Kind.IMAGE and isinstance(sides, list | tuple) and value in sides:
+            return int(value // min(sides)) if len(set(sides)) > 1 else 0
+    return 0
 
 
 def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
@@ -182,6 +192,16 @@ def _main_width(original: dict[str, Any]) -> int | None:
     return next((original[name] for name in names if _is_int(original.get(name))), None)
 
 
+def _repeats(original: dict[str, Any]) -> int:
+    """Return how many layers a pattern needs to come twice, where there is one that is repeated."""
+    patterns = [
+        len(value)
+        for name, value in original.items()
+        if re.fullmatch("_?block_types", name) and isinstance(value, list | tuple)
+    ]
+    return 2 * max(patterns, default=0)
+
+
 def _image_tokens(value: int, original: dict[str, Any], sizes: Sizes) -> int:
     """Return how many tokens stand for an image, as large a part of its patches as before."""
     vision = original.get("vision_config")
@@ -200,10 +220,12 @@ def _power_of_two(limit: int, value: int) -> int:
 def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
     """Return how many layers are needed so that there are two of each kind that a period makes."""
     alternating = any(
-        kind_of(name) in (Kind.PERIOD, Kind.DENSE) and _is_int(value) and value > (kind_of(name) is Kind.PERIOD)
+        kind_of(name) in (Kind.PERIOD, Kind.DENSE)
+        and _is_int(value)
+        and value > (kind_of(name) is Kind.PERIOD)
         for name, value in original.items()
     )
-    return 2 * sizes.layers if alternating else sizes.layers
+    return max(2 * sizes.layers if alternating else sizes.layers, _repeats(original))
 
 
 def _restore_products(part: Any, original: dict[str, Any]) -> None:
@@ -227,7 +249,9 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
 
 def _multiple_of(product: int, widths: dict[str, int], stem: str) -> tuple[str | None, int]:
     """Return the width that ``product`` is a small multiple of, preferably itself and of the same ``stem``."""
-    order = sorted(widths, key=lambda name: (_stem(name) != stem, name not in ("hidden_size", "d_model"), name))
+    order = sorted(
+        widths, key=lambda name: (_stem(name) != stem, name not in ("hidden_size", "d_model"), name)
+    )
     for multiple in (1, 2, 3, 4):
         for name in order:
             if widths[name] * multiple == product:

@@ -44,7 +44,9 @@ def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
 def entry(situation: Situation, name: str) -> str:
     """Return what the documentation of ``forward`` says about the parameter ``name``."""
     text = typing.cast(str, situation.model_class.forward.__doc__ or "")
-    found = re.search(rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^\s*Returns|^\s*Example|\Z)", text, re.M | re.S)
+    found = re.search(
+        rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^\s*Returns|^\s*Example|\Z)", text, re.M | re.S
+    )
     return found.group(1) if found else ""
 
 

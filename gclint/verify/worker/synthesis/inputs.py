@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +12,18 @@ import torch
 from gclint.verify.worker.synthesis.audio import AUDIO
 from gclint.verify.worker.synthesis.documentation import documented
 from gclint.verify.worker.synthesis.labels import LABELS
+from gclint.verify.worker.synthesis.masks import fit_masks
+from gclint.verify.worker.synthesis.patches import PATCHES, patch_side
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.text import TEXT, hidden_states
-from gclint.verify.worker.synthesis.vision import VISION, patch
+from gclint.verify.worker.synthesis.tiles import TILES
+from gclint.verify.worker.synthesis.vision import VISION
 
 Provider = Callable[[Situation], Any]
 
 _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
     (re.compile(pattern), provider, wanted)
-    for table in (TEXT, VISION, AUDIO, LABELS)
+    for table in (TEXT, PATCHES, TILES, VISION, AUDIO, LABELS)
     for pattern, provider, wanted in table
 )
 
@@ -41,6 +45,7 @@ def make_inputs(situation: Situation) -> dict[str, Any]:
         for name in ("inputs_embeds", "hidden_states"):
             if name in situation.parameters and not inputs:
                 inputs[name] = _adjust(situation, name, hidden_states(situation))
+    fit_masks(situation, inputs)
     return inputs
 
 
@@ -61,7 +66,11 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
         return torch.tensor(plan.given[name])
     if name in plan.shapes:
         shape = plan.shapes[name]
-        return situation.floats(name, *shape) if value.is_floating_point() else torch.ones(shape, dtype=value.dtype)
+        return (
+            situation.floats(name, *shape)
+            if value.is_floating_point()
+            else _like(situation, name, value, shape)
+        )
     if name in plan.ranks:
         value = _raised(situation, name, value, plan.ranks[name])
         while value.dim() > plan.ranks[name] >= 1:
@@ -73,7 +82,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
 
 def _raised(situation: Situation, name: str, value: torch.Tensor, rank: int) -> torch.Tensor:
     """Return ``value`` with dimensions put in until it has ``rank`` of them."""
-    side = patch(situation)
+    side = patch_side(situation)
     if name.startswith("pixel") and value.dim() == 2 and rank >= 4 and value.shape[1] % side**2 == 0:
         value = value.unflatten(1, (-1, side, side))
         while value.dim() < rank:
@@ -86,3 +95,12 @@ def _raised(situation: Situation, name: str, value: torch.Tensor, rank: int) -> 
     while value.dim() < rank:
         value = value.unsqueeze(1)
     return value
+
+
+def _like(situation: Situation, name: str, value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    if value.dtype is torch.bool:
+        # What is masked and what is not are two halves of the same size in each row.
+        return torch.arange(math.prod(shape)).reshape(shape) % 2 == 0
+    if "mask" in name:
+        return torch.ones(shape, dtype=value.dtype)
+    return situation.tokens(name, *shape)

@@ -13,16 +13,26 @@ FIELDS: dict[str, dict[str, Any]] = {
     "ChameleonConfig": {"vocabulary_map": {"<image>": 120, "<s>": 0}, "image_token_id": 120},
     # How many queries an image of so many patches has: a table over the sizes of the released model.
     "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
+    # One section of the rotary dimensions for each axis, which neither the configuration nor the model has a default for.
+    "HunYuanVLTextConfig": {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 2, 2, 2]}
+    },
     # The default is -1, which no model can be built with.
     "ViltConfig": {"num_images": 2},
+    # The kinds of layers are open, unlike in its siblings.
+    "Lfm2MoeConfig": {
+        "layer_types": ["conv", "conv", "full_attention", "full_attention"],
+        "num_hidden_layers": 4,
+    },
+    # A prompt of so many pixels along the border of the image.
+    "TvpConfig": {"visual_prompt_size": 8},
     # As many slots of the cache as cycles use; the number of layers is a product of others.
     "HrmTextConfig": {"num_hidden_layers": 16, "num_layers_per_stack": 2},
 }
+
 
 def apply_known(situation_parts: list[Any]) -> None:
     """Write what is known about them into the parts of a configuration."""
     for part in situation_parts:
         for name, value in FIELDS.get(type(part).__name__, {}).items():
             vars(part)[name] = value
-
-

@@ -11,7 +11,9 @@ from gclint.verify.worker.synthesis.vision import side
 
 def _labels(situation: Situation) -> torch.Tensor | None:
     classes = int(getattr(situation.config, "num_labels", None) or 2)
-    if situation.is_for("SequenceClassification|ImageClassification|AudioClassification|VideoClassification|MultipleChoice|NextSentence|XVector"):
+    if situation.is_for(
+        "SequenceClassification|ImageClassification|AudioClassification|VideoClassification|MultipleChoice|NextSentence|XVector"
+    ):
         return situation.integers("labels", 0, classes, BATCH)
     if situation.is_for("SemanticSegmentation"):
         return situation.integers("labels", 0, classes, BATCH, *side(situation))

@@ -14,17 +14,29 @@ _ALL_WANTED = re.compile(r".*out_indices|.*(feature|deepstack|select|hook|output
 _SHARED = re.compile(r".*num_kv_shared_layers")
 
 
+def name_layers(part: Any, least: int) -> None:
+    """Give a list of the kinds of feed-forward layers to a configuration that leaves it open."""
+    fields = fields_of(part)
+    if fields.get("mlp_layer_types", 0) is None and "num_hidden_layers" in fields:
+        fields["mlp_layer_types"] = ["dense"] * least + ["sparse"] * least
+        fields["num_hidden_layers"] = 2 * least
+
+
 def compress_layers(part: Any, least: int) -> None:
     """Leave out layers of the stacks of ``part``: ``least`` of each kind are left.
 
     The lists with an entry for each layer lose the same entries, and in lists of layers' numbers those of
     the layers that are left are put right.
     """
+    stages = {len(value) for name, value in own_fields(part) if _is_stages(name, value)}
     counts = {
         value
         for name, value in own_fields(part)
-        if kind_of(name) is Kind.LAYERS and isinstance(value, int) and not isinstance(value, bool) and value > least
-    }
+        if kind_of(name) is Kind.LAYERS
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+        and value > least
+    } - stages
     for count in counts:
         kept = _select(part, count, least)
         if kept is not None:
@@ -35,7 +47,11 @@ def clamp_layer_numbers(part: Any, least: int) -> None:
     """Bring numbers of layers into range where the stack belongs to another part of the configuration."""
     counts = [v for n, v in own_fields(part) if kind_of(n) is Kind.LAYERS and isinstance(v, int)]
     for name, value in own_fields(part):
-        if _is_numbers(name, value, 1000) and _ALL_WANTED.fullmatch(name) and max(value) >= max(counts, default=0):
+        if (
+            _is_numbers(name, value, 1000)
+            and _ALL_WANTED.fullmatch(name)
+            and max(value) >= max(counts, default=0)
+        ):
             fields_of(part)[name] = type(value)(min(max(number, -least), least - 1) for number in value)
 
 
@@ -43,6 +59,7 @@ def _select(part: Any, count: int, least: int) -> list[int] | None:
     """Return the numbers of the layers to keep, or None where nothing tells one layer from another."""
     fields = own_fields(part)
     per_layer = [value for name, value in fields if _is_per_layer(name, value, count)]
+    per_layer_all = {name: value for name, value in fields if _is_per_layer(name, value, count)}
     per_layer = [values for values in per_layer if len({repr(each) for each in values}) <= 4]
     numbers = {name: _positive(value, count) for name, value in fields if _is_numbers(name, value, count)}
     starts = [at for name, value in fields for at in _borders(name, value, count)]
@@ -63,8 +80,15 @@ def _select(part: Any, count: int, least: int) -> list[int] | None:
     for layer, key in enumerate(keys):
         if layer in wanted or (keys[:layer].count(key) < least and len(kept) < _MOST):
             # Of a kind that there is one of, there shall be two: defects of what several share need them.
+            kept += [each for each in _sources(per_layer_all, layer) if each not in kept]
             kept += [layer] * (1 if numbers or overrides or keys.count(key) >= least else least)
-    return kept
+    return sorted(kept)
+
+
+def _sources(per_layer: dict[str, Any], layer: int) -> list[int]:
+    """Return the numbers of the layers that ``layer`` takes something from."""
+    named = (values[layer] for name, values in per_layer.items() if "source" in name)
+    return [each for each in named if isinstance(each, int) and each < layer]
 
 
 def _apply(part: Any, count: int, kept: list[int]) -> None:
@@ -106,6 +130,11 @@ def _borders(name: str, value: Any, count: int) -> list[int]:
     return [value] if kind_of(name) is Kind.DENSE else []
 
 
+def _is_stages(name: str, value: Any) -> bool:
+    """Tell whether ``value`` says how many layers each stage has."""
+    return kind_of(name) is Kind.LAYERS and isinstance(value, list | tuple)
+
+
 def _is_per_layer(name: str, value: Any, count: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == count and name != "stage_names"
 
@@ -114,7 +143,9 @@ def _is_numbers(name: str, value: Any, count: int) -> bool:
     return (
         isinstance(value, list | tuple)
         and 0 < len(value) < count
-        and all(isinstance(each, int) and not isinstance(each, bool) and -count <= each < count for each in value)
+        and all(
+            isinstance(each, int) and not isinstance(each, bool) and -count <= each < count for each in value
+        )
         and _INDICES.fullmatch(name) is not None
         and max(value) >= 2
     )

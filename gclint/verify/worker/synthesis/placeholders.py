@@ -6,13 +6,21 @@ from typing import Any
 
 import torch
 
+from gclint.verify.worker.synthesis.patches import MERGES, get_vision, grid, is_cut
 from gclint.verify.worker.synthesis.plan import Situation
 
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # modality, fields that hold its placeholder, inputs that bring its content
     (
         "image",
-        ("image_token_id", "image_token_index", "media_token_id", "media_token_index", "image_patch_token_id", "img_token_id"),
+        (
+            "image_token_id",
+            "image_token_index",
+            "media_token_id",
+            "media_token_index",
+            "image_patch_token_id",
+            "img_token_id",
+        ),
         ("pixel_values", "flattened_patches", "pixel_values_images", "image_pixel_values"),
     ),
     ("video", ("video_token_id", "video_token_index"), ("pixel_values_videos",)),
@@ -48,8 +56,23 @@ def placeholder_tokens(situation: Situation) -> dict[str, int]:
     return found
 
 
+def modality_of_tokens(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
+    """Return 0 for each token of ``ids`` that is text, 1 where it stands for an image, 2 video, 3 sound."""
+    kinds = torch.zeros_like(ids)
+    numbers = {modality: number for number, (modality, _, _) in enumerate(_MODALITIES, 1)}
+    for modality, token in placeholder_tokens(situation).items():
+        kinds[ids == token] = numbers[modality]
+    return kinds
+
+
 def default_count(situation: Situation, modality: str) -> int:
     """Return a first guess of how many placeholders an image, a video or a sound needs."""
+    if modality != "audio" and is_cut(situation):
+        _, height, width = grid(situation)
+        merge = get_vision(situation, *MERGES, default=1)
+        return max(1, height * width // (merge if isinstance(merge, int) else merge[-1]) ** 2)
+    if isinstance(situation.get("num_query_tokens"), int) and modality != "audio":
+        return int(situation.get("num_query_tokens"))
     patch = situation.get("patch_size", default=8)
     patch = patch[0] if isinstance(patch, list | tuple) else patch
     side = situation.get("image_size", default=situation.plan.sizes.image)

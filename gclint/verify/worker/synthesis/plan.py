@@ -65,7 +65,9 @@ class Situation:
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The parameters of ``forward`` that can be named in a call."""
         found = list(inspect.signature(self.model_class.forward).parameters.values())[1:]
-        named = {each.name: each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+        named = {
+            each.name: each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        }
         if not named:
             # What only passes everything on takes what the inner model takes.
             name = "input_ids" if self.is_for("Decoder") else self.model_class.main_input_name
@@ -85,7 +87,7 @@ class Situation:
     @cached_property
     def text(self) -> Any:
         """The configuration of what reads the tokens."""
-        return self.config.get_text_config() if hasattr(self.config, "get_text_config") else self.config
+        return self.config.get_text_config(decoder=True)
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -98,7 +100,10 @@ class Situation:
 
     def width(self) -> int:
         """Return the width of the stream of hidden states."""
-        return int(getattr(self.config, "hidden_size", None) or self.get("hidden_size", "d_model", "embed_dim", "dim", default=64))
+        return int(
+            getattr(self.config, "hidden_size", None)
+            or self.get("hidden_size", "d_model", "embed_dim", "dim", default=64)
+        )
 
     def is_for(self, pattern: str) -> bool:
         """Tell whether the name of the class says that it is for a task."""

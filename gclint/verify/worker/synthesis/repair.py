@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gclint.verify.worker.synthesis import repair_configuration, repair_inputs
+from gclint.verify.worker.synthesis import repair_configuration, repair_images, repair_inputs
 from gclint.verify.worker.synthesis.failure import Failure
 from gclint.verify.worker.synthesis.plan import Plan, Situation
+from gclint.verify.worker.synthesis.repair_layers import fit_layer
 
 _REPAIRS: tuple[Callable[[Situation, Failure], Plan | None], ...] = (
+    *repair_images.REPAIRS,
     *repair_inputs.EXACT,
+    fit_layer,
     *repair_configuration.REPAIRS,
     *repair_inputs.GUESSES,
     *repair_configuration.LAST,

@@ -26,9 +26,13 @@ def _another_part(situation: Situation, failure: Failure) -> Plan | None:
         for name, child in children(situation.whole)
         if isinstance(child, PretrainedConfig) and hasattr(child, missing[2])
     ]
-    named = [name for name in fitting if name.removesuffix("_config") in situation.model_class.__name__.lower()]
+    task = situation.model_class.__name__.removeprefix(type(situation.whole).__name__.removesuffix("Config"))
+    explicit = task.startswith(("Model", "For"))
+    named = [
+        name for name in fitting if name.removesuffix("_config") in situation.model_class.__name__.lower()
+    ]
     other = "encoder" if "Decoder" in situation.model_class.__name__ else "decoder"
-    fitting = named or [name for name in fitting if not name.startswith(other)]
+    fitting = named or [name for name in fitting if not name.startswith(other) and not explicit]
     return replace(situation.plan, inside=fitting[0]) if fitting else None
 
 
@@ -42,7 +46,9 @@ def _missing_field(situation: Situation, failure: Failure) -> Plan | None:
 
 def _empty_field(situation: Situation, failure: Failure) -> Plan | None:
     """A field that is None where a number is needed."""
-    if not isinstance(failure.error, TypeError) and not re.search("None|specif|defin|set|argument", failure.message):
+    if not isinstance(failure.error, TypeError) and not re.search(
+        "None|specif|defin|set|argument", failure.message
+    ):
         return None
     empty = {
         name
@@ -50,10 +56,18 @@ def _empty_field(situation: Situation, failure: Failure) -> Plan | None:
         for name, value in fields_of(part).items()
         if value is None and isinstance(name, str) and not name.startswith("_")
     }
+    words = list(failure.words())
     empty -= {name for _, name in situation.plan.values}
-    for word in failure.words():
-        if word in empty and kind_of(word) not in (Kind.TOKEN, Kind.DROP, Kind.SPREAD):
-            return _with_value(situation, "", word)
+    for word in words:
+        for name in empty if isinstance(failure.error, TypeError) else ():
+            if name == word or (name.endswith("_" + word) and len(word) > 5):
+                plan = _with_value(situation, "", name)
+                if plan is not None:
+                    return plan
+        if word in empty:
+            plan = _with_value(situation, "", word)
+            if plan is not None:
+                return plan
     return None
 
 
@@ -77,7 +91,11 @@ def _sections(situation: Situation, failure: Failure) -> Plan | None:
     """Sections of rotary positions that the model file has a default for."""
     numbers = failure.numbers(r"split_sizes to sum exactly to (\d+)")
     rope = situation.get("rope_parameters", "rope_scaling")
-    if numbers is None or not isinstance(rope, dict) or not any("section" in word for word in failure.words()):
+    if (
+        numbers is None
+        or not isinstance(rope, dict)
+        or not any("section" in word for word in failure.words())
+    ):
         return None
     first = numbers[0] - 2 * (numbers[0] * 3 // 8)
     sections = [first, numbers[0] * 3 // 8, numbers[0] * 3 // 8]
@@ -118,12 +136,14 @@ def _no_cache(situation: Situation, failure: Failure) -> Plan | None:
 
 def _all_empty(situation: Situation, failure: Failure) -> Plan | None:
     """Every field that is None and that the rules know a number for, where the error does not name one."""
-    if "None" not in failure.message:
+    if "None" not in failure.message and not isinstance(failure.error, TypeError):
         return None
     values = dict(situation.plan.values)
     for part in situation.parts:
+        annotations = getattr(type(part), "__annotations__", {})
         for name, value in fields_of(part).items():
-            if value is None and isinstance(name, str) and kind_of(name) in _NUMBERS:
+            counted = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
+            if value is None and isinstance(name, str) and counted and _usual(name, situation) is not None:
                 values.setdefault(("", name), _usual(name, situation))
     return replace(situation.plan, values=values)
 
@@ -167,6 +187,10 @@ def _usual(name: str, situation: Situation) -> Any:
         return 0.1
     if "clip" in name:
         return 8.0
+    if "shared_experts" in name:
+        return 1
+    if "initializer" in name:
+        return 0.1
     usual = {
         Kind.WIDTH: sizes.width,
         Kind.HEADS: sizes.heads,
@@ -185,8 +209,10 @@ def _usual(name: str, situation: Situation) -> Any:
         Kind.CHUNK: 8,
     }
     kind = kind_of(name)
-    if kind is None:
-        return 4 if re.search("length|num|size|count|dim", name) else None
+    if kind in (Kind.TOKEN, Kind.DROP, Kind.SPREAD):
+        return None
+    if kind in (None, Kind.KEEP):
+        return 4 if re.search("length|num|size|count|dim|budget|ratio|_n_|_top", name) else None
     return usual.get(kind)
 
 

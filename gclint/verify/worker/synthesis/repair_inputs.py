@@ -32,9 +32,14 @@ def _placeholders(situation: Situation, failure: Failure) -> Plan | None:
     for modality in placeholder_tokens(situation):
         if modality in message or (modality == "audio" and "speech" in message):
             given = situation.plan.counts.get(modality, default_count(situation, modality))
-            count = given * numbers[1] // numbers[0]
+            # Where the numbers agree, the features are counted one by one.
+            width = situation.text.hidden_size if numbers[0] == numbers[1] else 1
+            count = max(1, given * numbers[1] // numbers[0] // width)
             return replace(situation.plan, counts={**situation.plan.counts, modality: count})
-    return None
+    if re.search("image|video|audio|speech", message):
+        return None
+    counts = {each: default_count(situation, each) for each in placeholder_tokens(situation)} | situation.plan.counts
+    return replace(situation.plan, counts={each: n * numbers[1] // numbers[0] for each, n in counts.items()})
 
 
 def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
@@ -88,7 +93,11 @@ def _not_both(situation: Situation, failure: Failure) -> Plan | None:
         given = [*given, *given]
     if len(given) < 2:
         return None
-    return replace(situation.plan, without=situation.plan.without | set(given[1:]), also=situation.plan.also - set(given[1:]))
+    return replace(
+        situation.plan,
+        without=situation.plan.without | set(given[1:]),
+        also=situation.plan.also - set(given[1:]),
+    )
 
 
 def _dimensions(situation: Situation, failure: Failure) -> Plan | None:
@@ -104,13 +113,21 @@ def _dimensions(situation: Situation, failure: Failure) -> Plan | None:
             value = variables.get(name)
             if isinstance(value, torch.Tensor) and re.search(rf"\b{name}\b", line) and ".s" in line:
                 rank = numbers[0] + ("[:-1]" in line)
+                given = make_inputs(situation).get(name)
+                if given is not None and given.numel() == value.numel() and given.dim() < value.dim():
+                    # An outer module puts dimensions of its own in front.
+                    rank -= value.dim() - given.dim()
                 return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
     return _rank_by_content(situation, failure, numbers[0])
 
 
 def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
     """Find the input by its content, where an inner module calls it something else."""
-    inputs = {n: v for n, v in make_inputs(situation).items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    inputs = {
+        n: v
+        for n, v in make_inputs(situation).items()
+        if isinstance(v, torch.Tensor) and v.is_floating_point()
+    }
     for variables, line in failure.frames[:4]:
         for local, value in variables.items():
             if not isinstance(value, torch.Tensor) or not re.search(rf"\b{local}\b", line):
@@ -129,7 +146,9 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
     product = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
     if product:
         return _resized(situation, failure, -1, product[1], product[0])
-    widths = failure.numbers(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2")
+    widths = failure.numbers(
+        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
+    )
     if widths:
         return _resized(situation, failure, -1, widths[1], widths[0])
     patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
@@ -143,27 +162,48 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def _resized(situation: Situation, failure: Failure, dimension: int, size: int, before: int | None) -> Plan | None:
+def _resized(
+    situation: Situation, failure: Failure, dimension: int, size: int, before: int | None
+) -> Plan | None:
     """Give the input that the failing line works on another size in ``dimension``."""
     inputs = make_inputs(situation)
     reached = [
-        value for variables, line in failure.frames for value in variables.values() if isinstance(value, torch.Tensor)
+        value
+        for variables, line in failure.frames
+        for value in variables.values()
+        if isinstance(value, torch.Tensor)
     ]
     for name, value in inputs.items():
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.dim() < abs(dimension) + (dimension > 0):
+        if (
+            not isinstance(value, torch.Tensor)
+            or not value.is_floating_point()
+            or value.dim() < abs(dimension) + (dimension > 0)
+        ):
             continue
         if before is not None and value.dim() != 3 and value.shape[dimension] != before:
             continue
         if not any(each.numel() == value.numel() for each in reached[:6]):
             continue
-        if value.dim() == 3 and dimension == 1 and value.shape[2] == size and name not in situation.plan.transposed:
+        if (
+            value.dim() == 3
+            and dimension == 1
+            and size in value.shape[1:]
+            and name not in situation.plan.transposed
+        ):
             return replace(situation.plan, transposed=situation.plan.transposed | {name})
         if value.dim() == 3 and dimension == 1 and "1d" not in failure.frames[0][1]:
             # An image where the rules saw a sequence.
-            return replace(situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], size, 8, 8)})
+            return replace(
+                situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], size, 8, 8)}
+            )
         if value.dim() == 4 and dimension == -1:
             return replace(situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], 16, size)})
-        if value.dim() == 3 and dimension == -1 and value.shape[1] == size and name not in situation.plan.transposed:
+        if (
+            value.dim() == 3
+            and dimension == -1
+            and value.shape[1] == size
+            and name not in situation.plan.transposed
+        ):
             return replace(situation.plan, transposed=situation.plan.transposed | {name})
         shape = list(value.shape)
         shape[dimension] = size
@@ -184,15 +224,18 @@ def _longer(situation: Situation, failure: Failure) -> Plan | None:
 
 def _image_size(situation: Situation, failure: Failure) -> Plan | None:
     """Images of the size that the message asks for."""
-    numbers = failure.numbers(r"[Ii]nput image size \(.*\) doesn't match model \((\d+)\*(\d+)\)")
+    numbers = failure.numbers(
+        r"[Ii]nput image size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
+    )
     if numbers is None:
         return None
+    shapes = {}
     for name, value in make_inputs(situation).items():
-        if name.startswith("pixel") and isinstance(value, torch.Tensor):
-            shape = (*value.shape[:-2], *numbers)
-            if shape != tuple(value.shape):
-                return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
-    return None
+        if ("pixel" in name or "mask" in name) and isinstance(value, torch.Tensor) and value.dim() == 4:
+            # Some put two images together first, so it is the ratio that counts.
+            height = value.shape[-2] * numbers[2] // numbers[0]
+            shapes[name] = (*value.shape[:-2], height, value.shape[-1] * numbers[3] // numbers[1])
+    return replace(situation.plan, shapes={**situation.plan.shapes, **shapes})
 
 
 def _mask_shape(situation: Situation, failure: Failure) -> Plan | None:
@@ -216,7 +259,10 @@ def _lengths(situation: Situation, failure: Failure) -> Plan | None:
     total, sizes = int(found[1]), [int(each) for each in found[2].split(",")]
     for name, value in make_inputs(situation).items():
         if isinstance(value, torch.Tensor) and value.tolist() == sizes:
-            lengths = (*[total // len(sizes)] * (len(sizes) - 1), total - total // len(sizes) * (len(sizes) - 1))
+            lengths = (
+                *[total // len(sizes)] * (len(sizes) - 1),
+                total - total // len(sizes) * (len(sizes) - 1),
+            )
             return replace(situation.plan, given={**situation.plan.given, name: lengths})
     for name, value in make_inputs(situation).items():
         if name.startswith("pixel") and isinstance(value, torch.Tensor) and total == len(value) == len(sizes):
@@ -227,6 +273,10 @@ def _lengths(situation: Situation, failure: Failure) -> Plan | None:
 
 def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
     """Tokens of several codebooks in rows below one another."""
+    if "view size is not compatible" in failure.message:
+        names = {"decoder_input_ids", "input_ids"} & set(situation.plan.shapes)
+        shapes = {name: shape for name, shape in situation.plan.shapes.items() if name not in names}
+        return replace(situation.plan, shapes=shapes, ranks={**situation.plan.ranks, **dict.fromkeys(names, 3)})
     found = re.search(r"shape '\[(.*?)\]' is invalid for input of size (\d+)", failure.message)
     count = situation.get("num_codebooks", "num_channels", "n_codes_given")
     if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
@@ -237,6 +287,17 @@ def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
             shape = (value.shape[0] * count, *value.shape[1:])
             return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
     return None
+
+
+def _streams(situation: Situation, failure: Failure) -> Plan | None:
+    """Tokens of several streams beside one another."""
+    numbers = failure.numbers(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1")
+    if numbers is None or numbers[0] != situation.plan.length or "input_ids" not in "".join(line for _, line in failure.frames[:2]):
+        return None
+    value = make_inputs(situation).get("input_ids")
+    if value is None or value.dim() != 2:
+        return None
+    return replace(situation.plan, shapes={**situation.plan.shapes, "input_ids": (*value.shape, numbers[1])})
 
 
 def _larger_batch(situation: Situation, failure: Failure) -> Plan | None:
@@ -271,7 +332,11 @@ def _stated_shape(situation: Situation, failure: Failure) -> Plan | None:
 
 def _larger_image(situation: Situation, failure: Failure) -> Plan | None:
     """Images that shrink to nothing on their way through a pyramid."""
-    if not re.search("spatial size|output size is too small|be greater than actual input size|at least one", failure.message):
+    if not re.search(
+        "spatial size|output size is too small|be greater than actual input size|at least one",
+        failure.message,
+        re.IGNORECASE,
+    ):
         return None
     sizes = situation.plan.sizes
     return replace(situation.plan, sizes=replace(sizes, image=sizes.image * 2)) if sizes.image < 256 else None
@@ -282,6 +347,18 @@ def _without_answers(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, without=situation.plan.without | given) if given else None
 
 
+def _left_out(situation: Situation, failure: Failure) -> Plan | None:
+    """An optional input that the failing line works on, and that not every tower can do something with."""
+    if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
+        return None
+    given = set(make_inputs(situation))
+    for _, line in failure.frames:
+        for word in re.findall(r"\w+", line):
+            if word in given and "_sizes" in word:
+                return replace(situation.plan, without=situation.plan.without | {word})
+    return None
+
+
 def _eager(situation: Situation, failure: Failure) -> Plan | None:
     if not re.search("attention|attn|sdpa|eager|flash|flex", failure.message, re.I):
         return None
@@ -290,6 +367,6 @@ def _eager(situation: Situation, failure: Failure) -> Plan | None:
 
 EXACT: tuple[Any, ...] = (
     _placeholders, _dimensions, _features, _longer, _image_size, _not_both, _instead, _mask_shape, _lengths, _codebooks,
-    _larger_image, _larger_batch, _tokens_wanted, _stated_shape,
+    _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape,
 )  # fmt: skip
-GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _eager)
+GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _left_out, _eager)

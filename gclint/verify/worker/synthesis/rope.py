@@ -17,7 +17,11 @@ def shrink_rope(part: Any, original: dict[str, Any]) -> None:
     for name, value in list(fields.items()):
         if isinstance(name, str) and "rope" in name and isinstance(value, dict):
             fields[name] = _scale(value, before, after)
-        elif isinstance(name, str) and name.endswith(("mrope_section", "rope_section")) and isinstance(value, list):
+        elif (
+            isinstance(name, str)
+            and name.endswith(("mrope_section", "rope_section"))
+            and isinstance(value, list)
+        ):
             fields[name] = _sections(value, before, after)
 
 
@@ -28,7 +32,8 @@ def fill_sections(config: Any, source: str) -> None:
         rope, width = fields_of(part).get("rope_parameters"), _head_width(fields_of(part))
         if isinstance(rope, dict) and "rope_type" in rope and "mrope_section" not in rope and width:
             sections = [int(each) for each in found.groups()]
-            rope["mrope_section"] = _sections(sections, 2 * sum(sections), width)
+            turned = int(width * rope.get("partial_rotary_factor", 1.0))
+            rope["mrope_section"] = _sections(sections, 2 * sum(sections), turned)
 
 
 def _scale(rope: dict[str, Any], before: int, after: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 import typing
 from collections.abc import Iterator
@@ -18,16 +19,21 @@ from gclint.verify.worker.synthesis.backbones import complete, make_default, use
 from gclint.verify.worker.synthesis.configuration import Sizes, shrink
 from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.known import apply_known
+from gclint.verify.worker.synthesis.outer import recorded
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair import repair
 from gclint.verify.worker.synthesis.rope import fill_sections
 from gclint.verify.worker.synthesis.tree import descendants, fields_of
 
 _ATTEMPTS = 10
-_SECONDS = 20.0
-_LADDER = (Sizes(), Sizes(multiples=True), Sizes(width=96), Sizes(width=128), Sizes(proportional=True),
-    Sizes(plain=True),
-)
+_SECONDS = 6.0
+_LADDER = (
+    Sizes(),
+    Sizes(derived=True),
+    Sizes(multiples=True),
+    Sizes(width=96),
+    Sizes(width=128),
+    Sizes(proportional=True))
 
 
 def specimens(model_class: Any) -> Iterator[Specimen]:
@@ -38,7 +44,13 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
     Raises:
         NotSynthesisable: No configuration or no inputs were found with which the class runs.
     """
-    yield _find(model_class, "default", Plan())
+    try:
+        yield _find(model_class, "default", Plan())
+    except NotSynthesisable:
+        found = recorded(model_class, "default", lambda holder: _find(holder, "default", Plan()))
+        if found is None:
+            raise
+        yield found
 
 
 def _find(model_class: Any, scenario: str, plan: Plan) -> Specimen:
@@ -50,7 +62,12 @@ def _find(model_class: Any, scenario: str, plan: Plan) -> Specimen:
         tried: list[Plan] = []
         for _ in range(_ATTEMPTS):
             tried.append(plan)
-            situation = _situate(model_class, config, plan)
+            try:
+                situation = _situate(model_class, config, plan)
+            except Exception as error:
+                # A configuration class may refuse what the rules made of its fields.
+                errors.append(error)
+                break
             try:
                 covered = _attempt(situation)
             except NotSynthesisable as error:
@@ -72,6 +89,9 @@ def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
     apply_known(list(descendants(small)))
     whole = small
     fill_sections(small, _source(model_class))
+    for part in list(descendants(small)):
+        # A part may belong to a model of its own, whose text has a default for it.
+        fill_sections(part, _source_beside(type(part)))
     if plan.inside is not None:
         small = getattr(small, plan.inside)
     for (owner, name), value in plan.values.items():
@@ -91,6 +111,12 @@ def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
 @cache
 def _source(model_class: Any) -> str:
     return inspect.getsource(inspect.getmodule(model_class))  # type: ignore[arg-type]
+
+
+@cache
+def _source_beside(config_class: type) -> str:
+    module = sys.modules.get(config_class.__module__.replace(".configuration_", ".modeling_"))
+    return inspect.getsource(module) if module else ""
 
 
 def _attempt(situation: Situation) -> tuple[str, ...]:
@@ -137,7 +163,7 @@ def _explained(errors: list[Exception]) -> NotSynthesisable:
     first = errors[0]
     told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
     told.__cause__ = first
-    told.chain = [f'{type(e).__name__}: {str(e)[:150]}' for e in errors]
+    told.chain = [f"{type(e).__name__}: {str(e)[:150]}" for e in errors]
     return told
 
 

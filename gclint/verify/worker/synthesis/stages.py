@@ -18,7 +18,9 @@ def fit_stages(part: Any, original: dict[str, Any]) -> None:
     if not isinstance(names, list) or not names:
         return
     before = len(names) - 1
-    counts = [n for n, v in original.items() if kind_of(n) is Kind.LAYERS and v == before and isinstance(v, int)]
+    counts = [
+        n for n, v in original.items() if kind_of(n) is Kind.LAYERS and v == before and isinstance(v, int)
+    ]
     if not counts:
         return
     chosen = list(fields.get("_out_indices") or [before])

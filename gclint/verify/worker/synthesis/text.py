@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.placeholders import with_placeholders
+from gclint.verify.worker.synthesis.patches import patches
+from gclint.verify.worker.synthesis.placeholders import modality_of_tokens, with_placeholders
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 
 
@@ -28,7 +29,9 @@ def _decoder_input_ids(situation: Situation) -> torch.Tensor | None:
         return None
     size = situation.get("decoder_vocab_size", "vocab_size")
     decoder = getattr(situation.config, "decoder", None)
-    size = getattr(decoder, "vocab_size", None) or getattr(decoder, "get", lambda _: None)("vocab_size") or size
+    size = (
+        getattr(decoder, "vocab_size", None) or getattr(decoder, "get", lambda _: None)("vocab_size") or size
+    )
     return situation.tokens("decoder_input_ids", BATCH, situation.plan.length - 2, vocabulary=size)
 
 
@@ -40,8 +43,19 @@ def _zeros(situation: Situation) -> torch.Tensor:
     return torch.zeros_like(input_ids(situation))
 
 
-def hidden_states(situation: Situation) -> torch.Tensor:
-    """Return a stream of hidden states."""
+def _token_type_ids(situation: Situation) -> torch.Tensor:
+    # Where images stand among the tokens, these are the second type.
+    return modality_of_tokens(situation, input_ids(situation)).clamp(max=1)
+
+
+def _modalities(situation: Situation) -> torch.Tensor:
+    return modality_of_tokens(situation, input_ids(situation))
+
+
+def hidden_states(situation: Situation) -> torch.Tensor | None:
+    """Return a stream of hidden states, or patches where a tower calls them so."""
+    if "grid_thw" in situation.parameters:
+        return patches(situation, "hidden_states")
     return situation.floats("hidden_states", BATCH, situation.plan.length, situation.width())
 
 
@@ -84,7 +98,9 @@ TEXT = (
     (r"input_ids|qformer_input_ids|char_input_ids", input_ids, True),
     (r"decoder_input_ids", _decoder_input_ids, True),
     (r"attention_mask|qformer_attention_mask", _attention_mask, False),
-    (r"token_type_ids|input_shape_ids|input_pronunciation_ids|task_type_ids", _zeros, False),
+    (r"token_type_ids", _token_type_ids, False),
+    (r"(moe_)?mm_token_type_ids", _modalities, True),
+    (r"input_shape_ids|input_pronunciation_ids|task_type_ids", _zeros, False),
     (r"hidden_states|inputs_embeds|decoder_inputs_embeds|encoder_hidden_states", hidden_states, False),
     (r"bbox", _bbox, True),
     (r"entity_ids", _entities, True),

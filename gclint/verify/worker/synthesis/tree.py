@@ -33,7 +33,9 @@ def own_fields(config: Any) -> list[tuple[str, Any]]:
 def children(config: Any) -> Iterator[tuple[str, Any]]:
     """Yield the sub-configurations of ``config`` with their names, those written as mappings as well."""
     for name, value in own_fields(config):
-        if isinstance(value, PretrainedConfig) or (isinstance(value, dict) and _is_configuration(name, value)):
+        if isinstance(value, PretrainedConfig) or (
+            isinstance(value, dict) and _is_configuration(name, value)
+        ):
             yield name, value
         elif isinstance(value, list | tuple):
             for each in value:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.arguments import constructor_arguments
 
 LARGEST = 20_000_000
 """Parameters of the largest model that is built."""
@@ -35,12 +36,18 @@ def build(model_class: Any, config: Any) -> Any:
     """
     with torch.random.fork_rng(devices=[]), _marked_memory():
         seed()
-        model = model_class(copy.deepcopy(config))
+        model = create(model_class, config)
         _perturb(model)
     for module in model.modules():
         if isinstance(getattr(module, "layerdrop", None), float):
             module.layerdrop = 0.0
     return model.train()
+
+
+def create(model_class: Any, config: Any) -> Any:
+    """Return a new ``model_class`` made of a copy of ``config``."""
+    own = copy.deepcopy(config)
+    return model_class(own, **constructor_arguments(model_class, own))
 
 
 def size(model_class: Any, config: Any) -> int:
@@ -51,7 +58,7 @@ def size(model_class: Any, config: Any) -> int:
     """
     try:
         with torch.device("meta"):
-            model = model_class(copy.deepcopy(config))
+            model = create(model_class, config)
     except Exception:
         # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
         return 0
@@ -123,7 +130,10 @@ def _perturb(model: Any) -> None:
 @contextmanager
 def _marked_memory() -> Iterator[None]:
     """Fill memory that nobody initialises with NaN, so that it can be told from weights."""
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield

@@ -1,0 +1,253 @@
+"""The command ``gclint verify``: turns options into a run, and its results into output and an exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from gclint.finding import Problem
+from gclint.report import verification
+from gclint.report.text import write_problems
+from gclint.settings import SettingsError, common_folder, load_settings
+from gclint.verify import journal
+from gclint.verify.repro import write_scripts
+from gclint.verify.results import Results
+from gclint.verify.run import EnvironmentChanged, Heard, RunSettings, verify
+from gclint.verify.sources import Target, UnknownModel, installed_models, shard, target_of, targets_of
+
+_FOLDER = Path(".gclint")
+_RESULTS = _FOLDER / "verify.jsonl"
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+
+
+class _CannotRun(click.ClickException):
+    exit_code = 2
+
+
+def _part(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, int]:
+    found = _SHARD.fullmatch(value)
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise click.BadParameter(f"{value!r} is not like 2/8: which part, and of how many")
+    return number, count
+
+
+def _device(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    if not _DEVICE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is none of auto, cpu, cuda and cuda:N")
+    return value
+
+
+_output_format = click.option(
+    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+_write_repro = click.option(
+    "--write-repro",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a script for each class that failed, which shows it without gclint.",
+)
+
+
+@click.command(
+    epilog="'gclint verify merge FILES...' puts the results of shards together. Exits with 0 if everything "
+    "passed, 1 if something failed, and 2 if something could not be run at all."
+)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    "models",
+    metavar="NAME",
+    multiple=True,
+    help="Run a model of the installed transformers, such as bert; 'qwen*' means all that match.",
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    default=sys.executable,
+    help="The interpreter to run models in, with torch and transformers; by default gclint's own.",
+)
+@click.option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True, callback=_device)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    help="How many processes run at once on a CPU; by default one for each core.",
+)
+@click.option(
+    "--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run a part of the files."
+)
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="For a class.",
+)
+@click.option(
+    "--memory-limit",
+    metavar="GIGABYTES",
+    type=click.FloatRange(min=0, min_open=True),
+    default=8.0,
+    show_default=True,
+    help="For a process on a CPU.",
+)
+@click.option(
+    "--results",
+    "results_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=_RESULTS,
+    show_default=True,
+    help="Where results go as they come.",
+)
+@click.option("--resume", is_flag=True, help="Go on with that file, and run only what is new or has changed.")
+@_output_format
+@_write_repro
+@click.pass_context
+def run(
+    context: click.Context,
+    paths: tuple[Path, ...],
+    models: tuple[str, ...],
+    python: Path,
+    device: str,
+    jobs: int,
+    part: tuple[int, int],
+    time_limit: float,
+    memory_limit: float,
+    results_path: Path,
+    resume: bool,
+    output_format: str,
+    write_repro: Path | None,
+) -> None:
+    """Train each model for a moment, with and without gradient checkpointing, and compare.
+
+    PATHS are modeling files and folders, or the current folder. Each class is built with a tiny random
+    configuration; nothing is downloaded.
+    """
+    targets, problems = _targets(paths, models, python)
+    targets = shard(targets, *part)
+    settings = RunSettings(python, device, jobs, time_limit, memory_limit)
+    try:
+        with (
+            _journal(results_path, part, resume=resume) as written,
+            _display(len(targets), output_format) as show,
+        ):
+            results = _run(targets, settings, written, show)
+    except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
+        raise _CannotRun(str(error)) from None
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
+        context.exit(130)
+    _report(results, output_format, write_repro)
+    write_problems(sys.stderr, problems)
+    sys.stdout.flush()
+    context.exit(2 if problems else results.exit_status)
+
+
+@click.command(name="merge")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@_output_format
+@_write_repro
+@click.pass_context
+def merge(
+    context: click.Context, files: tuple[Path, ...], output_format: str, write_repro: Path | None
+) -> None:
+    """Put the results of all shards of a run together: FILES are what --results named."""
+    try:
+        results = journal.merge(files)
+    except (journal.UnusableResults, OSError) as error:
+        raise _CannotRun(str(error)) from None
+    _report(results, output_format, write_repro)
+    sys.stdout.flush()
+    context.exit(results.exit_status)
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Run ``gclint verify`` with what follows it on the command line."""
+    if arguments[:1] == ["merge"]:
+        merge.main(list(arguments[1:]), prog_name="gclint verify merge")
+    run.main(list(arguments), prog_name="gclint verify")
+
+
+def _targets(
+    paths: tuple[Path, ...], models: tuple[str, ...], python: Path
+) -> tuple[list[Target], list[Problem]]:
+    targets: list[Target] = []
+    problems: list[Problem] = []
+    try:
+        if models:
+            targets += [target_of(path) for path in installed_models(python, models)]
+        if paths or not models:
+            paths = paths or (Path(),)
+            found, problems = targets_of(paths, load_settings(common_folder(paths)))
+            targets += found
+    except (UnknownModel, SettingsError) as error:
+        raise _CannotRun(str(error)) from None
+    except OSError as error:
+        raise _CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
+    by_path = {target.source.path: target for target in targets}
+    return [by_path[path] for path in sorted(by_path)], problems
+
+
+def _run(
+    targets: Sequence[Target],
+    settings: RunSettings,
+    written: journal.Journal,
+    show: Callable[[Heard], None],
+) -> Results:
+    def listen(heard: Heard) -> None:
+        written.write(heard)
+        show(heard)
+
+    results = verify(targets, settings, listen, written.earlier)
+    if not results.problem:
+        written.finish()
+    return results
+
+
+def _journal(path: Path, part: tuple[int, int], *, resume: bool) -> journal.Journal:
+    """Open the file of results; git shall not see the default one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ignore = _FOLDER / ".gitignore"
+    if path == _RESULTS and not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return journal.Journal(path, journal.Header(shard=part[0], shards=part[1]), resume=resume)
+
+
+@contextmanager
+def _display(sources: int, output_format: str) -> Iterator[Callable[[Heard], None]]:
+    """Show on a terminal what happens; yields what to call with it."""
+    if sys.stderr.isatty() and output_format == "text":
+        from gclint.report.live import live_table
+
+        with live_table(sys.stderr, sources) as table:
+            yield table.take
+    else:
+        yield lambda _heard: None
+
+
+def _report(results: Results, output_format: str, write_repro: Path | None) -> None:
+    if output_format == "json":
+        verification.write_json(sys.stdout, results)
+    else:
+        if sys.stdout.isatty():
+            from gclint.report.live import show_results
+
+            show_results(sys.stdout, results.sorted())
+        verification.write_text(sys.stdout, results)
+    if write_repro is not None:
+        try:
+            for path in write_scripts(write_repro, results):
+                click.echo(f"{path} shows a failure.", err=True)
+        except OSError as error:
+            raise _CannotRun(f"a script cannot be written: {error}") from None

@@ -1,0 +1,60 @@
+"""Images in tiles that text looks at through cross-attention, and masks that say which token sees which image."""
+
+from __future__ import annotations
+
+import torch
+
+from gclint.verify.worker.synthesis.patches import channel_count, get_vision
+from gclint.verify.worker.synthesis.plan import BATCH, Situation
+from gclint.verify.worker.synthesis.text import input_ids
+
+_IMAGES = 1
+
+
+def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
+    """Return images in tiles, or None where the class takes whole ones."""
+    if "aspect_ratio_ids" in situation.parameters:
+        return situation.floats("pixel_values", BATCH, _IMAGES, _tiles(situation), channel_count(situation), *side)
+    if "image_attention_mask" in situation.parameters and "perceiver_embeddings" in situation.parameters:
+        return situation.floats("pixel_values", BATCH, _IMAGES, channel_count(situation), *side)
+    return None
+
+
+def _tiles(situation: Situation) -> int:
+    return int(get_vision(situation, "max_num_tiles", default=2))
+
+
+def _ratios(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, _IMAGES, dtype=torch.long)
+
+
+def _ratio_mask(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, _IMAGES, _tiles(situation), dtype=torch.long)
+
+
+def _seen_tiles(situation: Situation) -> torch.Tensor | None:
+    if "aspect_ratio_ids" not in situation.parameters:
+        return None
+    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, _tiles(situation), dtype=torch.long)
+
+
+def _seen_images(situation: Situation) -> torch.Tensor | None:
+    if "perceiver_embeddings" not in situation.parameters:
+        return None
+    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, dtype=torch.long)
+
+
+def _places(situation: Situation) -> torch.Tensor:
+    """Mark as many places of a text as an image has queries."""
+    places = torch.zeros(BATCH, input_ids(situation).shape[1], dtype=torch.long)
+    places[:, 1 : 1 + situation.get("latent_query_num", default=4)] = 1
+    return places
+
+
+TILES = (
+    (r"aspect_ratio_ids", _ratios, True),
+    (r"aspect_ratio_mask", _ratio_mask, True),
+    (r"cross_attention_mask", _seen_tiles, True),
+    (r"image_attention_mask", _seen_images, True),
+    (r"image_embeds_position_mask", _places, True),
+)

@@ -1,0 +1,129 @@
+"""The small models in ``fixtures/verify``: what is said of each, and what the examination finds."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gclint.verify.worker.protocol import ClassResult, Failure, Source
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "verify"
+_SAYS = "# verify: "
+_PASSED = "passed"
+_LIMITS = "limits"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A failure that is to be found."""
+
+    mode: str
+    scenario: str
+    check: str
+    rule: str | None
+    words: str
+    """Something that its message says."""
+
+    def is_met_by(self, failure: Failure) -> bool:
+        """Tell whether this failure is the one."""
+        found = (failure.mode, failure.scenario, failure.check, failure.rule)
+        return found == (self.mode, self.scenario, self.check, self.rule) and self.words in failure.message
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A model, with what is said of it in its first lines."""
+
+    name: str
+    expectations: tuple[Expectation, ...]
+    """None for a model that passes."""
+    needs_limits: bool
+    """Whether it kills or hangs the process that runs it, so that only the whole verifier can do so."""
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / self.name / "modeling_toy.py"
+
+
+def load_planted(folder: Path = FOLDER) -> list[Planted]:
+    """Return all planted models."""
+    return [_load(each) for each in sorted(folder.glob("*/modeling_*.py"))]
+
+
+def _load(file: Path) -> Planted:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+    assert said, f"{file} does not say what is to be found in it"
+    expectations = tuple(_expectation(each) for each in said if each not in (_PASSED, _LIMITS))
+    assert bool(expectations) is (_PASSED not in said), f"{file} says both that it passes and that it fails"
+    return Planted(file.parent.name, expectations, _LIMITS in said)
+
+
+def _expectation(text: str) -> Expectation:
+    mode, scenario, check, rule, words = text.split(" | ")
+    return Expectation(mode, scenario, check, None if rule == "-" else rule, words)
+
+
+def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:
+    """Examine a planted model in this process, without some of the checks.
+
+    The model is built and fed here, so that what is found does not depend on the synthesis.
+    """
+    import torch
+
+    from gclint.verify.worker.examination.examine import examine_without
+    from gclint.verify.worker.watch import Unwatched
+
+    torch.set_num_threads(1)
+    with imported(name) as module:
+        source = Source(module.__file__, module.__name__)
+        specimens = [_specimen(module)]
+        return examine_without(without, source, module.ToyModel, specimens, "cpu", Unwatched())
+
+
+@contextmanager
+def imported(name: str) -> Iterator[Any]:
+    """Import a planted model for a while, from a package that is called like its folder."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield importlib.import_module(f"{name}.modeling_toy")
+    finally:
+        sys.path.remove(str(FOLDER))
+        for each in [each for each in sys.modules if each.split(".")[0] == name]:
+            del sys.modules[each]
+
+
+def _specimen(module: Any) -> Any:
+    import torch
+
+    from gclint.verify.worker.specimen import Specimen
+
+    def build() -> Any:
+        torch.manual_seed(0)
+        return module.ToyModel(module.ToyConfig()).train()
+
+    def inputs() -> dict[str, Any]:
+        generator = torch.Generator().manual_seed(1)
+        if module.ToyModel.main_input_name == "pixel_values":
+            return {"pixel_values": torch.randn(2, 6, 12, generator=generator)}
+        return {"input_ids": torch.randint(0, 32, (2, 6), generator=generator)}
+
+    return Specimen("default", module.ToyConfig(), build, inputs)
+
+
+def unmet(expectations: Iterable[Expectation], failures: Iterable[Failure]) -> list[str]:
+    """Return what was to be found and was not, and what was found and not said."""
+    left = list(failures)
+    missing = []
+    for expectation in expectations:
+        met = [each for each in left if expectation.is_met_by(each)]
+        if met:
+            left.remove(met[0])
+        else:
+            missing.append(f"not found: {expectation}")
+    return missing + [f"not said: {each}" for each in left]

@@ -1,0 +1,61 @@
+"""A worker whose models need no torch: a class's method ``run`` is its examination.
+
+Run as a program, it takes the place of the real worker.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, decode, encode
+from gclint.verify.worker.server import CannotWork, serve
+from gclint.verify.worker.watch import Watch
+
+ENVIRONMENT_VARIABLE = "GCLINT_TEST_TRANSFORMERS"
+"""Its value is the version of transformers that the program says it has."""
+
+
+class StandIn:
+    """A program whose models are classes with a method ``run``."""
+
+    def __init__(self, devices: Sequence[str] = ("cpu",), problem: str | None = None) -> None:
+        self._devices = devices
+        self._problem = problem
+
+    def load(self) -> tuple[str, str]:
+        if self._problem:
+            raise CannotWork(self._problem)
+        return "2.13.0", os.environ.get(ENVIRONMENT_VARIABLE, "5.23.0")
+
+    def devices(self, wanted: str) -> list[tuple[str, str]]:
+        if wanted == "nothing":
+            raise CannotWork("there is no device 'nothing'")
+        return [(device, device.upper()) for device in self._devices]
+
+    def classes(self, module: ModuleType) -> Sequence[Any]:
+        return [value for value in vars(module).values() if hasattr(value, "run")]
+
+    def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
+        known = ClassResult(source.path, model_class.__name__, "passed", notes=(device,))
+        model_class.run(watch, known)
+        return known
+
+
+def main() -> None:
+    """Serve one request."""
+    request = decode(sys.stdin.readline())
+    assert isinstance(request, Request)
+    answers = os.dup(1)
+
+    def send(message: Message) -> None:
+        os.write(answers, f"{encode(message)}\n".encode())
+
+    serve(request, send, StandIn())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Each planted defect is found in the right mode and explained, and each healthy model passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.verify.planted import Planted, examine_planted, load_planted, unmet
+
+_IN_PROCESS = [each for each in load_planted() if not each.needs_limits]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("planted", _IN_PROCESS, ids=lambda planted: planted.name)
+def test_what_is_said_of_a_model_is_found(planted: Planted) -> None:
+    result = examine_planted(planted.name)
+    assert unmet(planted.expectations, result.failures) == []
+    assert result.outcome == ("failed" if planted.expectations else "passed")
+
+
+def test_model_that_says_nothing_fails(tmp_path: Path) -> None:
+    folder = tmp_path / "silent"
+    folder.mkdir()
+    (folder / "modeling_toy.py").write_text("", encoding="utf-8")
+    with pytest.raises(AssertionError, match="does not say"):
+        load_planted(tmp_path)

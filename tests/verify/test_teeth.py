@@ -1,0 +1,42 @@
+"""No check is there for nothing: without it, something that is wrong goes unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verify.planted import examine_planted
+
+_ONLY_SEEN_BY = {
+    "error": "keyword_shared",
+    "switches": "never_off",
+    "recomputation": "stack_left_out",
+    "missing gradients": "nested_output",
+    "gradients": "dictionary_shared",
+    "loss": "loss_only",
+    "outputs": "output_only",
+    "saved bytes": "nothing_saved",
+    "double recomputation": "checkpoint_in_checkpoint",
+    "buffers": "batch_norm",
+    "second step": "alternating",
+    "state": "counter_on_self",
+    "cache": "cache_written_only",
+    "warning": "warning_only",
+    "frozen base": "frozen_images",
+}
+"""For each check a planted model in which nothing else sees that anything is wrong."""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("check", _ONLY_SEEN_BY)
+def test_without_a_check_a_defect_goes_unnoticed(check: str) -> None:
+    planted = _ONLY_SEEN_BY[check]
+    found = examine_planted(planted).failures
+    assert {failure.check for failure in found} == {check}
+    assert examine_planted(planted, without=[check]).failures == ()
+
+
+@pytest.mark.torch
+def test_every_check_is_tried() -> None:
+    from gclint.verify.worker.examination.checks import CHECKS, FROZEN_CHECKS
+
+    assert {check.name for check in (*CHECKS, *FROZEN_CHECKS)} == set(_ONLY_SEEN_BY)

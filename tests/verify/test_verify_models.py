@@ -1,0 +1,152 @@
+"""The command with the real worker: small models of each way that files can lie, in real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gclint.verify.run import RunSettings, verify
+from gclint.verify.sources import target_of, with_overlay
+
+pytestmark = pytest.mark.torch
+
+_CONFIGURATION = """
+from transformers import PretrainedConfig
+
+
+class ToyConfig(PretrainedConfig):
+    model_type = "gclint_toy"
+
+    def __init__(self, vocab_size=64, hidden_size=16, num_hidden_layers=2, **kwargs):
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.num_hidden_layers = num_hidden_layers
+        super().__init__(**kwargs)
+"""
+
+_MODELING = """
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from .configuration_toy import ToyConfig
+
+
+class ToyLayer({base}):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, hidden_states):
+        return hidden_states + self.attention(hidden_states).tanh()
+
+
+class ToyModel(PreTrainedModel):
+    config_class = ToyConfig
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.num_hidden_layers)])
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    def get_input_embeddings(self):
+        return self.embeddings
+
+    def forward(self, input_ids=None):
+        hidden_states = self.embeddings(input_ids)
+        for layer in self.layers:
+            hidden_states = layer(hidden_states)
+        return (hidden_states,)
+"""
+
+_HEALTHY = _MODELING.format(base="GradientCheckpointingLayer")
+_UNPROTECTED = _MODELING.format(base="nn.Module")
+
+
+def _write(folder: Path, modeling: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "configuration_toy.py").write_text(_CONFIGURATION)
+    path = folder / "modeling_toy.py"
+    path.write_text(modeling)
+    return path
+
+
+def _gclint(folder: Path, *arguments: str | Path) -> tuple[int, Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "gclint",
+        "verify",
+        "--output-format",
+        "json",
+        "--device",
+        "cpu",
+        *arguments,
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_model_of_remote_code_passes(tmp_path: Path) -> None:
+    path = _write(tmp_path / "remote", _HEALTHY)
+    status, found = _gclint(tmp_path, path)
+    (result,) = found["results"]
+    assert (status, result["name"], result["outcome"]) == (0, "ToyModel", "passed"), result
+    assert result["recomputed"] == result["blocks"] > 1
+
+
+def test_a_model_in_a_package_whose_layer_is_not_protected_fails(tmp_path: Path) -> None:
+    path = _write(tmp_path / "src" / "toys", _UNPROTECTED)
+    (path.parent / "__init__.py").touch()
+    status, found = _gclint(tmp_path, "src")
+    (result,) = found["results"]
+    assert (status, result["outcome"]) == (1, "failed"), result
+    assert {failure["rule"] for failure in result["failures"]} >= {"GC001"}
+
+
+def test_the_script_shows_the_failure(tmp_path: Path) -> None:
+    path = _write(tmp_path / "remote", _UNPROTECTED)
+    command = [sys.executable, "-m", "gclint", "verify", "--device", "cpu", "--write-repro", "scripts", path]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    script = tmp_path / "scripts" / "modeling_toy_ToyModel.py"
+    shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    words = shown.split()
+    assert words[:2] == ["saved", "bytes"]
+    # Nothing is recomputed, so as much is kept with checkpointing as without.
+    assert words[2] == words[-1]
+
+
+def test_another_text_is_run_and_nothing_is_written(tmp_path: Path) -> None:
+    path = _write(tmp_path / "remote", _UNPROTECTED)
+    targets = with_overlay([target_of(path)], {path: _HEALTHY})
+    (result,) = verify(targets, RunSettings(Path(sys.executable), "cpu")).sorted()
+    assert result.outcome == "passed", result
+    assert path.read_text() == _UNPROTECTED
+
+
+def test_what_the_worker_needs_is_named_where_it_is_missing(tmp_path: Path) -> None:
+    path = _write(tmp_path, _HEALTHY)
+    python = tmp_path / "environment" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", python.parent.parent], check=True)
+    results = verify([target_of(path)], RunSettings(python))
+    assert results.exit_status == 2
+    assert results.problem
+    assert "torch is not installed" in results.problem
+    assert str(python) in results.problem
+
+
+def test_a_gpu_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = _write(tmp_path, _HEALTHY)
+    results = verify([target_of(path)], RunSettings(Path(sys.executable), "cuda:99"))
+    assert results.problem
+    assert "there is no device 'cuda:99'" in results.problem
