@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.verify.run import Heard, RunSettings, verify
-from gclint.verify.sources import target_of, with_overlay
+from gclint.verify.sources import target_of
 from gclint.verify.worker.protocol import ClassResult
 
 Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]]
@@ -40,8 +40,8 @@ def runner(settings: RunSettings, listen: Callable[[Heard], None] = lambda _hear
     """
 
     def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
-        targets = with_overlay([target_of(path) for path in paths], texts)
-        results = verify(targets, settings, listen)
+        targets = [target_of(path) for path in paths]
+        results = verify(targets, settings, listen, texts=texts)
         if results.problem:
             raise CannotRun(results.problem)
         runs = {}

@@ -79,4 +79,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream:
-            stream.close()
+            # What a worker that ended early has not read is still in the buffer.
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()

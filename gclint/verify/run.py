@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gclint.verify.process import work
 from gclint.verify.results import Results
-from gclint.verify.sources import Target, digest
+from gclint.verify.sources import Target, digest, overlay_of
 from gclint.verify.worker.protocol import Environment, Message, Request, Source
 
 
@@ -49,6 +49,7 @@ def verify(
     settings: RunSettings,
     listen: Callable[[Heard], None] = lambda _heard: None,
     earlier: Results | None = None,
+    texts: Mapping[Path, str] | None = None,
 ) -> Results:
     """Run the classes of ``targets``, and return what has come of them.
 
@@ -58,6 +59,7 @@ def verify(
         listen: called with everything that happens, when it happens. What it raises ends the run.
         earlier: results of a run that was interrupted. What they know of files that are still the same
             is not run again.
+        texts: what to run in place of what is in some files, these or what they import.
 
     Raises:
         EnvironmentChanged: the environment is not that of the earlier results.
@@ -66,7 +68,8 @@ def verify(
     earlier = earlier or Results()
     results = Results()
     trees: dict[str | None, list[Source]] = {}
-    digests = {target.source.path: digest(target.source) for target in targets}
+    overlay = overlay_of(texts or {})
+    digests = {target.source.path: digest(target.source, overlay) for target in targets}
     for target in targets:
         sources = trees.setdefault(target.tree, [])
         source = _left(target.source, digests[target.source.path], earlier, results)
@@ -74,7 +77,7 @@ def verify(
             sources.append(source)
     for tree, sources in trees.items():
         # Without any source as well: that the environment is still the same has to be seen.
-        with closing(work(settings.python, _request(tree, sources, settings))) as messages:
+        with closing(work(settings.python, _request(tree, sources, overlay, settings))) as messages:
             for message in messages:
                 if isinstance(message, Environment):
                     _compare(earlier.environments.get(tree), message)
@@ -98,10 +101,13 @@ def _left(source: Source, found: str, earlier: Results, results: Results) -> Sou
     return replace(source, only=left) if left else None
 
 
-def _request(tree: str | None, sources: list[Source], settings: RunSettings) -> Request:
+def _request(
+    tree: str | None, sources: list[Source], overlay: dict[str, str], settings: RunSettings
+) -> Request:
     return Request(
         tuple(sources),
         () if tree is None else (tree,),
+        overlay,
         settings.device,
         settings.jobs,
         settings.seconds,

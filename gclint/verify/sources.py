@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -105,10 +105,9 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
     return list(files)
 
 
-def with_overlay(targets: Iterable[Target], texts: Mapping[Path, str]) -> list[Target]:
-    """Return ``targets`` with some files' texts in place of what is written."""
-    overlay = {str(_absolute(path)): text for path, text in texts.items()}
-    return [replace(each, source=replace(each.source, overlay=overlay)) for each in targets]
+def overlay_of(texts: Mapping[Path, str]) -> dict[str, str]:
+    """Return ``texts`` by the absolute paths of the files that they take the place of."""
+    return {str(_absolute(path)): text for path, text in texts.items()}
 
 
 def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
@@ -116,8 +115,12 @@ def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
     return list(targets[number - 1 :: count])
 
 
-def digest(source: Source) -> str:
+def digest(source: Source, overlay: Mapping[str, str]) -> str:
     """Return the SHA-256 of the file and of the configurations beside it, to see whether they have changed.
+
+    Args:
+        source: the file.
+        overlay: texts that take the place of files.
 
     Raises:
         OSError: the file cannot be read.
@@ -125,7 +128,7 @@ def digest(source: Source) -> str:
     path = Path(source.path)
     content = hashlib.sha256()
     for each in [path, *sorted(path.parent.glob("configuration_*.py"))]:
-        text = source.overlay.get(str(each))
+        text = overlay.get(str(each))
         content.update(each.read_bytes() if text is None else text.encode())
         content.update(b"\0")
     return content.hexdigest()

@@ -10,16 +10,17 @@ from textwrap import dedent
 
 import pytest
 
-from gclint.verify.sources import target_of, with_overlay
+from gclint.verify.sources import overlay_of, target_of
 from gclint.verify.worker.protocol import Request, encode
 
 _IMPORT = """
 import inspect, json, sys, traceback
-from gclint.verify.worker.importing import extend_search_path, import_source
+from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.protocol import decode
 
 request = decode(sys.stdin.readline())
 extend_search_path(request.search_path)
+lay_over(request.overlay)
 (source,) = request.sources
 """
 
@@ -35,8 +36,9 @@ def _run(program: str, line: str = "") -> str:
 
 def _import(path: Path, program: str, texts: dict[Path, str] | None = None) -> str:
     """Import the file at ``path``, run ``program``, which has it as ``module``, and return what it prints."""
-    (target,) = with_overlay([target_of(path)], texts or {})
-    request = Request((target.source,), () if target.tree is None else (target.tree,))
+    target = target_of(path)
+    folders = () if target.tree is None else (target.tree,)
+    request = Request((target.source,), folders, overlay_of(texts or {}))
     return _run(_IMPORT + "module = import_source(source)\n" + dedent(program), encode(request))
 
 
@@ -97,21 +99,6 @@ def test_bytecode_of_the_file_on_the_disk_does_not_come_before_the_overlay(tree:
 def test_the_overlay_reaches_what_the_file_imports(tree: Path) -> None:
     texts = {tree / "configuration_toy.py": "WIDTH = 16\n"}
     assert _import(tree / "modeling_toy.py", "print(module.WIDTH)", texts) == "16"
-
-
-def test_an_overlay_that_comes_too_late_is_told(tree: Path) -> None:
-    target = target_of(tree / "modeling_toy.py")
-    (late,) = with_overlay([target], {tree / "configuration_toy.py": "WIDTH = 16\n"})
-    program = """
-    import importlib
-    importlib.import_module(source.module)
-    try:
-        import_source(source)
-    except ImportError as error:
-        print(error)
-    """
-    printed = _run(_IMPORT + dedent(program), encode(Request((late.source,), (str(target.tree),))))
-    assert printed.endswith("is imported already, so no other text can take its place")
 
 
 def test_a_name_that_leads_to_another_file_is_told(tmp_path: Path, tree: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gclint.verify.run import RunSettings, verify
-from gclint.verify.sources import target_of, with_overlay
+from gclint.verify.sources import target_of
 
 pytestmark = pytest.mark.torch
 
@@ -116,8 +116,8 @@ def test_a_model_in_a_package_whose_layer_is_not_protected_fails(tmp_path: Path)
 
 def test_the_script_shows_the_failure(tmp_path: Path) -> None:
     path = _write(tmp_path / "remote", _UNPROTECTED)
-    command = [sys.executable, "-m", "gclint", "verify", "--device", "cpu", "--write-repro", "scripts", path]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    command = [sys.executable, "-m", "gclint", "verify", "--device", "cpu", "--write-repro", "scripts"]
+    subprocess.run([*command, str(path)], cwd=tmp_path, capture_output=True, check=False)
     script = tmp_path / "scripts" / "modeling_toy_ToyModel.py"
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     words = shown.split()
@@ -128,8 +128,8 @@ def test_the_script_shows_the_failure(tmp_path: Path) -> None:
 
 def test_another_text_is_run_and_nothing_is_written(tmp_path: Path) -> None:
     path = _write(tmp_path / "remote", _UNPROTECTED)
-    targets = with_overlay([target_of(path)], {path: _HEALTHY})
-    (result,) = verify(targets, RunSettings(Path(sys.executable), "cpu")).sorted()
+    settings = RunSettings(Path(sys.executable), "cpu")
+    (result,) = verify([target_of(path)], settings, texts={path: _HEALTHY}).sorted()
     assert result.outcome == "passed", result
     assert path.read_text() == _UNPROTECTED
 

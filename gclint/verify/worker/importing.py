@@ -15,12 +15,11 @@ from gclint.verify.worker.protocol import Source
 
 
 def import_source(source: Source) -> ModuleType:
-    """Import a modeling file, and whatever it imports, with its overlay.
+    """Import a modeling file, and whatever it imports.
 
     Raises:
-        ImportError: its name leads to another file, or the overlay comes too late for a module.
+        ImportError: its name leads to another file.
     """
-    _lay_over(source.overlay)
     if source.package_folder is not None:
         _make_package(source.module.rpartition(".")[0], source.package_folder)
     module = importlib.import_module(source.module)
@@ -44,15 +43,11 @@ def _make_package(name: str, folder: str) -> None:
     sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
-def _lay_over(overlay: Mapping[str, str]) -> None:
-    if not overlay:
-        return
-    texts = {os.path.realpath(path): text for path, text in overlay.items()}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file and os.path.realpath(file) in texts:
-            raise ImportError(f"{file} is imported already, so no other text can take its place")
-    sys.meta_path.insert(0, _OverlayFinder(texts))
+def lay_over(overlay: Mapping[str, str]) -> None:
+    """Import texts in place of what is in the files at these paths, from now on."""
+    if overlay:
+        texts = {os.path.realpath(path): text for path, text in overlay.items()}
+        sys.meta_path.insert(0, _OverlayFinder(texts))
 
 
 class _OverlayFinder:

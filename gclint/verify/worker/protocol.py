@@ -40,8 +40,6 @@ class Source:
     """For a file outside of any package: the folder that its relative imports are relative to."""
     only: tuple[str, ...] = ()
     """The names of the classes to run; none means all."""
-    overlay: dict[str, str] = field(default_factory=dict)
-    """Texts to import in place of what is in the files at these absolute paths."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,8 @@ class Request:
     sources: tuple[Source, ...]
     search_path: tuple[str, ...] = ()
     """Folders to put in front of ``sys.path``: where the tree under test is imported from."""
+    overlay: dict[str, str] = field(default_factory=dict)
+    """Texts to import in place of what is in the files at these absolute paths."""
     device: str = "cpu"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
     jobs: int = 1

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.importing import extend_search_path, import_source
+from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -72,6 +72,7 @@ def serve(request: Request, send: Callable[[Message], None], program: Program) -
         send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
         return
     extend_search_path(request.search_path)
+    lay_over(request.overlay)
     try:
         torch, transformers = program.load()
         devices = _find_devices(program, request)

@@ -11,14 +11,10 @@ from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
 from gclint.verify.worker.protocol import Failure, Place
 
-_VALUES = frozenset(
-    ("error", "missing gradients", "gradients", "loss", "outputs", "second step", "recomputation", "warning")
-)
+_VALUES = frozenset(("error", "missing gradients", "gradients", "loss", "outputs", "second step"))
 _GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
-_SIDE_EFFECTS = frozenset(
-    ("frozen base", "error", "gradients", "missing gradients", "loss", "outputs", "second step")
-)
 _FROZEN = frozenset(("frozen base",))
+_SIDE_EFFECTS = _VALUES | _FROZEN
 _NO_INPUT = "None of the inputs have requires_grad"
 
 
@@ -59,11 +55,12 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation)
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
     text = "; ".join([first.message, *(each.message for each in others)])
+    reason = explanation.text[:1].upper() + explanation.text[1:]
     return Failure(
         first.check,
         case.run.mode,
         case.run.conditions.scenario,
-        f"{text}. {explanation.text}".strip() if explanation.text else text,
+        f"{text}. {reason}" if reason else text,
         tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
         explanation.places or _places(call for call in case.run.calls if call.block in blocks),
         explanation.rule or next((each.rule for each in symptoms if each.rule), None),
@@ -242,10 +239,11 @@ def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
 def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if case.run.mode != "reentrant" or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
+    frozen = ", which `enable_input_require_grads()` does not reach" if case.run.conditions.require_input_grads else ""
     return _Explanation(
-        "No input of the first blocks carries gradient (torch warns of it), and reentrant checkpointing "
-        "cuts off all that would get one inside of them; `enable_input_require_grads()` does not reach "
-        "that input. Train with `use_reentrant=False`, or let the embedding's output require grad."
+        f"No input of the first blocks carries gradient{frozen} (torch warns of it), and reentrant checkpointing "
+        "cuts off whatever would get one inside of them. Train with `use_reentrant=False`, or let what the "
+        "embeddings return require grad."
     )
 
 
@@ -289,6 +287,6 @@ _CAUSES = (
     _Cause("statistics", frozenset(("buffers",)), _statistics),
     _Cause("nothing recomputed", frozenset(("recomputation", "saved bytes")), _nothing),
     _Cause("state", _SIDE_EFFECTS, _changing_state),
-    _Cause("disagreement", _VALUES | _FROZEN, _disagreement),
+    _Cause("disagreement", _SIDE_EFFECTS, _disagreement),
 )
 """The known causes; the first one that is found takes all symptoms that it may be the cause of."""

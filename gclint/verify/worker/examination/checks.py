@@ -8,7 +8,7 @@ from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.phases import EndlessRecomputation
 from gclint.verify.worker.examination.run import NoGradient
-from gclint.verify.worker.examination.words import names, plural
+from gclint.verify.worker.examination.words import described, names, plural
 
 _NO_INPUT = "None of the inputs have requires_grad"
 
@@ -26,8 +26,7 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif isinstance(error, NoGradient):
         yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
     else:
-        text = str(error).strip().splitlines()
-        yield Symptom("error", f"{stage} raises {type(error).__name__}: {text[0] if text else ''}".strip())
+        yield Symptom("error", f"{stage} raises {described(error)}")
 
 
 def _switches(case: Case) -> Iterator[Symptom]:
@@ -89,7 +88,8 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
 
 
 def _saved_bytes(case: Case) -> Iterator[Symptom]:
-    if not case.has(0) or not (case.blocks or case.stacked):
+    # With a cache, what is in it is kept as well, and the reference has none.
+    if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
     if after >= before and not case.lost:

@@ -14,7 +14,7 @@ from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.ledger import Ledger
 from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Runner
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.words import names
+from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.protocol import Cost, Failure, Mode
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -185,7 +185,8 @@ class Scenarios:
                 self._ledger.judge(frozen, self._ledger.symptoms(frozen, FROZEN_CHECKS), self._specimen)
 
     def _tell_of_hook(self, run: Run) -> None:
-        text = f"{type(run.error).__name__}: {run.error}"
+        assert run.error is not None
+        text = described(run.error)
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
@@ -204,7 +205,7 @@ class Scenarios:
 def _unusable(reference: Run) -> str | None:
     """Return why nothing can be compared with a plain run, or None."""
     if reference.error is not None:
-        return f"{reference.stage} raises {type(reference.error).__name__}: {reference.error}"
+        return f"{reference.stage} raises {described(reference.error)}"
     if not all(math.isfinite(step.loss) for step in reference.steps):
         return "the loss is not a finite number"
     return None

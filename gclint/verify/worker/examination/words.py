@@ -22,6 +22,12 @@ def plural(count: int, kinds: Iterable[str]) -> str:
     return f"{count} of {', '.join(kinds)}"
 
 
+def described(error: Exception) -> str:
+    """Return the class of an error and the first sentence of what it says."""
+    first = str(error).strip().partition("\n")[0].partition(". ")[0].partition(" (or ")[0]
+    return f"{type(error).__name__}: {first}".rstrip(":. ")
+
+
 def line(place: Place) -> str:
     """Return a place as people write it."""
     return f"{PurePath(place.path).name}:{place.line}"

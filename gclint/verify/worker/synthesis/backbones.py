@@ -17,18 +17,17 @@ def make_default(config_class: Any) -> Any:
     Raises:
         NotSynthesisable: The class refuses its own defaults for another reason.
     """
-    try:
-        return config_class()
-    except Exception as error:
-        refused = error
-    wanted = re.search(r"(\w+) must be (\d+), got \d+", str(refused))
-    for name in getattr(config_class, "sub_configs", {}) if wanted else ():
+    given: dict[str, dict[str, int]] = {}
+    while True:
         try:
-            return config_class(**{name: {wanted[1]: int(wanted[2])}})
-        except Exception:
-            # It may be the field of another sub-configuration.
-            continue
-    raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused
+            return config_class(**given)
+        except Exception as error:
+            refused = error
+        wanted = re.search(r"(\w+) must be (\d+), got \d+", str(refused))
+        part = next(iter(getattr(config_class, "sub_configs", {})), None)
+        if wanted is None or part is None or wanted[1] in given.get(part, {}):
+            raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused
+        given.setdefault(part, {})[wanted[1]] = int(wanted[2])
 
 
 def complete(config: Any) -> None:

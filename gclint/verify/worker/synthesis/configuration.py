@@ -94,6 +94,9 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         kind = kind_of(name)
         if kind is None and _is_int(value) and value > sizes.width and value in widths:
             kind = Kind.WIDTH
+        if value is True and re.fullmatch(r"use_\w*kernels?", name):
+            # The kernels are for GPUs, and the model asks to be told where there are none.
+            fields[name] = False
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
         if (kind is Kind.LAYERS and _is_int(value) and value in stages):

@@ -14,7 +14,9 @@ _LARGEST = 256
 
 def _whole_windows(situation: Situation, failure: Failure) -> Plan | None:
     """Stages that are smaller than the windows that attention is limited to."""
-    sides = failure.numbers(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)")
+    sides = failure.numbers(
+        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
+    ) or failure.numbers(r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]")
     if sides is None or not isinstance(situation.get("window_size"), int):
         return None
     if sides[0] >= sides[1] or any(math.isqrt(side) ** 2 != side for side in sides):

@@ -23,6 +23,7 @@ from gclint.verify.worker.synthesis.outer import recorded
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair import repair
 from gclint.verify.worker.synthesis.rope import fill_sections
+from gclint.verify.worker.synthesis.scenarios import further_plans, takes_part
 from gclint.verify.worker.synthesis.tree import descendants, fields_of
 
 _ATTEMPTS = 10
@@ -45,43 +46,75 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
         NotSynthesisable: No configuration or no inputs were found with which the class runs.
     """
     try:
-        yield _find(model_class, "default", Plan())
+        default, not_covered = _find(model_class)
     except NotSynthesisable:
-        found = recorded(model_class, "default", lambda holder: _find(holder, "default", Plan()))
+        found = recorded(model_class, "default", _whole)
         if found is None:
             raise
         yield found
+        return
+    yield _specimen(default, "default", not_covered)
+    for scenario, plan in further_plans(default):
+        further = _further(default, scenario, plan)
+        if further is not None:
+            yield further
 
 
-def _find(model_class: Any, scenario: str, plan: Plan) -> Specimen:
+def _whole(model_class: Any) -> Specimen:
+    situation, not_covered = _find(model_class)
+    return _specimen(situation, "default", not_covered)
+
+
+def _further(default: Situation, scenario: str, plan: Plan) -> Specimen | None:
+    """Return the specimen of another scenario, or None where the class cannot be run in it."""
+    errors: list[Exception] = []
+    found = _climb(default.model_class, _default_config(default.model_class), plan, errors, time.monotonic())
+    if found is None or not takes_part(default, scenario, found[2]):
+        return None
+    return _specimen(found[0], scenario, found[1])
+
+
+def _find(model_class: Any) -> tuple[Situation, tuple[str, ...]]:
+    """Return what makes ``model_class`` run, and the parts of it that do not run then."""
     config = _default_config(model_class)
     errors: list[Exception] = []
     started = time.monotonic()
+    plan = Plan()
     for sizes in _LADDER:
         plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
-        tried: list[Plan] = []
-        for _ in range(_ATTEMPTS):
-            tried.append(plan)
-            try:
-                situation = _situate(model_class, config, plan)
-            except Exception as error:
-                # A configuration class may refuse what the rules made of its fields.
-                errors.append(error)
-                break
-            try:
-                covered = _attempt(situation)
-            except NotSynthesisable as error:
-                errors.append(error)
-                break
-            except Exception as error:
-                errors.append(error)
-                following = repair(situation, error, tried)
-                if following is None or time.monotonic() - started > _SECONDS:
-                    break
-                plan = following
-            else:
-                return _specimen(situation, scenario, covered)
+        found = _climb(model_class, config, plan, errors, started)
+        if found is not None:
+            return found[0], found[1]
     raise _explained(errors)
+
+
+def _climb(
+    model_class: Any, config: Any, plan: Plan, errors: list[Exception], started: float
+) -> tuple[Situation, tuple[str, ...], Any] | None:
+    """Attempt ``plan`` and what the errors make of it; return what ran, what of it did not, and the model."""
+    tried: list[Plan] = []
+    for _ in range(_ATTEMPTS):
+        tried.append(plan)
+        try:
+            situation = _situate(model_class, config, plan)
+        except Exception as error:
+            # A configuration class may refuse what the rules made of its fields.
+            errors.append(error)
+            return None
+        try:
+            model = _attempt(situation)
+        except NotSynthesisable as error:
+            errors.append(error)
+            return None
+        except Exception as error:
+            errors.append(error)
+            following = repair(situation, error, tried)
+            if following is None or time.monotonic() - started > _SECONDS:
+                return None
+            plan = following
+        else:
+            return situation, trial.untouched(model), model
+    return None
 
 
 def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
@@ -119,11 +152,11 @@ def _source_beside(config_class: type) -> str:
     return inspect.getsource(module) if module else ""
 
 
-def _attempt(situation: Situation) -> tuple[str, ...]:
+def _attempt(situation: Situation) -> Any:
     trial.size(situation.model_class, situation.config)
     model = trial.build(situation.model_class, situation.config)
     trial.step(model, make_inputs(situation))
-    return trial.untouched(model)
+    return model
 
 
 def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:

@@ -59,6 +59,12 @@ def hidden_states(situation: Situation) -> torch.Tensor | None:
     return situation.floats("hidden_states", BATCH, situation.plan.length, situation.width())
 
 
+def _encoder_states(situation: Situation) -> torch.Tensor:
+    names = ("encoder_hidden_size", "cross_attention_hidden_size", "encoder_width")
+    width = next((w for name in names if (w := getattr(situation.config, name, None))), situation.width())
+    return situation.floats("encoder_hidden_states", BATCH, situation.plan.length, width)
+
+
 def _bbox(situation: Situation) -> torch.Tensor:
     corner = situation.integers("bbox", 0, 40, BATCH, situation.plan.length, 2)
     return torch.cat([corner, corner + 7], dim=-1)
@@ -101,7 +107,8 @@ TEXT = (
     (r"token_type_ids", _token_type_ids, False),
     (r"(moe_)?mm_token_type_ids", _modalities, True),
     (r"input_shape_ids|input_pronunciation_ids|task_type_ids", _zeros, False),
-    (r"hidden_states|inputs_embeds|decoder_inputs_embeds|encoder_hidden_states", hidden_states, False),
+    (r"hidden_states|inputs_embeds|decoder_inputs_embeds", hidden_states, False),
+    (r"encoder_hidden_states", _encoder_states, False),
     (r"bbox", _bbox, True),
     (r"entity_ids", _entities, True),
     (r"entity_attention_mask", _entity_ones, True),

@@ -1,0 +1,62 @@
+"""What tests of the command ``gclint verify`` write into files, and read from what it prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_HEAD = "from dataclasses import replace\nfrom gclint.verify.worker.protocol import *\n"
+
+
+@dataclass
+class Outcome:
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Return the JSON that it printed."""
+        return json.loads(self.out)
+
+
+Gclint = Callable[..., Outcome]
+"""Runs ``gclint verify`` with what it is given."""
+
+
+def passing(*names: str) -> str:
+    """Return classes that pass."""
+    return "".join(f"class {name}:\n    run = staticmethod(lambda watch, known: None)\n" for name in names)
+
+
+def failing(name: str) -> str:
+    """Return a class that fails a check."""
+    return f"""
+class {name}:
+    @staticmethod
+    def run(watch, known):
+        place = Place(known.source, 7, 8)
+        failure = Failure(
+            "gradients", "reentrant", "default", "the gradients of 8 parameters are lost",
+            tuple("abcdefgh"), (place,), "GC003",
+        )
+        recipe = Recipe("collections.OrderedDict", {{"width": 8}}, {{"input_ids": "torch.tensor([[1]])"}})
+        watch.known(replace(known, outcome="failed", failures=(failure,), recipe=recipe))
+        raise ValueError("a bug in gclint")
+"""
+
+
+def write(name: str, text: str) -> Path:
+    """Write a modeling file into the current folder."""
+    path = Path(f"modeling_{name}.py")
+    path.write_text(_HEAD + text)
+    return path
+
+
+def names(outcome: Outcome) -> list[str]:
+    """Return the names of the classes in what was printed as JSON."""
+    return [result["name"] for result in outcome.json()["results"]]

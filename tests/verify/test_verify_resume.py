@@ -1,0 +1,159 @@
+"""Runs in parts: shards that are merged, and runs that go on after they were interrupted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verify import stand_in
+from tests.verify.command_line import Gclint, failing, names, passing, write
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+
+
+def test_shards_are_merged_into_the_whole(gclint: Gclint) -> None:
+    for name in "abcde":
+        write(name, failing("E") if name == "e" else passing(name.upper()))
+    parts = [
+        gclint("--shard", f"{n}/3", "--results", f"{n}.jsonl", "--output-format", "json") for n in (1, 2, 3)
+    ]
+    assert sorted(name for part in parts for name in names(part)) == ["A", "B", "C", "D", "E"]
+    merged = gclint("merge", "1.jsonl", "2.jsonl", "3.jsonl", "--output-format", "json")
+    assert (merged.status, names(merged)) == (1, ["A", "B", "C", "D", "E"])
+    whole = gclint("--output-format", "json").json()
+    assert _without_times(merged.json()) == _without_times(whole)
+    missing = gclint("merge", "1.jsonl", "3.jsonl")
+    assert missing.status == 2
+    assert "there are no results of 2/3" in missing.err
+
+
+def _without_times(found: Any) -> Any:
+    return {**found, "results": [{**result, "seconds": 0} for result in found["results"]]}
+
+
+def test_a_class_with_two_outcomes_is_not_merged(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    gclint("--results", "1.jsonl")
+    write("toy", failing("A"))
+    gclint("--results", "2.jsonl")
+    outcome = gclint("merge", "1.jsonl", "2.jsonl")
+    assert outcome.status == 2
+    assert "has passed in 1.jsonl, and failed in 2.jsonl" in outcome.err
+
+
+def test_shards_of_two_environments_are_not_merged(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "ab":
+        write(name, passing(name.upper()))
+    gclint("--shard", "1/2", "--results", "1.jsonl")
+    monkeypatch.setenv(stand_in.ENVIRONMENT_VARIABLE, "4.57.6")
+    gclint("--shard", "2/2", "--results", "2.jsonl")
+    outcome = gclint("merge", "1.jsonl", "2.jsonl")
+    assert outcome.status == 2
+    assert "2.jsonl is from another environment" in outcome.err
+
+
+_COUNTED = """
+class {name}:
+    @staticmethod
+    def run(watch, known):
+        with open("runs", "a") as file:
+            file.write("{name}")
+"""
+
+
+def test_resuming_runs_only_what_is_new_or_has_changed(gclint: Gclint) -> None:
+    for name in "abc":
+        write(name, _COUNTED.format(name=name.upper()))
+    gclint("modeling_a.py", "modeling_b.py", "--jobs", "1")
+    assert Path("runs").read_text() == "AB"
+    write("b", _COUNTED.format(name="B") + "# changed\n")
+    outcome = gclint("--resume", "--output-format", "json", "--jobs", "1")
+    assert (outcome.status, names(outcome)) == (0, ["A", "B", "C"])
+    assert Path("runs").read_text() == "ABBC"
+    assert names(gclint("--resume", "--output-format", "json")) == ["A", "B", "C"]
+    assert Path("runs").read_text() == "ABBC"
+    merged = gclint("merge", ".gclint/verify.jsonl", "--output-format", "json")
+    assert names(merged) == ["A", "B", "C"]
+
+
+def test_a_configuration_that_has_changed_runs_its_models_again(gclint: Gclint) -> None:
+    write("toy", _COUNTED.format(name="A"))
+    gclint()
+    Path("configuration_toy.py").touch()
+    gclint("--resume")
+    assert Path("runs").read_text() == "AA"
+
+
+def test_a_class_that_is_gone_is_gone_from_resumed_results(gclint: Gclint) -> None:
+    write("toy", passing("A", "B"))
+    gclint()
+    write("toy", passing("B", "C"))
+    assert names(gclint("--resume", "--output-format", "json")) == ["B", "C"]
+    assert names(gclint("merge", ".gclint/verify.jsonl", "--output-format", "json")) == ["B", "C"]
+
+
+@pytest.mark.parametrize("cut", [1, 40])
+def test_a_line_that_was_cut_off_is_run_again(gclint: Gclint, cut: int) -> None:
+    write("toy", _COUNTED.format(name="A") + _COUNTED.format(name="B"))
+    gclint()
+    results = Path(".gclint/verify.jsonl")
+    # The last line says that the run has ended, and the one before it is about B.
+    whole = results.read_bytes().removesuffix(b'{"finished":true}\n')
+    results.write_bytes(whole[:-cut])
+    merged = gclint("merge", str(results))
+    assert merged.status == 2
+    assert "a run that has not ended" in merged.err
+    assert names(gclint("--resume", "--output-format", "json")) == ["A", "B"]
+    assert Path("runs").read_text() == "ABB"
+    assert names(gclint("merge", str(results), "--output-format", "json")) == ["A", "B"]
+
+
+def test_resuming_in_another_environment_is_refused(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("toy", passing("A"))
+    gclint()
+    monkeypatch.setenv(stand_in.ENVIRONMENT_VARIABLE, "4.57.6")
+    outcome = gclint("--resume")
+    assert outcome.status == 2
+    assert "another environment: transformers was 5.23.0, and is 4.57.6" in outcome.err
+
+
+@pytest.mark.parametrize("content", ['{"gclint":"0.0.1","shard":1,"shards":1}\n', "nonsense\n", ""])
+def test_resuming_with_something_else_is_refused(gclint: Gclint, content: str) -> None:
+    write("toy", passing("A"))
+    Path("other.jsonl").write_text(content)
+    outcome = gclint("--resume", "--results", "other.jsonl")
+    assert outcome.status == 2
+    assert "other.jsonl" in outcome.err
+    assert Path("other.jsonl").read_text() == content
+
+
+def test_an_interruption_kills_the_worker_and_keeps_the_results(gclint: Gclint) -> None:
+    write("a", passing("A"))
+    write(
+        "b",
+        f"""
+import fcntl, os, signal
+
+class B:
+    @staticmethod
+    def run(watch, known):
+        with open("lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.kill({os.getpid()}, signal.SIGINT)
+            signal.sigtimedwait([], 20)
+            open("survived", "w").close()
+""",
+    )
+    outcome = gclint("--jobs", "1")
+    assert outcome.status == 130
+    assert "--resume goes on" in outcome.err
+    with Path("lock").open("w") as lock:
+        # Its holder lets go of it when it ends.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert not Path("survived").exists()
+    write("b", passing("B"))
+    assert names(gclint("--resume", "--output-format", "json")) == ["A", "B"]
