@@ -173,4 +173,6 @@ def _entries(document: object) -> Counter[Entry]:
 
 def _hash(code: str) -> str:
     tokens = " ".join(match[1] for match in _TOKEN.finditer(code) if match[1])
-    return hashlib.sha256(tokens.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    # A formatter puts a comma there where it breaks a line.
+    laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", tokens)
+    return hashlib.sha256(laid_out_in_one_line.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]

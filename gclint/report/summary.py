@@ -81,10 +81,10 @@ def closing_lines(sweep: Sweep) -> Iterator[str]:
 
 
 def _shares(sweep: Sweep, key: Callable[[Finding], str]) -> list[str]:
-    """Return ``GC001 3 of 4`` for three of four findings that are repaired, most findings first."""
-    repaired = Counter(map(key, sweep.repaired))
-    found = repaired + Counter(map(key, sweep.left))
-    names = sorted(found, key=lambda name: (-found[name], name))
+    """Return ``GC001 3 of 4`` for three of four findings that are repaired; first where most is left."""
+    repaired, left = Counter(map(key, sweep.repaired)), Counter(map(key, sweep.left))
+    found = repaired + left
+    names = sorted(found, key=lambda name: (-left[name], -found[name], name))
     return [f"{name} {repaired[name]} of {found[name]}" for name in names]
 
 

@@ -72,13 +72,10 @@ def diff_summary(*, fixed: int, changed: int, left: int) -> str:
 
 def baseline_summary(baseline: Baseline, *, fixed: int) -> str:
     """Return the closing line where what was found has become the baseline."""
-    known = counted(baseline.known.total(), "finding")
-    outcome = f"Fixed {counted(fixed, 'finding')}; " if fixed else ""
-    return (
-        f"{outcome}{known} left, and written to {baseline.path}."
-        if fixed
-        else f"{known} written to {baseline.path}."
-    )
+    known = baseline.known.total()
+    if fixed:
+        return f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {baseline.path}."
+    return f"{counted(known, 'finding')} written to {baseline.path}."
 
 
 def write_recognised(stream: TextIO, baseline: Path, recognised: Recognised) -> None:
