@@ -13,7 +13,7 @@ from gclint.engine.baseline import Baseline, BaselineError
 from gclint.engine.check import CheckResult, check
 from gclint.finding import Finding
 from gclint.network.model import Network
-from gclint.rule import Rule
+from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import CrashingRule, WordRule, without_fix
@@ -186,6 +186,14 @@ def test_a_file_that_is_gone_has_no_findings() -> None:
 def test_a_suppression_makes_an_entry_stale() -> None:
     baseline = _baseline("bad = 1\n")
     assert _stale(baseline, "bad = 1  # gclint: ignore[TOY1]\n") == [("TOY1", "bad", 1)]
+
+
+def test_that_a_comment_suppresses_nothing_is_known_if_all_rules_ran() -> None:
+    text = "x = 1  # gclint: ignore[GC001]\n"
+    project, result = _checked(text, *all_rules())
+    baseline = Baseline.of(Path("base.json"), project, result.findings)
+    assert _stale(baseline, "x = 1\n", *all_rules()) == [("GC000", "gclint: ignore[GC001]", 1)]
+    assert _stale(baseline, "x = 1\n", *all_rules()[:1]) == []
 
 
 _ENTRY = '{"file": "a.py", "rule": "TOY1", "symbol": "bad", "hash": "0", "count": 1}'

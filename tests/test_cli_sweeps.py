@@ -103,6 +103,7 @@ def test_only_what_changed_is_fixed(gclint: Run) -> None:
     assert out.splitlines()[-1] == "Fixed 1 finding; 1 left (none fixable)."
     assert Path("b/modeling_b.py").read_text() == "x = 1\ngood = 1\nlost = 1\n"
     assert Path("a/modeling_a.py").read_text() == before
+    assert gclint("--changed-only", "--fix", "--select", "TOY1")[1] == "No findings in 1 file.\n"
     diff = gclint("--changed-only", "--diff")
     assert diff == (1, "", "Nothing would be fixed; 1 finding left.\n")
 
@@ -203,6 +204,7 @@ def test_what_no_longer_occurs_is_told(gclint: Run) -> None:
         "base.json: TOY1 for bad in modeling_a.py no longer occurs 2 times; "
         "drop it, or write it anew with --write-baseline",
     ]
+    assert gclint("--baseline", "base.json", "--fix")[::2] == (1, err)
     assert gclint("--baseline", "base.json", "--exit-zero")[0] == 0
     assert gclint("--baseline", "base.json", "--select", "TOY3")[0] == 0
 

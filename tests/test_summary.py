@@ -14,6 +14,7 @@ from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.harness import FIXTURES
+from tests.toy_models import IMPORTS, LAYERS, STACK, model
 
 _FIXTURES = [
     path
@@ -52,6 +53,28 @@ def test_every_fix_says_what_it_puts_right(path: Path) -> None:
 def test_what_is_put_right_is_counted(name: str, blocks: int, calls: int, branches: int) -> None:
     parts = Counter(repair.part for repair in _swept(FIXTURES / f"{name}.py").repairs)
     assert (parts[Part.BLOCK], parts[Part.CALL], parts[Part.BRANCH]) == (blocks, calls, branches)
+
+
+def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
+    base, user = tmp_path / "modeling_base.py", tmp_path / "modeling_user.py"
+    base.write_text(f"{IMPORTS}\n{LAYERS}\n{model()}")
+    own = STACK.replace("Toy", "Own")
+    user.write_text(
+        f"{IMPORTS}from .modeling_base import ToyLayer\n\nclass OwnLayer(ToyLayer):\n    pass\n\n{model(own)}"
+    )
+    project = Project(Settings())
+
+    def of_user(findings: list[Finding]) -> list[Finding]:
+        return [finding for finding in findings if finding.path == user]
+
+    result = fix(project, [base, user], all_rules(), unsafe=True, wanted=of_user)
+    assert [finding.symbol for finding in result.applied] == ["OwnLayer"]
+    assert list(result.changed) == [base]
+    sweep = Sweep.of(project, result.changed, result.applied, result.findings, set())
+    assert {(repair.part, repair.path) for repair in sweep.repairs} == {
+        (Part.BLOCK, base),
+        (Part.BLOCK, user),
+    }
 
 
 def _finding(

@@ -85,8 +85,7 @@ def _merge_base(root: Path, base: str) -> str:
 
 
 def _commit(root: Path, name: str) -> str:
-    # No name of a commit starts like an option, and git would take it for one.
-    return "" if name.startswith("-") else _answer(root, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+    return _answer(root, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
 
 
 def _answer(folder: Path, *arguments: str) -> str:
@@ -110,8 +109,6 @@ def _own_words(folder: Path, *arguments: str) -> str:
 
 def _git(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     environment = {name: value for name, value in os.environ.items() if name not in _POINTERS}
-    # To look must not get into the way of somebody who commits.
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
     try:
         return subprocess.run(
             ["git", "-C", folder, *arguments],
