@@ -135,8 +135,6 @@ def lint(
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
-    from gclint.engine.check import check
-    from gclint.engine.fix import fix
     from gclint.report import text
     from gclint.source.discovery import discover
     from gclint.source.project import Project
@@ -146,14 +144,7 @@ def lint(
     project = Project(settings)
     files, problems = discover(paths, settings)
     selection = _selection(project, paths, files, options)
-    result: CheckResult
-    with _progress(len(files)) as advance:
-        if options.fix or options.diff:
-            unsafe = options.unsafe_fixes
-            result = fix(project, files, rules, unsafe=unsafe, advance=advance, wanted=selection.reported)
-        else:
-            result = check(project, files, rules, advance)
-    result, recognised = selection.narrowed(result)
+    result, recognised = selection.narrowed(_run(files, rules, selection, options))
     problems += result.problems
     problems += _finish(project, result, recognised, options)
     text.write_problems(sys.stderr, problems)
@@ -236,6 +227,25 @@ def _selection(
     except (BaselineError, ChangesUnknown) as error:
         raise _Unusable(str(error)) from None
     return Selection(project, paths, changed, baseline)
+
+
+def _run(
+    files: Sequence[Path], rules: Sequence[Rule], selection: Selection, options: _Options
+) -> CheckResult:
+    from gclint.engine.check import check
+    from gclint.engine.fix import fix
+
+    with _progress(len(files)) as advance:
+        if not (options.fix or options.diff):
+            return check(selection.project, files, rules, advance)
+        return fix(
+            selection.project,
+            files,
+            rules,
+            unsafe=options.unsafe_fixes,
+            advance=advance,
+            wanted=selection.reported,
+        )
 
 
 def _finish(
