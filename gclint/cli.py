@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gclint.engine.check import CheckResult
+    from gclint.engine.selection import Recognised, Selection
+    from gclint.finding import Problem
+    from gclint.report.summary import Sweep
     from gclint.rule import Rule
     from gclint.settings import Settings
     from gclint.source.project import Project
@@ -27,8 +31,51 @@ if TYPE_CHECKING:
 _FILES_WORTH_A_PROGRESS_BAR = 50
 
 
-class _UnusableSettings(click.ClickException):
+_DEFAULT_BASE = "origin/main"
+_FILE = click.Path(path_type=Path)
+
+
+class _Unusable(click.ClickException):
     exit_code = 2
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What the user asks of a run, beside the files and the rules."""
+
+    fix: bool
+    unsafe_fixes: bool
+    diff: bool
+    output_format: str
+    statistics: bool
+    changed_only: bool
+    base_ref: str | None
+    baseline: Path | None
+    write_baseline: Path | None
+    summary: Path | None
+    exit_zero: bool
+
+    def complaint(self) -> str | None:
+        """Return why the options do not go together, or None if they do."""
+        no_list = self.statistics or self.output_format != "text"
+        if self.diff and no_list:
+            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
+        if self.base_ref is not None and not self.changed_only:
+            return "--base-ref says what --changed-only compares with, so it needs that"
+        if self.summary and not (self.fix or self.diff):
+            return "--summary tells what was repaired, so it needs --fix or --diff"
+        if self.write_baseline:
+            if self.diff:
+                return "--diff writes nothing, so it does not go with --write-baseline"
+            if self.baseline or self.changed_only:
+                return (
+                    "--write-baseline writes all findings, so it takes neither --baseline nor --changed-only"
+                )
+            if no_list:
+                return (
+                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
+                )
+        return None
 
 
 def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,20 +106,25 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
 )
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--statistics", is_flag=True, help="Print how many findings a rule has, in place of them.")
+@click.option("--changed-only", is_flag=True, help="Report only what changed, or depends on a change.")
+@click.option(
+    "--base-ref",
+    metavar="REF",
+    help=f"What --changed-only compares with, where HEAD left it.  [default: {_DEFAULT_BASE}]",
+)
+@click.option("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
+@click.option("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
+@click.option("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def lint(
     context: click.Context,
+    /,
     paths: tuple[Path, ...],
-    fix: bool,
-    unsafe_fixes: bool,
-    diff: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
-    output_format: str,
-    statistics: bool,
-    exit_zero: bool,
+    **flags: Any,
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
@@ -80,12 +132,10 @@ def lint(
     are checked. Exits with 0 if nothing is left to do, 1 if there are findings, and 2 if something
     went wrong.
     """
-    if diff and (statistics or output_format != "text"):
-        raise click.UsageError("--diff prints a diff, so it takes neither --statistics nor --output-format")
-    from gclint.engine.check import check
-    from gclint.engine.fix import FixResult
-    from gclint.engine.fix import fix as repair
-    from gclint.engine.write import write_all
+    options = _Options(**flags)
+    complaint = options.complaint()
+    if complaint:
+        raise click.UsageError(complaint)
     from gclint.report import text
     from gclint.source.discovery import discover
     from gclint.source.project import Project
@@ -94,32 +144,15 @@ def lint(
     settings, rules = _settings_and_rules(paths, select, ignore)
     project = Project(settings)
     files, problems = discover(paths, settings)
-    result: CheckResult
-    with _progress(len(files)) as advance:
-        if fix or diff:
-            result = repair(project, files, rules, unsafe=unsafe_fixes, advance=advance)
-        else:
-            result = check(project, files, rules, advance)
+    selection = _selection(project, paths, files, options)
+    result, recognised = selection.narrowed(_run(files, rules, selection, options))
     problems += result.problems
-    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ([], {})
-    if diff:
-        _show_diff(changed, len(applied), result)
-    else:
-        not_written = write_all(project, changed)
-        problems += not_written
-        if statistics:
-            _show_statistics(result, output_format, unsafe=unsafe_fixes)
-        else:
-            _show_findings(project, result, output_format, unsafe=unsafe_fixes)
-        if output_format == "text":
-            unwritten = {problem.path for problem in not_written}
-            lost = sum(finding.path in unwritten for finding in applied)
-            print(text.summary(result, fixed=len(applied) - lost, lost=lost, unsafe=unsafe_fixes))
+    problems += _finish(project, result, recognised, options)
     text.write_problems(sys.stderr, problems)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
-    left = bool(result.findings or (diff and changed))
-    context.exit(2 if problems else int(left and not exit_zero))
+    is_left = _is_something_left(result, recognised, options)
+    context.exit(2 if problems else int(is_left and not options.exit_zero))
 
 
 @click.command()
@@ -171,7 +204,7 @@ def _settings_and_rules(
     try:
         settings = load_settings(common_folder(paths)).overridden(select, ignore)
     except SettingsError as error:
-        raise _UnusableSettings(str(error)) from None
+        raise _Unusable(str(error)) from None
     unknown = unknown_selectors((*settings.select, *settings.ignore), all_rules())
     if unknown:
         raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
@@ -186,28 +219,115 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
     return progress_bar(sys.stderr, files)
 
 
-def _show_findings(project: Project, result: CheckResult, output_format: str, *, unsafe: bool) -> None:
-    if output_format == "json":
+def _selection(
+    project: Project, paths: Sequence[Path], files: Sequence[Path], options: _Options
+) -> Selection:
+    from gclint.engine.baseline import Baseline, BaselineError
+    from gclint.engine.selection import Selection
+    from gclint.source.changes import ChangesUnknown, changed_files
+
+    try:
+        baseline = Baseline.read(options.baseline) if options.baseline else None
+        changed = changed_files(files, options.base_ref or _DEFAULT_BASE) if options.changed_only else None
+    except (BaselineError, ChangesUnknown) as error:
+        raise _Unusable(str(error)) from None
+    return Selection(project, paths, changed, baseline)
+
+
+def _run(
+    files: Sequence[Path], rules: Sequence[Rule], selection: Selection, options: _Options
+) -> CheckResult:
+    from gclint.engine.check import check
+    from gclint.engine.fix import fix
+
+    with _progress(len(files)) as advance:
+        if not (options.fix or options.diff):
+            return check(selection.project, files, rules, advance)
+        return fix(
+            selection.project,
+            files,
+            rules,
+            unsafe=options.unsafe_fixes,
+            advance=advance,
+            wanted=selection.reported,
+        )
+
+
+def _finish(
+    project: Project, result: CheckResult, recognised: Recognised, options: _Options
+) -> list[Problem]:
+    """Write the files, print what came out, and return what could not be written."""
+    from gclint.engine.baseline import Baseline
+    from gclint.engine.fix import FixResult
+    from gclint.engine.write import write_all, write_text
+    from gclint.report import text
+    from gclint.report.summary import Sweep, markdown
+
+    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ([], {})
+    problems = [] if options.diff else write_all(project, changed)
+    sweep = Sweep.of(project, changed, applied, result.findings, {problem.path for problem in problems})
+    if options.summary:
+        problems += write_text(options.summary, markdown(sweep))
+    if options.diff:
+        _show_diff(changed, sweep)
+    elif options.write_baseline:
+        baseline = Baseline.of(options.write_baseline, project, result.findings)
+        problems += write_text(options.write_baseline, baseline.text)
+        print(text.baseline_summary(baseline, fixed=len(sweep.repaired)))
+    else:
+        _show_result(project, result, sweep, options)
+    if options.baseline:
+        text.write_recognised(sys.stderr, options.baseline, recognised)
+    return problems
+
+
+def _show_result(project: Project, result: CheckResult, sweep: Sweep, options: _Options) -> None:
+    from gclint.report.summary import closing_lines
+    from gclint.report.text import summary
+
+    if options.statistics:
+        _show_statistics(result, options)
+    else:
+        _show_findings(project, result, options)
+    if options.output_format == "text":
+        fixed, lost = len(sweep.repaired), len(sweep.left) - len(result.findings)
+        closing = summary(result, fixed=fixed, lost=lost, unsafe=options.unsafe_fixes)
+        print(closing, *closing_lines(sweep), sep="\n")
+
+
+def _show_findings(project: Project, result: CheckResult, options: _Options) -> None:
+    if options.output_format == "json":
         from gclint.report import json
 
         json.write_findings(sys.stdout, project, result.findings)
     else:
         from gclint.report import text
 
-        text.write_findings(sys.stdout, project, result.findings, unsafe=unsafe)
+        text.write_findings(sys.stdout, project, result.findings, unsafe=options.unsafe_fixes)
 
 
-def _show_statistics(result: CheckResult, output_format: str, *, unsafe: bool) -> None:
+def _show_statistics(result: CheckResult, options: _Options) -> None:
     from gclint.report import statistics
 
-    counts = statistics.count_by_rule(result.findings, unsafe=unsafe)
-    write = statistics.write_json if output_format == "json" else statistics.write_text
+    counts = statistics.count_by_rule(result.findings, unsafe=options.unsafe_fixes)
+    write = statistics.write_json if options.output_format == "json" else statistics.write_text
     write(sys.stdout, counts)
 
 
-def _show_diff(changed: dict[Path, tuple[str, str]], fixed: int, result: CheckResult) -> None:
+def _show_diff(changed: dict[Path, tuple[str, str]], sweep: Sweep) -> None:
     from gclint.report.diff import write_diff
+    from gclint.report.summary import closing_lines
     from gclint.report.text import diff_summary
 
     write_diff(sys.stdout, changed)
-    print(diff_summary(result, fixed=fixed, changed=len(changed)), file=sys.stderr)
+    closing = diff_summary(fixed=len(sweep.repaired), changed=len(changed), left=len(sweep.left))
+    print(closing, *closing_lines(sweep), sep="\n", file=sys.stderr)
+
+
+def _is_something_left(result: CheckResult, recognised: Recognised, options: _Options) -> bool:
+    from gclint.engine.fix import FixResult
+
+    if options.write_baseline:
+        return False
+    would_change = options.diff and isinstance(result, FixResult) and result.changed
+    return bool(result.findings or recognised.stale or would_change)

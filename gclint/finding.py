@@ -34,6 +34,24 @@ class Edit:
     content: str
 
 
+class Part(Enum):
+    """What a piece of code is that a fix puts right."""
+
+    BLOCK = "block"
+    CALL = "call site"
+    BRANCH = "legacy branch"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A piece of code that a fix puts right, at ``[start, end)`` of the text of the file at ``path``."""
+
+    part: Part
+    path: Path
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Fix:
     """Edits that belong together: all of them are made, or none."""
@@ -43,6 +61,8 @@ class Fix:
     applicability: Applicability = Applicability.SAFE
     reason: str | None = None
     """Why the fix is not safe; always given for an unsafe one."""
+    repairs: tuple[Repair, ...] = ()
+    """What the edits put right; fixes of several findings may share some of it."""
 
 
 @dataclass(frozen=True)

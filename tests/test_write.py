@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.write import write_all, write_atomically
+from gclint.engine.write import write_all, write_atomically, write_text
 from gclint.settings import Settings
 from gclint.source.project import Project
 
@@ -250,3 +250,34 @@ def test_process_killed_while_it_writes_leaves_the_old_or_the_new_file(path: Pat
 def _run(script: str, path: Path) -> str:
     command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+
+
+@_posix
+def test_a_new_file_is_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "new.json"
+    mask = os.umask(0o027)
+    try:
+        assert write_text(path, "caf\u00e9\n") == []
+    finally:
+        os.umask(mask)
+    assert _only(path) == "caf\u00e9\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (problem,) = write_text(folder, "text")
+    assert problem.path == folder
+    assert problem.message == "this file cannot be written: this is no file"
+    (missing,) = write_text(tmp_path / "none" / "x.json", "text")
+    assert missing.message.startswith("this file cannot be written: ")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+def test_a_pipe_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert len(write_text(path, "text")) == 1
+    assert path.is_fifo()

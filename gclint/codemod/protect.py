@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -17,7 +17,7 @@ from gclint.codemod.branch import (
 )
 from gclint.codemod.call import Refusal, repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
-from gclint.finding import Applicability, Edit, Fix
+from gclint.finding import Applicability, Edit, Fix, Part, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
@@ -65,7 +65,18 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
         tuple(dict.fromkeys(edits)),
         Applicability.UNSAFE if reasons else Applicability.SAFE,
         "; ".join(reasons) or None,
+        (*elsewhere.repairs, *_repairs(group, sites)),
     )
+
+
+def _repairs(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[Repair]:
+    """Yield what the fix of a group puts right in its own file, and the blocks whose bases are elsewhere."""
+    for info in group.blocks:
+        yield Repair(Part.BLOCK, info.file.path, info.definition.header, info.definition.end)
+    for branch in group.branches.values():
+        yield Repair(Part.BRANCH, branch.fragment.file.path, *branch.span)
+    for site in sites:
+        yield Repair(Part.CALL, site.fragment.file.path, *site.span(site.call))
 
 
 def _names(blocks: Iterable[ClassInfo]) -> str:
@@ -164,6 +175,7 @@ class _Elsewhere:
 
     edits: list[Edit] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    repairs: list[Repair] = field(default_factory=list)
 
 
 def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
@@ -182,6 +194,7 @@ def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
         if isinstance(fix, Refusal):
             return Refusal(f"its base `{root.name}` in {root.file.path.name} has no fix: {fix.reason}")
         elsewhere.edits += fix.edits
+        elsewhere.repairs += fix.repairs
         if fix.reason is not None:
             elsewhere.doubts.append(f"in {root.file.path.name}, {fix.reason}")
     return elsewhere

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -15,7 +16,7 @@ from gclint.codemod.call import (
     write_call,
 )
 from gclint.codemod.listing import Item, comments, layout_of, render
-from gclint.finding import Edit
+from gclint.finding import Edit, Part, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.classes import ClassInfo
@@ -26,10 +27,29 @@ from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment
 
 
-def reorder_forward(
-    network: Network, block: ClassInfo, activations: frozenset[str]
-) -> tuple[Edit, ...] | Refusal:
-    """Return the edits that put activations first in ``forward`` and in every call that binds to it.
+@dataclass
+class Reordering:
+    """The edits that change the order of a signature, and the calls that they rewrite."""
+
+    edits: dict[Edit, None] = field(default_factory=dict)
+    calls: list[Repair] = field(default_factory=list)
+
+    def add_call(self, fragment: Fragment, call: cst.Call, slots: list[Slot]) -> None:
+        """Write a call anew; one that is right already is replaced by itself.
+
+        That keeps another repair, made by the old order, from being made to it at the same time.
+        """
+        path, (start, end) = fragment.file.path, fragment.span(call)
+        edits = write_call(fragment, call, slots)
+        if edits:
+            self.calls.append(Repair(Part.CALL, path, start, end))
+        else:
+            edits = (Edit(path, start, end, fragment.file.text[start:end]),)
+        self.edits.update(dict.fromkeys(edits))
+
+
+def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[str]) -> Reordering | Refusal:
+    """Return what puts activations first in ``forward`` and in every call that binds to it.
 
     Args:
         network: the network of the file in which the defect was found.
@@ -43,7 +63,7 @@ def reorder_forward(
     order = _new_order(signature, activations)
     if isinstance(order, Refusal):
         return order
-    edits: list[Edit] = []
+    reordering = Reordering()
     for user in _files_naming(network, definer):
         for info in user.module.classes.values():
             method = info.definition.method("forward") if definer in info.mro else None
@@ -51,12 +71,11 @@ def reorder_forward(
                 changed = _reorder_header(info, order, signature)
                 if isinstance(changed, Refusal):
                     return changed
-                edits += changed
-        calls = _rewrite_calls(user, definer, signature, order)
-        if isinstance(calls, Refusal):
-            return calls
-        edits += calls
-    return tuple(dict.fromkeys(edits))
+                reordering.edits.update(dict.fromkeys(changed))
+        refusal = _rewrite_calls(reordering, user, definer, signature, order)
+        if refusal is not None:
+            return refusal
+    return reordering
 
 
 def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parameter] | Refusal:
@@ -159,11 +178,10 @@ def _param_code(node: cst.Param | cst.ParamStar) -> str:
 
 
 def _rewrite_calls(
-    user: Network, definer: ClassInfo, signature: Signature, order: list[Parameter]
-) -> list[Edit] | Refusal:
-    """Return the edits of the calls in a file that bind to the signature by position."""
+    reordering: Reordering, user: Network, definer: ClassInfo, signature: Signature, order: list[Parameter]
+) -> Refusal | None:
+    """Rewrite the calls in a file that bind to the signature by position, or return why not."""
     new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
-    edits: list[Edit] = []
     for site in user.run_sites:
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
@@ -180,26 +198,14 @@ def _rewrite_calls(
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots
-        edits += _written_or_reserved(site.fragment, site.call, slots)
+        reordering.add_call(site.fragment, site.call, slots)
     for fragment, call in _super_calls(user, definer):
         binding = bind(call.args, signature)
         rearranged = _rearranged(binding, new, frozenset()) if binding.complete else None
         if rearranged is None or isinstance(rearranged, Refusal):
             return Refusal(f"`super().forward` at {_where(user, fragment.span(call)[0])} cannot be matched")
-        edits += _written_or_reserved(fragment, call, rearranged)
-    return edits
-
-
-def _written_or_reserved(fragment: Fragment, call: cst.Call, slots: list[Slot]) -> tuple[Edit, ...]:
-    """Return the edits of a call; one that is right already is replaced by itself.
-
-    That keeps another repair, made by the old order, from being made to it at the same time.
-    """
-    edits = write_call(fragment, call, slots)
-    if edits:
-        return edits
-    start, end = fragment.span(call)
-    return (Edit(fragment.file.path, start, end, fragment.file.text[start:end]),)
+        reordering.add_call(fragment, call, rearranged)
+    return None
 
 
 def _where(user: Network, offset: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gclint.codemod.call import Refusal, repair_call
 from gclint.codemod.signature import reorder_forward
-from gclint.finding import Applicability, Fix
+from gclint.finding import Applicability, Fix, Part, Repair
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
@@ -35,9 +35,9 @@ class SiteDefects:
         """Return the fix of the whole call, or the reason why there is none."""
         repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
         if not isinstance(repaired, Refusal):
-            return Fix(
-                f"Pass activations to `{self.symbol}` by position and caches by keyword", repaired
-            ), None
+            repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
+            message = f"Pass activations to `{self.symbol}` by position and caches by keyword"
+            return Fix(message, repaired, repairs=(repair,)), None
         if not repaired.needs_reordering:
             return None, repaired.reason
         block = self.bindings[0].block
@@ -47,9 +47,10 @@ class SiteDefects:
         return (
             Fix(
                 f"Put activations first in `{block.name}.forward`, and in its calls",
-                reordered,
+                tuple(reordered.edits),
                 Applicability.UNSAFE,
                 f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
+                tuple(reordered.calls),
             ),
             None,
         )

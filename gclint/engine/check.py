@@ -16,6 +16,7 @@ from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
 from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
+from gclint.source.suppressions import CODE as UNUSED_IGNORE
 from gclint.source.suppressions import Suppressions
 from gclint.source.syntax import syntax_problem
 
@@ -30,6 +31,8 @@ class CheckResult:
     problems: list[Problem]
     files: int
     """How many files were checked."""
+    ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
+    """The codes of which it is known whether a checked file has a finding."""
 
 
 @dataclass
@@ -91,6 +94,11 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
         in_reading_order(findings),
         [problem for verdict in verdicts.values() for problem in verdict.problems],
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
+        ran={
+            path: frozenset(verdict.ran | ({UNUSED_IGNORE} if known <= verdict.ran else set()))
+            for path, verdict in verdicts.items()
+            if verdict.suppressions is not None
+        },
     )
 
 

@@ -35,6 +35,7 @@ def fix(
     *,
     unsafe: bool,
     advance: Callable[[Path], None] = lambda _path: None,
+    wanted: Callable[[list[Finding]], list[Finding]] = list,
 ) -> FixResult:
     """Check the files at ``paths`` and fix what can be fixed, in ``project`` only.
 
@@ -47,15 +48,19 @@ def fix(
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
         advance: called after each file, when it is checked for the first time.
+        wanted: picks the findings whose fixes are made; what is left are all others.
     """
     project.paths = tuple(paths)
     with collector_paused():
-        return _Repair(project, unsafe).run(paths, rules, advance)
+        return _Repair(project, unsafe, wanted).run(paths, rules, advance)
 
 
 class _Repair:
-    def __init__(self, project: Project, unsafe: bool) -> None:
+    def __init__(
+        self, project: Project, unsafe: bool, wanted: Callable[[list[Finding]], list[Finding]]
+    ) -> None:
         self._project = project
+        self._wanted = wanted
         self._unsafe = unsafe
         self._applied: list[Finding] = []
         self._problems: list[Problem] = []
@@ -67,7 +72,7 @@ class _Repair:
         verdicts = judge(self._project, paths, rules, advance)
         result = summarise(self._project, verdicts)
         for _ in range(_PASSES):
-            changed = self._make_pass(result.findings)
+            changed = self._make_pass(self._wanted(result.findings))
             if not changed:
                 break
             # What was known of the old texts is garbage now, and the collector is paused.
@@ -81,10 +86,15 @@ class _Repair:
             verdicts.update(judge(self._project, again, rules))
             result = summarise(self._project, verdicts)
         else:
-            self._tell_restless(result.findings)
+            self._tell_restless(self._wanted(result.findings))
         left = [self._without_refused_fix(finding) for finding in result.findings]
         return FixResult(
-            left, result.problems + self._problems, result.files, self._applied, self._changed(paths)
+            left,
+            result.problems + self._problems,
+            result.files,
+            self._applied,
+            self._changed(paths),
+            ran=result.ran,
         )
 
     def _aims_at(self, changed: set[Path], verdict: Verdict) -> bool:

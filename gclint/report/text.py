@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, TextIO
 from gclint.report.findings import counted, headline, is_fixable, obstacle
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
+    from gclint.engine.selection import Recognised
     from gclint.finding import Finding, Problem
     from gclint.source.project import Project
 
@@ -59,12 +63,32 @@ def summary(result: CheckResult, *, fixed: int, lost: int, unsafe: bool) -> str:
     return f"{outcome} ({_fixable(result.findings, unsafe=unsafe)}{unwritten})."
 
 
-def diff_summary(result: CheckResult, *, fixed: int, changed: int) -> str:
+def diff_summary(*, fixed: int, changed: int, left: int) -> str:
     """Return the closing line to a diff: what it repairs in so many files, and what it leaves."""
-    left = len(result.findings)
     if not fixed:
         return f"Nothing would be fixed; {counted(left, 'finding')} left."
     return f"Would fix {counted(fixed, 'finding')} in {counted(changed, 'file')}; {left} left."
+
+
+def baseline_summary(baseline: Baseline, *, fixed: int) -> str:
+    """Return the closing line where what was found has become the baseline."""
+    known = baseline.known.total()
+    if fixed:
+        return f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {baseline.path}."
+    return f"{counted(known, 'finding')} written to {baseline.path}."
+
+
+def write_recognised(stream: TextIO, baseline: Path, recognised: Recognised) -> None:
+    """Write what a baseline hides, and which of its entries do not occur any more."""
+    if recognised.known:
+        known = counted(recognised.known, "known finding")
+        stream.write(f"{baseline}: {known} not reported\n")
+    for entry, count in sorted(recognised.stale.items()):
+        often = f" {count} times" if count > 1 else ""
+        stream.write(
+            f"{baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{often}; "
+            f"drop it, or write it anew with --write-baseline\n"
+        )
 
 
 def _fixable(findings: Collection[Finding], *, unsafe: bool) -> str:

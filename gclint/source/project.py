@@ -72,7 +72,10 @@ class Project:
         self.derived.clear()
 
     def dependents(self, changed: set[Path]) -> set[Path]:
-        """Return the resolved paths of all files whose verdict may hang on a ``changed`` one."""
+        """Return the resolved paths of all files whose verdict may hang on a ``changed`` one.
+
+        That may also be one which has been deleted, or is not there yet.
+        """
         users = defaultdict(set)
         for user, used in self._uses.items():
             for path in used:
@@ -99,12 +102,13 @@ class Project:
         if base is None:
             return None
         for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
-            if candidate in self._missing:
-                continue
-            try:
-                return self.consult(user, candidate)
-            except (OSError, UnreadableFile):
-                self._missing.add(candidate)
+            if candidate not in self._missing:
+                try:
+                    return self.consult(user, candidate)
+                except (OSError, UnreadableFile):
+                    self._missing.add(candidate)
+            # That it is not there is something to hang on as well: it may have been deleted just now.
+            self._uses[self.resolve(user.path)].add(candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:

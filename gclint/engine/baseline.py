@@ -1,0 +1,178 @@
+"""Findings that are known: written down in a file, and not reported as long as they stay the same.
+
+A finding is known by its rule, file and symbol and by a hash of the code that is flagged, never by
+its line: what happens elsewhere in the file, and how the code is laid out, makes no difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gclint.finding import Finding
+    from gclint.source.project import Project
+
+_VERSION = 1
+_HASH_LENGTH = 16
+
+# Everything in code but white space and comments.
+_TOKEN = re.compile(
+    r"""
+    (\"\"\"(?:[^\\]|\\[\s\S])*?\"\"\"|'''(?:[^\\]|\\[\s\S])*?'''
+     |"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\w+|[^\s\w#])
+    |\#[^\r\n]*
+    """,
+    re.VERBOSE,
+)
+
+
+class BaselineError(Exception):
+    """The baseline cannot be used; the message names it and is meant for the user."""
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """What a known finding is recognised by."""
+
+    file: str
+    """From the folder of the baseline, with slashes."""
+    rule: str
+    symbol: str
+    hash: str
+
+
+class Baseline:
+    """The known findings, each as often as it is known."""
+
+    def __init__(self, path: Path, known: Mapping[Entry, int]) -> None:
+        """Hold what the file at ``path`` says, or is to say."""
+        self.path = path
+        self.known = Counter(known)
+        self._folder = Path(os.path.realpath(path)).parent
+
+    @classmethod
+    def read(cls, path: Path) -> Baseline:
+        """Return the baseline in the file at ``path``.
+
+        Raises:
+            BaselineError: there is none, or it is not as gclint writes it.
+        """
+        advice = f"write it with --write-baseline {path}"
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BaselineError(f"{path}: there is no such baseline; {advice}") from None
+        except OSError as error:
+            raise BaselineError(f"{path}: this baseline cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise BaselineError(f"{path}: this baseline is no JSON ({error}); {advice}") from None
+        try:
+            return cls(path, _entries(document))
+        except _Malformed as error:
+            raise BaselineError(f"{path}: this is no baseline: {error}; {advice}") from None
+
+    @classmethod
+    def of(cls, path: Path, project: Project, findings: Iterable[Finding]) -> Baseline:
+        """Return a baseline for ``path`` in which all of ``findings`` are known."""
+        baseline = cls(path, {})
+        baseline.known.update(baseline.entry(project, finding) for finding in findings)
+        return baseline
+
+    @property
+    def text(self) -> str:
+        """What the file holds: an entry a line, in their order, so that a difference is easy to read."""
+        lines = [json.dumps({**asdict(entry), "count": self.known[entry]}) for entry in sorted(self.known)]
+        listed = ",\n    ".join(lines)
+        findings = f"\n    {listed}\n  " if lines else ""
+        return f'{{\n  "version": {_VERSION},\n  "findings": [{findings}]\n}}\n'
+
+    def entry(self, project: Project, finding: Finding) -> Entry:
+        """Return what ``finding`` is recognised by."""
+        code = project.file(finding.path).text[finding.start : finding.end]
+        return Entry(self._name(project.resolve(finding.path)), finding.code, finding.symbol, _hash(code))
+
+    def without_known(self, project: Project, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings that are not known, or occur more often than they are known."""
+        left = Counter(self.known)
+        unknown = []
+        for finding in findings:
+            entry = self.entry(project, finding)
+            if left[entry]:
+                left[entry] -= 1
+            else:
+                unknown.append(finding)
+        return unknown
+
+    def stale(
+        self,
+        project: Project,
+        findings: Iterable[Finding],
+        ran: Mapping[Path, Collection[str]],
+        folders: Iterable[Path],
+    ) -> Counter[Entry]:
+        """Return the entries that no longer occur, and how often they are too many.
+
+        Args:
+            project: the files.
+            findings: everything that was found.
+            ran: the rules that ran, by file; of all others nothing is known.
+            folders: those that were searched: a file in one of them that is gone has no findings.
+        """
+        codes = {self._name(project.resolve(path)): own for path, own in ran.items()}
+        searched = [Path(os.path.realpath(folder)) for folder in folders if folder.is_dir()]
+
+        def is_judged(entry: Entry) -> bool:
+            if entry.file in codes:
+                return entry.rule in codes[entry.file]
+            path = self.place(entry)
+            return not path.exists() and any(path.is_relative_to(folder) for folder in searched)
+
+        surplus = self.known - Counter(self.entry(project, finding) for finding in findings)
+        return Counter({entry: count for entry, count in surplus.items() if is_judged(entry)})
+
+    def place(self, entry: Entry) -> Path:
+        """Return the resolved path of the file that an entry is about."""
+        return Path(os.path.realpath(self._folder / entry.file))
+
+    def _name(self, path: Path) -> str:
+        try:
+            return Path(os.path.relpath(path, self._folder)).as_posix()
+        except ValueError:  # On Windows, there is no way from one drive to another.
+            return path.as_posix()
+
+
+class _Malformed(Exception):
+    """What is wrong in a baseline."""
+
+
+def _entries(document: object) -> Counter[Entry]:
+    if not isinstance(document, dict) or "version" not in document:
+        raise _Malformed("it has no version")
+    if document["version"] != _VERSION:
+        raise _Malformed(f"its version is {document['version']!r}, and this gclint knows {_VERSION}")
+    listed = document.get("findings")
+    if not isinstance(listed, list):
+        raise _Malformed("it has no list of findings")
+    entries: Counter[Entry] = Counter()
+    for number, each in enumerate(listed, start=1):
+        values = [each.get(field.name) for field in fields(Entry)] if isinstance(each, dict) else [None]
+        count = each.get("count") if isinstance(each, dict) else None
+        if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
+            raise _Malformed(f"entry {number} lacks one of rule, file, symbol, hash and count")
+        entries[Entry(*values)] += count
+    return entries
+
+
+def _hash(code: str) -> str:
+    tokens = " ".join(match[1] for match in _TOKEN.finditer(code) if match[1])
+    # A formatter puts a comma there where it breaks a line.
+    laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", tokens)
+    return hashlib.sha256(laid_out_in_one_line.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,63 @@
+"""Which findings of a run are reported: those in what has changed, without those that are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from gclint.engine.baseline import Baseline, Entry
+from gclint.engine.check import CheckResult
+from gclint.finding import Finding
+from gclint.source.project import Project
+
+_Result = TypeVar("_Result", bound=CheckResult)
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """What a baseline and a run have in common, and what only the baseline has."""
+
+    known: int = 0
+    """How many findings are not reported, since they are known."""
+    stale: Counter[Entry] = field(default_factory=Counter)
+    """The entries that no longer occur, and how often they are too many."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which findings are reported, and with ``--fix`` repaired."""
+
+    project: Project
+    paths: Sequence[Path]
+    """What the user gave."""
+    changed: set[Path] | None = None
+    """The resolved paths of what has changed; None where it makes no difference."""
+    baseline: Baseline | None = None
+
+    def reported(self, findings: list[Finding]) -> list[Finding]:
+        """Return the findings to report; what depends on a changed file is known after a check only."""
+        scope = self._scope()
+        if scope is not None:
+            findings = [each for each in findings if self.project.resolve(each.path) in scope]
+        return self.baseline.without_known(self.project, findings) if self.baseline else findings
+
+    def narrowed(self, result: _Result) -> tuple[_Result, Recognised]:
+        """Return ``result`` with the findings to report and the number of files they can be in."""
+        scope, recognised = self._scope(), Recognised()
+        findings = self.reported(result.findings)
+        if self.baseline is not None:
+            stale = self.baseline.stale(self.project, result.findings, result.ran, self.paths)
+            if scope is not None:
+                stale = Counter({each: n for each, n in stale.items() if self.baseline.place(each) in scope})
+            everything = replace(self, baseline=None).reported(result.findings)
+            recognised = Recognised(len(everything) - len(findings), stale)
+        files = result.files
+        if scope is not None:
+            files = sum(self.project.resolve(path) in scope for path in result.ran)
+        return replace(result, findings=findings, files=files), recognised
+
+    def _scope(self) -> set[Path] | None:
+        return None if self.changed is None else self.project.dependents(self.changed)

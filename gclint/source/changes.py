@@ -1,0 +1,124 @@
+"""What git says has changed since a base: in commits, in the working tree, and what is not tracked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+# In a hook, git names the hook's repository in these; the files may lie in another one.
+_POINTERS = frozenset(
+    ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
+)
+
+
+class ChangesUnknown(Exception):
+    """Git cannot say what has changed; the message tells the user what to do."""
+
+
+def changed_files(files: Iterable[Path], base: str) -> set[Path]:
+    """Return the resolved paths of what has changed in the repositories that ``files`` lie in.
+
+    What is new, renamed (under both of its names), deleted or not tracked has changed as well; what
+    git ignores has not. A submodule that has changed counts with all of ``files`` in it.
+
+    Args:
+        files: the files of a run.
+        base: a commit or branch; the state before the change is its merge base with HEAD.
+
+    Raises:
+        ChangesUnknown: there is no git, no repository, no such base, or nothing in common with it.
+    """
+    resolved = {Path(os.path.realpath(file)) for file in files}
+    found = {path for root in _roots(resolved) for path in _changed(root, base)}
+    folders = tuple(path for path in found if path.is_dir())
+    found.update(file for file in resolved if any(file.is_relative_to(folder) for folder in folders))
+    return found
+
+
+def _roots(files: Iterable[Path]) -> list[Path]:
+    """Return a folder in each repository that ``files`` lie in, without a call of git for each file."""
+    roots = set()
+    for folder in {file.parent for file in files}:
+        inside = (each for each in (folder, *folder.parents) if (each / ".git").exists())
+        roots.add(next(inside, folder))
+    return sorted(roots)
+
+
+def _changed(folder: Path, base: str) -> Iterator[Path]:
+    """Yield what has changed in the repository that ``folder`` lies in."""
+    top = _answer(folder, "rev-parse", "--show-toplevel")
+    if not top:
+        raise ChangesUnknown(
+            f"{folder}: this folder is in no git repository with a working tree, so nobody knows what has "
+            f"changed; run gclint without --changed-only{_own_words(folder, 'rev-parse', '--show-toplevel')}"
+        )
+    root = Path(top)
+    common = _merge_base(root, base)
+    # Without renames, the old name is listed too: who read the file under that one reads it no more.
+    yield from _names(root, "diff", "--name-only", "--no-renames", "-z", common, "--")
+    yield from _names(root, "ls-files", "--others", "--exclude-standard", "-z")
+
+
+def _merge_base(root: Path, base: str) -> str:
+    """Return the commit that the working tree is compared with."""
+    if not _commit(root, "HEAD"):
+        raise ChangesUnknown(f"{root}: this repository has no commit yet; run gclint without --changed-only")
+    commit = _commit(root, base)
+    if not commit:
+        raise ChangesUnknown(
+            f"{root}: there is no commit or branch {base!r} in this repository; fetch it (a checkout in "
+            "CI may leave it out), or name with --base-ref what to compare with"
+        )
+    common = _answer(root, "merge-base", "HEAD", commit)
+    if common:
+        return common
+    if _answer(root, "rev-parse", "--is-shallow-repository") == "true":
+        raise ChangesUnknown(
+            f"{root}: this is a shallow clone, in which HEAD and {base!r} have no commit in common; fetch "
+            "the rest, with 'git fetch --unshallow' or, in CI, a checkout of full depth"
+        )
+    raise ChangesUnknown(
+        f"{root}: HEAD and {base!r} have no commit in common; name with --base-ref what to compare with"
+    )
+
+
+def _commit(root: Path, name: str) -> str:
+    return _answer(root, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+
+
+def _answer(folder: Path, *arguments: str) -> str:
+    """Return the one line that git prints, or nothing where it fails."""
+    done = _git(folder, arguments)
+    return "" if done.returncode else os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def _names(root: Path, *arguments: str) -> list[Path]:
+    """Return the resolved paths that git lists."""
+    done = _git(root, arguments)
+    if done.returncode:
+        raise ChangesUnknown(f"'git {arguments[0]}' fails in {root}{_own_words(root, *arguments)}")
+    return [Path(os.path.realpath(root / os.fsdecode(name))) for name in done.stdout.split(b"\0") if name]
+
+
+def _own_words(folder: Path, *arguments: str) -> str:
+    said = _git(folder, arguments).stderr.decode(errors="replace").strip()
+    return f" (git says: {said})" if said else ""
+
+
+def _git(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    environment = {name: value for name, value in os.environ.items() if name not in _POINTERS}
+    try:
+        return subprocess.run(
+            ["git", "-C", folder, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise ChangesUnknown(
+            f"git cannot be run ({error.strerror}), and only git knows what has changed; install it, or run "
+            "gclint without --changed-only"
+        ) from None

@@ -1,0 +1,235 @@
+"""Which findings a baseline knows again, and which of its entries are stale."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.baseline import Baseline, BaselineError
+from gclint.engine.check import CheckResult, check
+from gclint.finding import Finding
+from gclint.network.model import Network
+from gclint.rule import Rule, all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.toys import CrashingRule, WordRule, without_fix
+
+
+class _CallRule(Rule):
+    """Flags calls, down to the semicolon behind them; which function is called is the symbol."""
+
+    code = "TOY2"
+    name = "some-call"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        for match in re.finditer(r"(\w+)\([^;]*\)(?=;)", network.file.text):
+            yield Finding(self.code, self.name, "is bad", network.file.path, *match.span(), match[1])
+
+
+_RULES = (WordRule("bad", without_fix), _CallRule())
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _checked(text: str, *rules: Rule, name: str = "a.py") -> tuple[Project, CheckResult]:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    project = Project(Settings())
+    return project, check(project, [path], rules or _RULES)
+
+
+def _baseline(text: str, *, name: str = "a.py", path: str = "base.json") -> Baseline:
+    """Return the baseline of a text, as it is read back from a file."""
+    project, result = _checked(text, name=name)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(Baseline.of(Path(path), project, result.findings).text, encoding="utf-8")
+    return Baseline.read(Path(path))
+
+
+def _unknown(baseline: Baseline, text: str, *, name: str = "a.py") -> list[tuple[str, int]]:
+    """Return the symbols and rows of the findings that are not known."""
+    project, result = _checked(text, name=name)
+    unknown = baseline.without_known(project, result.findings)
+    return [(each.symbol, project.file(each.path).position(each.start).row) for each in unknown]
+
+
+def _stale(
+    baseline: Baseline, text: str, *rules: Rule, name: str = "a.py", folders: Sequence[str] = ()
+) -> list[tuple[str, str, int]]:
+    project, result = _checked(text, *rules, name=name)
+    stale = baseline.stale(project, result.findings, result.ran, [Path(folder) for folder in folders])
+    return [(entry.rule, entry.symbol, count) for entry, count in sorted(stale.items())]
+
+
+_CALL = "x = call(a, b=1, c='d  e');\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\n\n# more above\nother = 1\n{_CALL}",
+        f"if other:\n    while True:\n        {_CALL}",
+        f"{_CALL}z = 1  # what comes behind\n",
+        f"class Renamed:\n    y, {_CALL}",
+        "x = call(\n    a,\n    b = 1,  # why\n    # more\n    c='d  e',\n);\n",
+        "x = call( a,b=1,\tc='d  e' );\r\n",
+    ],
+)
+def test_a_finding_is_known_wherever_it_stands_and_however_it_is_laid_out(text: str) -> None:
+    baseline = _baseline(_CALL)
+    assert _unknown(baseline, text) == []
+    assert _stale(baseline, text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = other(a, b=1, c='d  e');\n",
+        "x = call(a, b=2, c='d  e');\n",
+        "x = call(b=1, a=a, c='d  e');\n",
+        "x = call(a, b=1, c='d e');\n",
+        "x = call(a, b=1, c='d  #e');\n",
+        "x = call(a, b=1, c='d  e' 'f');\n",
+    ],
+)
+def test_other_code_is_another_finding(text: str) -> None:
+    baseline = _baseline(_CALL)
+    assert len(_unknown(baseline, text)) == 1
+    assert _stale(baseline, text) == [("TOY2", "call", 1)]
+
+
+def test_a_finding_of_another_rule_or_file_is_another_one() -> None:
+    baseline = _baseline("bad = 1\n")
+    project, result = _checked("bad = 1\n", WordRule("bad", without_fix, code="TOY7"))
+    assert baseline.without_known(project, result.findings) == result.findings
+    assert _unknown(baseline, "bad = 1\n", name="b.py") == [("bad", 1)]
+    assert _unknown(baseline, "bad = 1\n", name="folder/a.py") == [("bad", 1)]
+
+
+def test_equal_findings_are_counted() -> None:
+    baseline = _baseline("bad = 1\nbad = 2\n")
+    assert _unknown(baseline, "bad = 1\nx = 1\nbad = 2\n") == []
+    assert _unknown(baseline, "bad = 1\nbad = 2\nbad = 3\nbad = 4\n") == [("bad", 3), ("bad", 4)]
+    assert _stale(baseline, "bad = 1\nbad = 2\nbad = 3\n") == []
+    assert _stale(baseline, "bad = 1\n") == [("TOY1", "bad", 1)]
+    assert _stale(baseline, "good = 1\n") == [("TOY1", "bad", 2)]
+
+
+def test_the_file_is_easy_to_read_and_to_compare() -> None:
+    project = Project(Settings())
+    for name in ("b.py", "a.py", "folder/c.py"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("bad = caf\u00e9(1);\nbad = bad\n", encoding="utf-8")
+    result = check(project, [Path(name) for name in ("folder/c.py", "b.py", "a.py")], _RULES)
+    text = Baseline.of(Path("folder/base.json"), project, result.findings).text
+    document = json.loads(text)
+    assert document["version"] == 1
+    assert [(each["file"], each["rule"], each["symbol"], each["count"]) for each in document["findings"]] == [
+        (file, *rest)
+        for file in ("../a.py", "../b.py", "c.py")
+        for rest in (("TOY1", "bad", 3), ("TOY2", "caf\u00e9", 1))
+    ]
+    assert sum(line.strip().startswith('{"file"') for line in text.splitlines()) == 6
+    assert not {"line", "row", "start"} & set(document["findings"][0])
+    again = Baseline.of(Path("folder/base.json"), project, reversed(result.findings))
+    assert again.text == text
+
+
+def test_the_empty_baseline_is_one() -> None:
+    assert _baseline("x = 1\n").known == {}
+
+
+def test_a_baseline_can_be_used_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _baseline("bad = 1\n", name="tree/models/a.py", path="tree/ci/base.json")
+    monkeypatch.chdir(tmp_path / "tree" / "models")
+    assert _unknown(Baseline.read(Path("../ci/base.json")), "\nbad = 1\n") == []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tree").rename("moved")
+    (tmp_path / "link").symlink_to("moved")
+    baseline = Baseline.read(tmp_path / "link" / "ci" / "base.json")
+    assert _unknown(baseline, "bad = 1\n", name="moved/models/a.py") == []
+
+
+def test_only_what_was_looked_at_can_be_stale() -> None:
+    baseline = _baseline("bad = 1\nx = call();\n")
+    assert _stale(baseline, "x = 1\n") == [("TOY1", "bad", 1), ("TOY2", "call", 1)]
+    assert _stale(baseline, "x = 1\n", _CallRule()) == [("TOY2", "call", 1)]
+    assert _stale(baseline, "x = 1\n", name="b.py", folders=["."]) == []
+    assert _stale(baseline, "x = (\n") == []
+
+
+def test_of_a_rule_that_crashes_nothing_is_stale() -> None:
+    class Crashing(CrashingRule):
+        code = "TOY1"
+
+    baseline = _baseline("bad = 1\nx = call();\n")
+    assert _stale(baseline, "boom = 1\n", Crashing(), _CallRule()) == [("TOY2", "call", 1)]
+
+
+def test_a_file_that_is_gone_has_no_findings() -> None:
+    baseline = _baseline("bad = 1\n", name="models/a.py")
+    Path("models/a.py").unlink()
+    assert _stale(baseline, "x = 1\n", name="models/b.py", folders=["models"]) == [("TOY1", "bad", 1)]
+    assert _stale(baseline, "x = 1\n", name="models/b.py", folders=["."]) == [("TOY1", "bad", 1)]
+    # Nobody looked there.
+    assert _stale(baseline, "x = 1\n", name="other/b.py", folders=["other", "models/b.py"]) == []
+
+
+def test_a_suppression_makes_an_entry_stale() -> None:
+    baseline = _baseline("bad = 1\n")
+    assert _stale(baseline, "bad = 1  # gclint: ignore[TOY1]\n") == [("TOY1", "bad", 1)]
+
+
+def test_that_a_comment_suppresses_nothing_is_known_if_all_rules_ran() -> None:
+    text = "x = 1  # gclint: ignore[GC001]\n"
+    project, result = _checked(text, *all_rules())
+    baseline = Baseline.of(Path("base.json"), project, result.findings)
+    assert _stale(baseline, "x = 1\n", *all_rules()) == [("GC000", "gclint: ignore[GC001]", 1)]
+    assert _stale(baseline, "x = 1\n", *all_rules()[:1]) == []
+
+
+_ENTRY = '{"file": "a.py", "rule": "TOY1", "symbol": "bad", "hash": "0", "count": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no JSON"),
+        ("{\n<<<<<<< HEAD\n", "line 2"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "no version"),
+        ('{"version": 2, "findings": []}', "its version is 2"),
+        ('{"version": 1}', "no list of findings"),
+        ('{"version": 1, "findings": {}}', "no list of findings"),
+        ('{"version": 1, "findings": [' + _ENTRY + ", 3]}", "entry 2"),
+        ('{"version": 1, "findings": [' + _ENTRY.replace("1}", "0}") + "]}", "entry 1"),
+        ('{"version": 1, "findings": [' + _ENTRY.replace("1}", "true}") + "]}", "entry 1"),
+        ('{"version": 1, "findings": [' + _ENTRY.replace('"0"', "0") + "]}", "entry 1"),
+        ('{"version": 1, "findings": [' + _ENTRY.replace("symbol", "name") + "]}", "entry 1"),
+    ],
+)
+def test_a_bad_baseline_is_told(text: str, complaint: str) -> None:
+    Path("base.json").write_text(text)
+    with pytest.raises(BaselineError) as raised:
+        Baseline.read(Path("base.json"))
+    assert str(raised.value).startswith("base.json: ")
+    assert complaint in str(raised.value)
+    assert "--write-baseline base.json" in str(raised.value)
+
+
+def test_a_baseline_that_is_no_text_or_no_file_is_told() -> None:
+    Path("base.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(BaselineError, match="no JSON"):
+        Baseline.read(Path("base.json"))
+    with pytest.raises(BaselineError, match="there is no such baseline"):
+        Baseline.read(Path("none.json"))
+    with pytest.raises(BaselineError, match="cannot be read"):
+        Baseline.read(Path())

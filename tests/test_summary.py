@@ -1,0 +1,136 @@
+"""What a sweep has put right, counted from the fixes that were made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.fix import fix
+from gclint.finding import Finding, Fix, Part, Repair
+from gclint.report.summary import Sweep, closing_lines, markdown
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.harness import FIXTURES
+from tests.toy_models import IMPORTS, LAYERS, STACK, model
+
+_FIXTURES = [
+    path
+    for path in sorted(FIXTURES.glob("GC00[123]/*.py"))
+    if path.name.count(".") == 1 and list(path.parent.glob(f"{path.stem}.*.py"))
+]
+
+
+def _swept(path: Path) -> Sweep:
+    project = Project(Settings())
+    result = fix(project, [path], all_rules(), unsafe=True)
+    return Sweep.of(project, result.changed, result.applied, result.findings, set())
+
+
+@pytest.mark.parametrize("path", _FIXTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_fix_says_what_it_puts_right(path: Path) -> None:
+    sweep = _swept(path)
+    assert sweep.repaired
+    for finding in sweep.repaired:
+        assert finding.fix
+        kinds = {repair.part for repair in finding.fix.repairs}
+        assert Part.BLOCK in kinds if finding.code == "GC001" else kinds == {Part.CALL}
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "calls", "branches"),
+    [
+        ("GC001/plain_loop", 1, 0, 0),
+        ("GC001/two_stacks", 2, 1, 2),
+        ("GC001/shared_base", 1, 0, 0),
+        ("GC001/partial", 1, 0, 1),
+        ("GC002/override", 0, 3, 0),
+        ("GC003/keyword_stream", 0, 1, 0),
+    ],
+)
+def test_what_is_put_right_is_counted(name: str, blocks: int, calls: int, branches: int) -> None:
+    parts = Counter(repair.part for repair in _swept(FIXTURES / f"{name}.py").repairs)
+    assert (parts[Part.BLOCK], parts[Part.CALL], parts[Part.BRANCH]) == (blocks, calls, branches)
+
+
+def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
+    base, user = tmp_path / "modeling_base.py", tmp_path / "modeling_user.py"
+    base.write_text(f"{IMPORTS}\n{LAYERS}\n{model()}")
+    own = STACK.replace("Toy", "Own")
+    user.write_text(
+        f"{IMPORTS}from .modeling_base import ToyLayer\n\nclass OwnLayer(ToyLayer):\n    pass\n\n{model(own)}"
+    )
+    project = Project(Settings())
+
+    def of_user(findings: list[Finding]) -> list[Finding]:
+        return [finding for finding in findings if finding.path == user]
+
+    result = fix(project, [base, user], all_rules(), unsafe=True, wanted=of_user)
+    assert [finding.symbol for finding in result.applied] == ["OwnLayer"]
+    assert list(result.changed) == [base]
+    sweep = Sweep.of(project, result.changed, result.applied, result.findings, set())
+    assert {(repair.part, repair.path) for repair in sweep.repairs} == {
+        (Part.BLOCK, base),
+        (Part.BLOCK, user),
+    }
+
+
+def _finding(
+    symbol: str, path: Path, *repairs: Repair, reason: str | None = None, code: str = "GC001"
+) -> Finding:
+    fix = Fix("Repair", (), repairs=repairs) if repairs else None
+    return Finding(code, "some-rule", f"{symbol} is bad", path, 0, 1, symbol, fix, reason)
+
+
+def test_what_two_fixes_put_right_together_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("x/modeling_x.py")
+    branch = Repair(Part.BRANCH, path, 10, 20)
+    blocks = [Repair(Part.BLOCK, path, start, start + 1) for start in (1, 2)]
+    findings = [_finding("A", path, blocks[0], branch), _finding("B", path, blocks[1], branch, blocks[0])]
+    findings.append(_finding("C", path, Repair(Part.BRANCH, tmp_path / path, 10, 20)))
+    sweep = Sweep.of(Project(Settings()), [path], findings, [], set())
+    assert Counter(repair.part for repair in sweep.repairs) == {Part.BLOCK: 2, Part.BRANCH: 1}
+    assert "3 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left." in markdown(
+        sweep
+    )
+
+
+def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> None:
+    one, two = tmp_path / "one" / "modeling_one.py", tmp_path / "two" / "modeling_two.py"
+    left = [
+        _finding("D", two, reason="later", code="GC002"),
+        _finding("B", two, reason="no call"),
+        _finding("C", one, reason="no call"),
+        _finding("A", two, reason="no call"),
+        _finding("A", two, reason="no call"),
+        _finding("E", two),
+    ]
+    text = markdown(Sweep.of(Project(Settings()), [], [], left, set()))
+    assert text.partition("### What is left\n\n")[2] == (
+        "GC001 some-rule:\n\n"
+        "- one/modeling_one.py: `C`: no fix: no call\n"
+        "- two/modeling_two.py: `E`: E is bad\n"
+        "- two/modeling_two.py: `B`, `A`: no fix: no call\n\n"
+        "GC002 some-rule:\n\n"
+        "- two/modeling_two.py: `D`: no fix: later\n"
+    )
+    assert "| one | 0 | 0 | 0 | 0 | 0 | 1 |\n| two | 0 | 0 | 0 | 0 | 0 | 5 |" in text
+
+
+def test_the_closing_lines_name_some_models_only(tmp_path: Path) -> None:
+    paths = [tmp_path / f"m{number:02}" / "modeling_x.py" for number in range(11)]
+    repaired = [_finding("A", path, Repair(Part.CALL, path, 0, 1)) for path in paths]
+    left = [_finding("B", paths[4]), _finding("B", paths[9])]
+    sweep = Sweep.of(Project(Settings()), paths, repaired, left, set())
+    assert [*closing_lines(sweep)] == [
+        "  in 11 files of 11 models: 11 call sites",
+        "  by rule: GC001 11 of 13",
+        "  by model: m04 1 of 2, m09 1 of 2, m00 1 of 1, m01 1 of 1, m02 1 of 1, m03 1 of 1, m05 1 of 1, "
+        "m06 1 of 1, and 3 more",
+    ]
+    assert [*closing_lines(Sweep.of(Project(Settings()), paths[:1], repaired[:1], left, set()))] == []
