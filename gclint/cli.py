@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gclint import __version__
+from gclint.verify.options import run_options, run_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gclint.engine.check import CheckResult
+    from gclint.engine.fix import FixResult
     from gclint.engine.selection import Recognised, Selection
     from gclint.finding import Problem
     from gclint.report.summary import Sweep
@@ -54,6 +56,17 @@ class _Options:
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
+    verify: bool
+    python: Path | None
+    device: str | None
+    jobs: int | None
+    time_limit: float | None
+    memory_limit: float | None
+
+    @property
+    def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
+        """How models are run."""
+        return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
     def complaint(self) -> str | None:
         """Return why the options do not go together, or None if they do."""
@@ -64,6 +77,10 @@ class _Options:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.summary and not (self.fix or self.diff):
             return "--summary tells what was repaired, so it needs --fix or --diff"
+        if self.verify and not (self.fix or self.diff):
+            return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if any(self.about_runs) and not self.verify:
+            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
         if self.write_baseline:
             if self.diff:
                 return "--diff writes nothing, so it does not go with --write-baseline"
@@ -115,6 +132,8 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
 @click.option("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
 @click.option("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @click.option("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
+@click.option("--verify", is_flag=True, help="Run the repaired models, and write only what is proven.")
+@run_options
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
@@ -243,7 +262,7 @@ def _run(
     with _progress(len(files)) as advance:
         if not (options.fix or options.diff):
             return check(selection.project, files, rules, advance)
-        return fix(
+        repaired = fix(
             selection.project,
             files,
             rules,
@@ -251,6 +270,23 @@ def _run(
             advance=advance,
             wanted=selection.reported,
         )
+    return _proven(selection.project, repaired, rules, options) if options.verify else repaired
+
+
+def _proven(project: Project, repaired: FixResult, rules: Sequence[Rule], options: _Options) -> FixResult:
+    """Run the repaired files, say what came out, and return what is proven."""
+    from gclint.engine.proof import prove
+    from gclint.engine.transaction import proven_only
+    from gclint.report.proofs import write_proofs
+    from gclint.verify.files import CannotRun, runner
+
+    try:
+        proofs = prove(project, repaired, runner(run_settings(*options.about_runs)))
+    except (CannotRun, OSError) as error:
+        raise _Unusable(f"nothing was repaired, since nothing could be run: {error}") from None
+    # What goes on with a list of findings, or a diff, reads standard output.
+    write_proofs(sys.stderr if options.diff or options.output_format != "text" else sys.stdout, proofs)
+    return proven_only(project, repaired, proofs, rules)
 
 
 def _finish(

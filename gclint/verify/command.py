@@ -19,7 +19,8 @@ from gclint.settings import SettingsError, common_folder, load_settings
 from gclint.verify import journal
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
-from gclint.verify.run import EnvironmentChanged, Heard, RunSettings, verify
+from gclint.verify.run import EnvironmentChanged, Heard, verify
+from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, installed_models, shard, target_of, targets_of
 
 _FOLDER = Path(".gclint")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.verify.run import Heard, RunSettings, verify
+from gclint.verify.run import Heard, verify
+from gclint.verify.settings import RunSettings
 from gclint.verify.sources import target_of
 from gclint.verify.worker.protocol import ClassResult
 

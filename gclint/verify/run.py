@@ -9,24 +9,9 @@ from pathlib import Path
 
 from gclint.verify.process import work
 from gclint.verify.results import Results
+from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
 from gclint.verify.worker.protocol import Environment, Message, Request, Source
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How files are run."""
-
-    python: Path
-    """The interpreter."""
-    device: str = "auto"
-    """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
-    jobs: int = 1
-    """How many processes run at once, on a CPU."""
-    seconds: float = 120.0
-    """The time limit of a class."""
-    gigabytes: float = 8.0
-    """The memory limit of a process, on a CPU."""
 
 
 @dataclass(frozen=True)

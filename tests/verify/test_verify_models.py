@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.run import RunSettings, verify
+from gclint.verify.run import verify
+from gclint.verify.settings import RunSettings
 from gclint.verify.sources import target_of
 
 pytestmark = pytest.mark.torch

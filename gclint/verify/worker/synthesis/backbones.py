@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from transformers import ResNetConfig
+from transformers import AutoConfig, ResNetConfig
 
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.tree import descendants, fields_of
@@ -36,6 +36,9 @@ def complete(config: Any) -> None:
         for name, child in getattr(type(part), "sub_configs", {}).items():
             if fields_of(part).get(name, 0) is None and not child.__name__.startswith("Auto"):
                 fields_of(part)[name] = child()
+        for name, spec in getattr(type(part), "sub_configs_defaults", {}).items():
+            if fields_of(part).get(name, 0) is None and isinstance(getattr(spec, "model_type", None), str):
+                fields_of(part)[name] = AutoConfig.for_model(spec.model_type)
 
 
 def use_native_backbones(config: Any) -> None:

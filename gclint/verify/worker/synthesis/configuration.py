@@ -9,7 +9,7 @@ from typing import Any
 
 from gclint.verify.worker.synthesis.derivation import derive
 from gclint.verify.worker.synthesis.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers, name_layers
+from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers, is_stages, name_layers
 from gclint.verify.worker.synthesis.rope import shrink_rope
 from gclint.verify.worker.synthesis.stages import fit_stages
 from gclint.verify.worker.synthesis.tokens import remap_tokens
@@ -85,11 +85,7 @@ def _divided(value: Any, factor: int, least: int) -> Any:
 def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
     fields = fields_of(part)
     widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and _is_int(value)}
-    stages = {
-        len(value)
-        for name, value in original.items()
-        if kind_of(name) is Kind.LAYERS and isinstance(value, list | tuple)
-    }
+    stages = {len(value) for name, value in original.items() if is_stages(name, value)}
     for name, value in own_fields(part):
         kind = kind_of(name)
         if kind is None and _is_int(value) and value > sizes.width and value in widths:
@@ -97,6 +93,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         if value is True and re.fullmatch(r"use_\w*kernels?", name):
             # The kernels are for GPUs, and the model asks to be told where there are none.
             fields[name] = False
+            continue
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
         if (kind is Kind.LAYERS and _is_int(value) and value in stages):

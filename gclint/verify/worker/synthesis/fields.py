@@ -137,11 +137,11 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
         Kind.IMAGE,
     ),
     (r".*patch_size.*|.*tubelet_size|.*patch_embedding_size", Kind.PATCH),
-    (r"num_windows.*", Kind.KEEP),
+    (r"num_windows.*|n_window_infer", Kind.KEEP),
     (r".*window.*", Kind.WINDOW),
     (r".*mel_bins|.*n_mels|.*num_mel.*|mel_dim|n_mel_channels|num_freq_bins", Kind.MEL),
     (
-        r".*num_quer(y|ies).*|num_latents|.*query_length|.*num_object_queries|.*n_latents|.*num_query_tokens",
+        r".*num_quer(y|ies).*|num_latents|.*query_length|.*num_object_queries|.*n_latents|.*num_query_tokens|.*query_num",
         Kind.QUERIES,
     ),
     (r"mask_.*_length", Kind.MASK),

@@ -12,9 +12,10 @@ import torch
 from gclint.verify.worker.synthesis.audio import AUDIO
 from gclint.verify.worker.synthesis.documentation import documented
 from gclint.verify.worker.synthesis.labels import LABELS
-from gclint.verify.worker.synthesis.masks import fit_masks
+from gclint.verify.worker.synthesis.masks import MASKS, fit_masks
 from gclint.verify.worker.synthesis.patches import PATCHES, patch_side
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
+from gclint.verify.worker.synthesis.points import POINTS
 from gclint.verify.worker.synthesis.text import TEXT, hidden_states
 from gclint.verify.worker.synthesis.tiles import TILES
 from gclint.verify.worker.synthesis.vision import VISION
@@ -23,7 +24,7 @@ Provider = Callable[[Situation], Any]
 
 _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
     (re.compile(pattern), provider, wanted)
-    for table in (TEXT, PATCHES, TILES, VISION, AUDIO, LABELS)
+    for table in (TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS)
     for pattern, provider, wanted in table
 )
 

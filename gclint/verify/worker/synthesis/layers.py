@@ -28,7 +28,7 @@ def compress_layers(part: Any, least: int) -> None:
     The lists with an entry for each layer lose the same entries, and in lists of layers' numbers those of
     the layers that are left are put right.
     """
-    stages = {len(value) for name, value in own_fields(part) if _is_stages(name, value)}
+    stages = {len(value) for name, value in own_fields(part) if is_stages(name, value)}
     counts = {
         value
         for name, value in own_fields(part)
@@ -130,9 +130,11 @@ def _borders(name: str, value: Any, count: int) -> list[int]:
     return [value] if kind_of(name) is Kind.DENSE else []
 
 
-def _is_stages(name: str, value: Any) -> bool:
+def is_stages(name: str, value: Any) -> bool:
     """Tell whether ``value`` says how many layers each stage has."""
-    return kind_of(name) is Kind.LAYERS and isinstance(value, list | tuple)
+    if kind_of(name) is not Kind.LAYERS or not isinstance(value, list | tuple):
+        return False
+    return len(value) <= _MOST and all(isinstance(each, int) and each > 0 for each in value)
 
 
 def _is_per_layer(name: str, value: Any, count: int) -> bool:

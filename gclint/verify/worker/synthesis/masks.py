@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.plan import Situation
+from gclint.verify.worker.synthesis.plan import BATCH, Situation
 
 _MASKED = (
     (r"(input_)?features?_(attention_)?mask|audio_attention_mask", ("input_features", "audio_input_features")),
@@ -27,6 +27,14 @@ def fit_masks(situation: Situation, inputs: dict[str, Any]) -> None:
 
 
 def _length(situation: Situation, content: torch.Tensor) -> int:
-    bands = situation.get("num_mel_bins", "feature_size", "input_size", "input_feat_size")
-    is_spectrogram = content.dim() == 3 and content.shape[2] != bands
-    return int(content.shape[-1] if is_spectrogram or content.dim() < 3 else content.shape[1])
+    if content.dim() != 3:
+        return int(content.shape[-1] if content.dim() < 3 else content.shape[1])
+    bands = situation.get("num_mel_bins", "feature_size", "input_feat_size", default=1)
+    return int(content.shape[2] if content.shape[1] == bands or content.shape[2] % bands else content.shape[1])
+
+
+def _ones(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, 1, dtype=torch.long)
+
+
+MASKS = ((r"input_features_mask|feature_attention_mask|input_values_mask", _ones, True),)

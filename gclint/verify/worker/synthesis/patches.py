@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.documentation import entry
+from gclint.verify.worker.synthesis.documentation import documented, entry
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.tree import children, find
 
@@ -62,6 +62,10 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
     """Return the patches of the images ``name``, or None where the class takes whole images."""
     _, height, width = grid(situation)
     side, channels = patch_side(situation), channel_count(situation)
+    if "(num_image_tokens, patch_size *" in entry(situation, name):
+        # Whole blocks of patches that are merged, with the channels last.
+        merge = get_vision(situation, *MERGES, default=1)
+        return situation.floats(name, BATCH * height * width // merge**2, side * merge, side * merge, channels)
     if is_packed(situation):
         temporal = get_vision(situation, "temporal_patch_size", "patch_temporal", default=1)
         frames = _video_frames(situation) if "video" in name else 1
@@ -111,9 +115,18 @@ def _positions(situation: Situation) -> torch.Tensor:
     return one.expand(BATCH, -1, -1).contiguous()
 
 
+def _flattened(situation: Situation) -> torch.Tensor:
+    """Return patches with row and column, counted from 1, in front."""
+    places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(BATCH, -1, -1)
+    width = get_vision(situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2)
+    return torch.cat([places.float(), situation.floats("flattened_patches", BATCH, 16, width)], dim=-1)
+
+
 def _patch_mask(situation: Situation) -> torch.Tensor | None:
     if not any(each in situation.parameters for each in _POSITIONS):
-        return None
+        # Elsewhere it masks pixels or tiles, and is seldom needed.
+        given = "pixel_attention_mask" in situation.plan.also
+        return documented(situation, "pixel_attention_mask") if given else None
     _, height, width = grid(situation)
     return torch.ones(BATCH, height * width, dtype=torch.long)
 
@@ -132,6 +145,7 @@ PATCHES = (
     (r"video_grid_thw", _video_grid_thw, True),
     (r"image_grid_hw|spatial_shapes|target_sizes(_videos)?", _grid_hw, True),
     (r"(pixel|image|video)_position_ids", _positions, True),
+    (r"flattened_patches", _flattened, True),
     (r"pixel_attention_mask", _patch_mask, True),
     (r"(image_|video_)?merge_sizes", _merge_sizes, True),
     (r"num_frames_per_video", _frame_counts, True),

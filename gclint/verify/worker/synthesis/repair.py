@@ -8,11 +8,13 @@ from gclint.verify.worker.synthesis import repair_configuration, repair_images, 
 from gclint.verify.worker.synthesis.failure import Failure
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair_layers import fit_layer
+from gclint.verify.worker.synthesis.switches import switched_on
 
 _REPAIRS: tuple[Callable[[Situation, Failure], Plan | None], ...] = (
     *repair_images.REPAIRS,
     *repair_inputs.EXACT,
     fit_layer,
+    switched_on,
     *repair_configuration.REPAIRS,
     *repair_inputs.GUESSES,
     *repair_configuration.LAST,

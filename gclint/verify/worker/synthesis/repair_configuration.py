@@ -166,8 +166,9 @@ def _rope_by_type(situation: Situation, failure: Failure) -> Plan | None:
         return None
     if failure.error.args[0] not in types or failure.error.args[0] in rope:
         return None
-    single = rope or {"rope_type": "default", "rope_theta": 10000.0}
-    values = {**situation.plan.values, ("=", "rope_parameters"): {kind: dict(single) for kind in set(types)}}
+    single = rope if "rope_type" in rope else {"rope_type": "default", "rope_theta": 10000.0}
+    owner = next(type(part).__name__ for part in situation.parts if fields_of(part).get("layer_types") == types)
+    values = {**situation.plan.values, (owner, "rope_parameters"): {kind: dict(single) for kind in set(types)}}
     return replace(situation.plan, values=values)
 
 

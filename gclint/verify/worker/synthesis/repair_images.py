@@ -12,16 +12,54 @@ from gclint.verify.worker.synthesis.plan import Plan, Situation
 _LARGEST = 256
 
 
+_WINDOWS = (
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
+    r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]",
+    r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
+)
+
+
 def _whole_windows(situation: Situation, failure: Failure) -> Plan | None:
     """Stages that are smaller than the windows that attention is limited to."""
-    sides = failure.numbers(
-        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"
-    ) or failure.numbers(r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]")
+    sides = next(filter(None, map(failure.numbers, _WINDOWS)), None)
     if sides is None or not isinstance(situation.get("window_size"), int):
         return None
-    if sides[0] >= sides[1] or any(math.isqrt(side) ** 2 != side for side in sides):
+    if any(math.isqrt(side) ** 2 != side for side in sides):
         return None
     return _twice(situation)
+
+
+def _larger_patches(situation: Situation, failure: Failure) -> Plan | None:
+    """A neck that brings patches back to pixels by a fixed factor, beside a pyramid of the pixels."""
+    sides = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
+    patch = situation.get("patch_size")
+    if sides is None or not isinstance(patch, int) or 2 * min(sides) != max(sides):
+        return None
+    sizes = situation.plan.sizes
+    return replace(situation.plan, sizes=replace(sizes, patch=2 * sizes.patch)) if patch < 16 else None
+
+
+def _grid(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that says how many patches there are along the side of an image."""
+    counts = failure.numbers(r"\(batch_size, (\d+)\).*but got shape.*\[\d+, (\d+)\]")
+    if counts is None or situation.get("num_patches") != math.isqrt(counts[0]):
+        return None
+    values = {**situation.plan.values, ("=", "num_patches"): math.isqrt(counts[1])}
+    return replace(situation.plan, values=values)
+
+
+def _all_stages(situation: Situation, failure: Failure) -> Plan | None:
+    """A neck that puts all stages of its backbone together, where that gives out the last one."""
+    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    names = situation.get("stage_names")
+    if channels is None or not isinstance(names, list) or channels[0] != channels[1] * (len(names) - 1):
+        return None
+    values: dict[tuple[str, str], Any] = {
+        **situation.plan.values,
+        ("=", "_out_indices"): list(range(1, len(names))),
+        ("=", "_out_features"): names[1:],
+    }
+    return replace(situation.plan, values=values)
 
 
 def _twice(situation: Situation) -> Plan | None:
@@ -31,4 +69,4 @@ def _twice(situation: Situation) -> Plan | None:
     return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
 
 
-REPAIRS: tuple[Any, ...] = (_whole_windows,)
+REPAIRS: tuple[Any, ...] = (_whole_windows, _larger_patches, _grid, _all_stages)

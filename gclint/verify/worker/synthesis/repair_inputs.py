@@ -86,7 +86,7 @@ def _instead(situation: Situation, failure: Failure) -> Plan | None:
 
 def _not_both(situation: Situation, failure: Failure) -> Plan | None:
     """Two inputs that exclude each other: the first one stays."""
-    if not re.search(r"both|exactly one|either.* or|one of", failure.message):
+    if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
         return None
     given = [name for name in make_inputs(situation) if re.search(rf"\b{name}\b", failure.message)]
     if len(given) == 1 and "both" in failure.message:
@@ -213,6 +213,11 @@ def _resized(
 
 def _longer(situation: Situation, failure: Failure) -> Plan | None:
     """Sound or series that are too short for a kernel, or that have to have a length of their own."""
+    multiple = re.search(r"`(\w+)` length (\d+) is not a multiple of (\d+)", failure.message)
+    value = make_inputs(situation).get(multiple[1]) if multiple else None
+    if multiple and value is not None:
+        shape = (*value.shape[:-1], (int(multiple[2]) // int(multiple[3]) + 1) * int(multiple[3]))
+        return replace(situation.plan, shapes={**situation.plan.shapes, multiple[1]: shape})
     numbers = failure.numbers(r"mel input features to be of length (\d+)")
     if numbers:
         for name, value in make_inputs(situation).items():

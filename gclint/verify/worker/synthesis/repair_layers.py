@@ -28,7 +28,8 @@ def fit_layer(situation: Situation, failure: Failure) -> Plan | None:
     fed, expected = widths
     for variables, line in failure.frames:
         module = variables.get("self")
-        for attribute in re.findall(r"self\.(\w+)\(", line) if isinstance(module, nn.Module) else ():
+        # The innermost call is written last.
+        for attribute in re.findall(r"self\.(\w+)\(", line)[::-1] if isinstance(module, nn.Module) else ():
             owner = _owner(situation, module, attribute, expected)
             if owner is not None:
                 values = {**situation.plan.values, owner: fed}

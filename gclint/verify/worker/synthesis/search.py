@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-import sys
 import time
 import typing
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _LADDER = (
     Sizes(derived=True),
     Sizes(multiples=True),
     Sizes(width=96),
-    Sizes(width=128),
+    Sizes(width=128, heads=8),
     Sizes(proportional=True))
 
 
@@ -148,8 +148,14 @@ def _source(model_class: Any) -> str:
 
 @cache
 def _source_beside(config_class: type) -> str:
-    module = sys.modules.get(config_class.__module__.replace(".configuration_", ".modeling_"))
-    return inspect.getsource(module) if module else ""
+    name = config_class.__module__
+    if ".configuration_" not in name:
+        return ""
+    try:
+        return inspect.getsource(importlib.import_module(name.replace(".configuration_", ".modeling_")))
+    except ImportError:
+        # The model needs what is not installed, or has no file of its own.
+        return ""
 
 
 def _attempt(situation: Situation) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
+from gclint.verify.worker.synthesis.documentation import entry
 from gclint.verify.worker.synthesis.patches import channel_count, get_vision
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.text import input_ids
@@ -18,6 +21,15 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     if "image_attention_mask" in situation.parameters and "perceiver_embeddings" in situation.parameters:
         return situation.floats("pixel_values", BATCH, _IMAGES, channel_count(situation), *side)
     return None
+
+
+def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
+    """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
+    said = re.search(r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images),", entry(situation, "pixel_values"))
+    if said is None and not situation.is_for("ImagesAnd"):
+        return None
+    count = situation.get(said[1] if said else "num_images", default=2)
+    return situation.floats("pixel_values", BATCH, count, channel_count(situation), *side)
 
 
 def _tiles(situation: Situation) -> int:

@@ -8,7 +8,7 @@ import torch
 
 from gclint.verify.worker.synthesis.patches import channel_count, get_vision, patch_side, patches
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
-from gclint.verify.worker.synthesis.tiles import tiles
+from gclint.verify.worker.synthesis.tiles import several, tiles
 
 
 def side(situation: Situation) -> tuple[int, int]:
@@ -24,6 +24,7 @@ def side(situation: Situation) -> tuple[int, int]:
 def _pixel_values(situation: Situation) -> torch.Tensor:
     cut = patches(situation, "pixel_values")
     cut = tiles(situation, side(situation)) if cut is None else cut
+    cut = several(situation, side(situation)) if cut is None else cut
     return situation.floats("pixel_values", BATCH, channel_count(situation), *side(situation)) if cut is None else cut
 
 
