@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding]) -> None:
     """Write findings in their order; rows and columns count from 1, columns in characters."""
-    write_list(stream, (_finding(project, finding) for finding in findings))
+    write_list(stream, findings_objects(project, findings))
+
+
+def findings_objects(project: Project, findings: Iterable[Finding]) -> list[dict[str, object]]:
+    """Return findings as JSON has them."""
+    return [_finding(project, finding) for finding in findings]
 
 
 def write_list(stream: TextIO, objects: Iterable[object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TextIO
@@ -31,8 +31,8 @@ def write_text(stream: TextIO, results: Results) -> None:
         stream.write(f"{line}\n")
 
 
-def write_json(stream: TextIO, results: Results) -> None:
-    """Write everything that is known as one JSON object."""
+def write_json(stream: TextIO, results: Results, findings: Sequence[object]) -> None:
+    """Write everything that is known as one JSON object, with what the linter's findings are now."""
     json.dump(
         {
             "gclint": __version__,
@@ -48,6 +48,7 @@ def write_json(stream: TextIO, results: Results) -> None:
                 "not_covered": sum(bool(each.not_covered) for each in results.sorted()),
             },
             "unusable": [asdict(results.unusable[source]) for source in sorted(results.unusable)],
+            "findings": findings,
             "results": [asdict(result) for result in results.sorted()],
         },
         stream,

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from gclint.finding import Problem
+from gclint.engine.check import check
+from gclint.engine.evidence import weigh
+from gclint.finding import Finding, Problem
 from gclint.report import verification
-from gclint.report.text import write_problems
-from gclint.settings import SettingsError, common_folder, load_settings
+from gclint.report.json import findings_objects
+from gclint.report.text import write_findings, write_problems
+from gclint.rule import all_rules
+from gclint.settings import Settings, SettingsError, common_folder, load_settings
+from gclint.source.project import Project
 from gclint.verify import journal
+from gclint.verify.options import run_options, run_settings
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
-from gclint.verify.sources import Target, UnknownModel, installed_models, shard, target_of, targets_of
+from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 
 _FOLDER = Path(".gclint")
 _RESULTS = _FOLDER / "verify.jsonl"
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
-_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
 class _CannotRun(click.ClickException):
@@ -39,12 +43,6 @@ def _part(_context: click.Context, _option: click.Parameter, value: str) -> tupl
     if not 1 <= number <= count:
         raise click.BadParameter(f"{value!r} is not like 2/8: which part, and of how many")
     return number, count
-
-
-def _device(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    if not _DEVICE.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is none of auto, cpu, cuda and cuda:N")
-    return value
 
 
 _output_format = click.option(
@@ -70,37 +68,9 @@ _write_repro = click.option(
     multiple=True,
     help="Run a model of the installed transformers, such as bert; 'qwen*' means all that match.",
 )
-@click.option(
-    "--python",
-    type=click.Path(path_type=Path),
-    default=sys.executable,
-    help="The interpreter to run models in, with torch and transformers; by default gclint's own.",
-)
-@click.option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True, callback=_device)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    help="How many processes run at once on a CPU; by default one for each core.",
-)
+@run_options
 @click.option(
     "--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run a part of the files."
-)
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    show_default=True,
-    help="For a class.",
-)
-@click.option(
-    "--memory-limit",
-    metavar="GIGABYTES",
-    type=click.FloatRange(min=0, min_open=True),
-    default=8.0,
-    show_default=True,
-    help="For a process on a CPU.",
 )
 @click.option(
     "--results",
@@ -117,27 +87,24 @@ _write_repro = click.option(
 @click.pass_context
 def run(
     context: click.Context,
+    /,
     paths: tuple[Path, ...],
     models: tuple[str, ...],
-    python: Path,
-    device: str,
-    jobs: int,
     part: tuple[int, int],
-    time_limit: float,
-    memory_limit: float,
     results_path: Path,
     resume: bool,
     output_format: str,
     write_repro: Path | None,
+    **about_runs: Any,
 ) -> None:
     """Train each model for a moment, with and without gradient checkpointing, and compare.
 
     PATHS are modeling files and folders, or the current folder. Each class is built with a tiny random
     configuration; nothing is downloaded.
     """
-    targets, problems = _targets(paths, models, python)
+    settings = run_settings(**about_runs)
+    targets, problems = _targets(paths, models, settings.python)
     targets = shard(targets, *part)
-    settings = RunSettings(python, device, jobs, time_limit, memory_limit)
     try:
         with (
             _journal(results_path, part, resume=resume) as written,
@@ -149,7 +116,7 @@ def run(
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
         context.exit(130)
-    _report(results, output_format, write_repro)
+    _report(results, output_format, write_repro, [target.path for target in targets])
     write_problems(sys.stderr, problems)
     sys.stdout.flush()
     context.exit(2 if problems else results.exit_status)
@@ -168,7 +135,7 @@ def merge(
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise _CannotRun(str(error)) from None
-    _report(results, output_format, write_repro)
+    _report(results, output_format, write_repro, _unchanged(results))
     sys.stdout.flush()
     context.exit(results.exit_status)
 
@@ -237,14 +204,16 @@ def _display(sources: int, output_format: str) -> Iterator[Callable[[Heard], Non
         yield lambda _heard: None
 
 
-def _report(results: Results, output_format: str, write_repro: Path | None) -> None:
+def _report(results: Results, output_format: str, write_repro: Path | None, files: Sequence[Path]) -> None:
+    project, findings = _findings(results, files)
     if output_format == "json":
-        verification.write_json(sys.stdout, results)
+        verification.write_json(sys.stdout, results, findings_objects(project, findings))
     else:
         if sys.stdout.isatty():
             from gclint.report.live import show_results
 
             show_results(sys.stdout, results.sorted())
+        write_findings(sys.stdout, project, findings, unsafe=True)
         verification.write_text(sys.stdout, results)
     if write_repro is not None:
         try:
@@ -252,3 +221,22 @@ def _report(results: Results, output_format: str, write_repro: Path | None) -> N
                 click.echo(f"{path} shows a failure.", err=True)
         except OSError as error:
             raise _CannotRun(f"a script cannot be written: {error}") from None
+
+
+def _unchanged(results: Results) -> list[Path]:
+    """Return the files that are at hand as they were when they were run."""
+    return [
+        Path(verification.shown(source))
+        for source, known in sorted(results.digests.items())
+        if Path(source).is_file() and digest(target_of(Path(source)).source, {}) == known
+    ]
+
+
+def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Finding]]:
+    """Return the findings in ``files`` that the runs confirm or contradict, and those that only runs have."""
+    settings = load_settings(common_folder(files)) if files else Settings()
+    project = Project(settings)
+    rules = [rule for rule in all_rules() if settings.wants(rule)]
+    found = check(project, files, rules)
+    weighed = weigh(project, found, results.sorted(), rules)
+    return project, [finding for finding in weighed if finding.evidence]

@@ -82,7 +82,7 @@ def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:
     torch.set_num_threads(1)
     with imported(name) as module:
         source = Source(module.__file__, module.__name__)
-        specimens = [_specimen(module)]
+        specimens = [specimen(module)]
         return examine_without(without, source, module.ToyModel, specimens, "cpu", Unwatched())
 
 
@@ -98,7 +98,8 @@ def imported(name: str) -> Iterator[Any]:
             del sys.modules[each]
 
 
-def _specimen(module: Any) -> Any:
+def specimen(module: Any) -> Any:
+    """Return the one specimen of a planted model."""
     import torch
 
     from gclint.verify.worker.specimen import Specimen

@@ -25,7 +25,10 @@ def test_what_fails_exits_with_1_and_says_what_to_do(gclint: Gclint) -> None:
     write("toy", passing("A") + failing("B"))
     outcome = gclint()
     assert outcome.status == 1
+    # What only the run has seen is a finding too.
     assert outcome.out.startswith(
+        "modeling_toy.py:7:5: GC003 the gradients of 8 parameters are lost (confirmed by run)\n"
+        "    no fix: this was seen in a run, and the text alone does not say how to repair it\n"
         "modeling_toy.py: B failed 1 check\n"
         "    gradients (reentrant default): the gradients of 8 parameters are lost\n"
         "        parameters: a, b, c, d, e, f and 2 more\n"

@@ -9,7 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import close, largest, near, same, touched
+from gclint.verify.worker.examination.comparison import close, near, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
 from gclint.verify.worker.protocol import Place
@@ -119,7 +119,7 @@ class Case:
         if not self.has(step):
             return ()
         found, lost = self.run.steps[step].gradients, self._lost(step)
-        scale = largest(self.reference.steps[step].gradients)
+        scale = self.reference.steps[step].largest
         return tuple(
             name
             for name, gradient in self._touched(step).items()
@@ -127,7 +127,7 @@ class Case:
         )
 
     def _touched(self, step: int) -> dict[str, Tensor]:
-        gradients = touched(self.reference.steps[step].gradients)
+        gradients = self.reference.steps[step].touched
         return {name: each for name, each in gradients.items() if name not in self.unstable}
 
 
@@ -155,7 +155,7 @@ def differences(one: Run, other: Run) -> frozenset[str]:
 
 def _unequal(mine: Step, yours: Step) -> set[str]:
     names = set()
-    scale = largest(mine.gradients)
+    scale = mine.largest
     for name, gradient in mine.gradients.items():
         twin = yours.gradients.get(name)
         if (gradient is None) != (twin is None) or (

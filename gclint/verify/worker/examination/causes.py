@@ -239,11 +239,15 @@ def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
 def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if case.run.mode != "reentrant" or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
-    frozen = ", which `enable_input_require_grads()` does not reach" if case.run.conditions.require_input_grads else ""
+    frozen = (
+        ", which `enable_input_require_grads()` does not reach"
+        if case.run.conditions.require_input_grads
+        else ""
+    )
     return _Explanation(
-        f"No input of the first blocks carries gradient{frozen} (torch warns of it), and reentrant checkpointing "
-        "cuts off whatever would get one inside of them. Train with `use_reentrant=False`, or let what the "
-        "embeddings return require grad."
+        f"No input of the first blocks carries gradient{frozen} (torch warns of it), and reentrant "
+        "checkpointing cuts off whatever would get one inside of them. Train with `use_reentrant=False`, "
+        "or let what the embeddings return require grad."
     )
 
 

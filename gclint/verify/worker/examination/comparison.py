@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +29,10 @@ def close(one: Tensor, other: Tensor, largest: float | None = None) -> bool:
     """
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
+    if torch.equal(one, other):
+        return True
     if not (one.is_floating_point() or one.is_complex()):
-        return bool(torch.equal(one, other))
+        return False
     scale = _size(one) if largest is None else largest
     real = one.abs().dtype
     relative, absolute = RELATIVE.get(real, 0.0), ABSOLUTE.get(real, 0.0) * scale
@@ -46,13 +49,17 @@ def largest(gradients: Mapping[str, Tensor | None]) -> float:
     return max((_size(each) for each in gradients.values() if each is not None), default=0.0)
 
 
-def touched(gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor]:
-    """Return the gradients that are more than noise."""
-    size = largest(gradients)
+def touched(gradients: Mapping[str, Tensor | None], largest: float) -> dict[str, Tensor]:
+    """Return the gradients that are more than noise.
+
+    Args:
+        gradients: by the parameters' names.
+        largest: the largest value in any of them.
+    """
     return {
         name: gradient
         for name, gradient in gradients.items()
-        if gradient is not None and _size(gradient) > _floor(gradient) * size
+        if gradient is not None and _size(gradient) > ABSOLUTE.get(gradient.dtype, 0.0) * largest
     }
 
 
@@ -60,14 +67,16 @@ def same(one: Any, other: Any) -> bool:
     """Return whether two values of an attribute are the same."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return close(one, other)
-    return type(one) is type(other) and bool(one == other)
-
-
-def _floor(gradient: Tensor) -> float:
-    return ABSOLUTE.get(gradient.dtype, 0.0)
+    # What is no number is not equal to itself.
+    return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 
 def _size(tensor: Tensor) -> float:
-    values = tensor.coalesce().values() if tensor.is_sparse else tensor
-    finite = values.detach().abs()[values.isfinite()] if values.numel() else values
+    values = tensor.detach().coalesce().values() if tensor.is_sparse else tensor.detach()
+    if not values.numel():
+        return 0.0
+    size = float(values.abs().max())
+    if math.isfinite(size):
+        return size
+    finite = values[values.isfinite()].abs()
     return float(finite.max()) if finite.numel() else 0.0

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.comparison import largest, touched
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
@@ -58,6 +60,16 @@ class Step:
     saved_bytes: int
     seconds: float
     peak_bytes: int | None
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute value in all gradients."""
+        return largest(self.gradients)
+
+    @cached_property
+    def touched(self) -> dict[str, Tensor]:
+        """The gradients that are more than noise."""
+        return touched(self.gradients, self.largest)
 
 
 @dataclass

@@ -8,7 +8,6 @@ from dataclasses import replace
 from gclint.verify.worker.examination.adapters import freeze_under_adapters
 from gclint.verify.worker.examination.case import Case, differences
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, FROZEN_CHECKS
-from gclint.verify.worker.examination.comparison import touched
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.ledger import Ledger
@@ -84,7 +83,7 @@ class Scenarios:
         self._ledger.scenarios.append(self._specimen.scenario)
         self._ledger.not_covered |= dict.fromkeys(self._specimen.not_covered)
         self._ledger.fingerprints.append(fingerprint(reference))
-        blocks = dissection.blocks(touched(reference.steps[0].gradients).keys())
+        blocks = dissection.blocks(reference.steps[0].touched.keys())
         modules = dict(self._subject.model.named_modules())
         stacked = {name: module for name, module in modules.items() if module in dissection.stacked}
         self._runner.blocks = blocks

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from transformers import AutoConfig, ResNetConfig
+from transformers import AutoConfig, ResNetConfig, TimmWrapperConfig, ViTConfig
 
 from gclint.verify.worker.specimen import NotSynthesisable
-from gclint.verify.worker.synthesis.tree import descendants, fields_of
+from gclint.verify.worker.synthesis.configuration import Sizes
+from gclint.verify.worker.synthesis.tree import descendants, fields_of, own_fields
 
 
 def make_default(config_class: Any) -> Any:
@@ -53,3 +54,20 @@ def use_native_backbones(config: Any) -> None:
                 fields[name] = ResNetConfig(out_indices=wanted or [4])
                 fields["use_timm_backbone"] = False
                 fields["backbone"] = None
+            elif kind == "timm_wrapper" or isinstance(value, TimmWrapperConfig):
+                fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
+
+
+def _native_tower(timm: Any, has_class_token: bool) -> Any:
+    """Return a vision transformer or a residual network with what else the fields of ``timm`` say."""
+    if has_class_token or "vit" in timm.architecture:
+        native = ViTConfig()
+    else:
+        native = ResNetConfig()
+        native.hidden_size = native.hidden_sizes[-1]
+    for name, value in own_fields(timm):
+        if not hasattr(native, name):
+            fields_of(native)[name] = value
+    # The only way to ask timm for a width.
+    native.model_args = {"embed_dim": Sizes().width}
+    return native

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.synthesis.codecs import fit_codec
 from gclint.verify.worker.synthesis.derivation import derive
 from gclint.verify.worker.synthesis.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers, is_stages, name_layers
@@ -14,6 +15,9 @@ from gclint.verify.worker.synthesis.rope import shrink_rope
 from gclint.verify.worker.synthesis.stages import fit_stages
 from gclint.verify.worker.synthesis.tokens import remap_tokens
 from gclint.verify.worker.synthesis.tree import descendants, fields_of, own_fields
+
+
+_WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Sizes:
     """Let what was a multiple or a part of the width of the stream be the same one of the smaller width."""
     proportional: bool = False
     """Divide all widths by the same power of two, so that their sums and products stay what they are."""
+    plain: bool = False
+    """Leave the widths and the numbers of heads alone."""
     derived: bool = False
     """Let the configuration class work out again what follows from the smaller fields."""
 
@@ -55,6 +61,7 @@ def shrink(config: Any, sizes: Sizes) -> Any:
             _divide_widths(part, original, factor)
         _restore_products(part, original)
         fit_stages(part, original)
+        fit_codec(part, original)
         shrink_rope(part, original)
     remap_tokens(parts, sizes.vocabulary)
     return derive(small) if sizes.derived else small
@@ -85,6 +92,7 @@ def _divided(value: Any, factor: int, least: int) -> Any:
 def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
     fields = fields_of(part)
     widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and _is_int(value)}
+    pyramid = isinstance(original.get("in_channels"), list | tuple)
     stages = {len(value) for name, value in original.items() if is_stages(name, value)}
     for name, value in own_fields(part):
         kind = kind_of(name)
@@ -94,6 +102,13 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
             # The kernels are for GPUs, and the model asks to be told where there are none.
             fields[name] = False
             continue
+        if sizes.plain and kind in _WIDTHS:
+            continue
+        if re.fullmatch("(width|depth)_coefficient", name):
+            fields[name] = min(value, 1.0)
+        if pyramid and name == "out_channels":
+            # What one stage gives out is what the next one takes, and that stays as it is.
+            continue
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
         if (kind is Kind.LAYERS and _is_int(value) and value in stages):
@@ -101,10 +116,11 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
     for overrides in spec.per_layer_overrides.values() if spec is not None else ():
-        for name, value in overrides.items():
+        before = dict(overrides)
+        for name, value in before.items():
             kind = kind_of(name)
             if kind is not None:
-                overrides[name] = _shrink_value(kind, value, original, sizes)
+                overrides[name] = _shrink_value(kind, value, {**original, **before}, sizes)
 
 
 def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
@@ -143,9 +159,9 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         Kind.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
         Kind.VOCABULARY: sizes.vocabulary,
         Kind.POSITIONS: sizes.positions,
-        Kind.IMAGE: sizes.image,
+        Kind.IMAGE: max(sizes.image, _least_image(original)),
         Kind.PATCH: sizes.patch,
-        Kind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) else 8,
+        Kind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
         Kind.MEL: sizes.mel,
         Kind.EXPERTS: sizes.experts,
         Kind.CHOSEN: 2,
@@ -164,6 +180,12 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         Kind.CHUNK: 16,
     }
     return min(value, limits.get(kind, value))
+
+
+def _least_image(original: dict[str, Any]) -> int:
+    """Return the side of an image of which the last stage of a pyramid has two places left."""
+    depths, patch = original.get("depths"), original.get("patch_size")
+    return int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
 
 
 def _longer_side(value: int, original: dict[str, Any]) -> int:

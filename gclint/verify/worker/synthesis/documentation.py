@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
+import sys
 import typing
+from functools import cache
 from typing import Any
 
 import torch
@@ -43,11 +46,26 @@ def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
 
 def entry(situation: Situation, name: str) -> str:
     """Return what the documentation of ``forward`` says about the parameter ``name``."""
-    text = typing.cast(str, situation.model_class.forward.__doc__ or "")
+    return _entry(typing.cast(str, situation.model_class.forward.__doc__ or ""), name)
+
+
+def layout(situation: Situation, name: str) -> str:
+    """Return what all classes in the file say about the parameter ``name``."""
+    return _described(situation.model_class.__module__, name)
+
+
+def _entry(text: str, name: str) -> str:
     found = re.search(
         rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^\s*Returns|^\s*Example|\Z)", text, re.M | re.S
     )
     return found.group(1) if found else ""
+
+
+@cache
+def _described(module: str, name: str) -> str:
+    classes = [each for each in vars(sys.modules[module]).values() if inspect.isclass(each)]
+    texts = [getattr(getattr(each, "forward", None), "__doc__", None) for each in classes]
+    return "\n".join(_entry(text, name) for text in texts if text)
 
 
 def dimension(situation: Situation, word: str) -> int:

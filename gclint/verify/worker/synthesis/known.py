@@ -10,7 +10,17 @@ FIELDS: dict[str, dict[str, Any]] = {
     # The languages have names, and the model refuses to guess which one it reads.
     "XmodConfig": {"default_language": "en_XX"},
     # A tokenizer's table, from which the number of the placeholder of an image is read.
-    "ChameleonConfig": {"vocabulary_map": {"<image>": 120, "<s>": 0}, "image_token_id": 120},
+    "ChameleonConfig": {"vocabulary_map": {"<image>": 120, "IMGIMGAZ": 4, "IMGIMGBCHZ": 5}, "image_token_id": 120},
+    # As above; the first and the last of the numbers that the quantiser gives are enough.
+    "Emu3Config": {
+        "vocabulary_map": {
+            "<image>": 120,
+            "<|extra_200|>": 121,
+            "<|visual token 000000|>": 4,
+            "<|visual token 000127|>": 5,
+        },
+        "image_token_id": 120,
+    },
     # How many queries an image of so many patches has: a table over the sizes of the released model.
     "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
     # One section of the rotary dimensions for each axis, which neither the configuration nor the model has a default for.

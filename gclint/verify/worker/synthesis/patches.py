@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.documentation import documented, entry
+from gclint.verify.worker.synthesis.documentation import documented, layout
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.tree import children, find
 
@@ -48,7 +48,7 @@ def is_packed(situation: Situation) -> bool:
     """Tell whether the patches of all images are the rows of one matrix."""
     if any(name in situation.parameters for name in _GRIDS):
         return True
-    return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in entry(situation, "pixel_values")
+    return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(situation, "pixel_values")
 
 
 def is_cut(situation: Situation) -> bool:
@@ -62,7 +62,7 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
     """Return the patches of the images ``name``, or None where the class takes whole images."""
     _, height, width = grid(situation)
     side, channels = patch_side(situation), channel_count(situation)
-    if "(num_image_tokens, patch_size *" in entry(situation, name):
+    if "(num_image_tokens, patch_size *" in layout(situation, name):
         # Whole blocks of patches that are merged, with the channels last.
         merge = get_vision(situation, *MERGES, default=1)
         return situation.floats(name, BATCH * height * width // merge**2, side * merge, side * merge, channels)

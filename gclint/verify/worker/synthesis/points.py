@@ -42,6 +42,6 @@ def _rough_masks(situation: Situation) -> Any:
 POINTS = (
     (r"input_points", _points, True),
     (r"input_labels", _point_labels, True),
-    (r"input_boxes", _boxes, False),
+    (r"input_boxes", _boxes, True),
     (r"input_masks", _rough_masks, True),
 )

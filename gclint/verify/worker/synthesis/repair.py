@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gclint.verify.worker.synthesis import repair_configuration, repair_images, repair_inputs
+from gclint.verify.worker.synthesis import (
+    repair_configuration,
+    repair_images,
+    repair_inputs,
+    repair_sound,
+)
 from gclint.verify.worker.synthesis.failure import Failure
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair_layers import fit_layer
@@ -12,6 +17,7 @@ from gclint.verify.worker.synthesis.switches import switched_on
 
 _REPAIRS: tuple[Callable[[Situation, Failure], Plan | None], ...] = (
     *repair_images.REPAIRS,
+    *repair_sound.REPAIRS,
     *repair_inputs.EXACT,
     fit_layer,
     switched_on,

@@ -69,4 +69,11 @@ def _twice(situation: Situation) -> Plan | None:
     return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
 
 
-REPAIRS: tuple[Any, ...] = (_whole_windows, _larger_patches, _grid, _all_stages)
+def _padded(situation: Situation, failure: Failure) -> Plan | None:
+    """Images whose last stage is smaller than the border that is reflected around it."""
+    if "Padding size should be less than the corresponding input dimension" not in failure.message:
+        return None
+    return _twice(situation)
+
+
+REPAIRS: tuple[Any, ...] = (_padded, _whole_windows, _larger_patches, _grid, _all_stages)

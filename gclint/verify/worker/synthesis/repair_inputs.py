@@ -14,7 +14,7 @@ from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.placeholders import default_count, placeholder_tokens
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 
-_SWITCHES = {
+SWITCHES = {
     "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values", "cache_position",
     "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
 }  # fmt: skip
@@ -59,7 +59,7 @@ def _none_in_line(situation: Situation, failure: Failure) -> Plan | None:
             for name in situation.parameters
             if name in variables and variables[name] is None and re.search(rf"\b{name}\b", line)
         }
-        names -= situation.plan.also | _SWITCHES
+        names -= situation.plan.also | SWITCHES
         if names:
             return replace(situation.plan, also=situation.plan.also | names)
     return None
@@ -70,7 +70,7 @@ def _asked_for(situation: Situation, failure: Failure) -> Plan | None:
     if not re.search("specif|provide|requir|missing|must|expect|need|pass|set", failure.message):
         return None
     names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
-    names -= situation.plan.also | _SWITCHES
+    names -= situation.plan.also | SWITCHES
     names -= set(make_inputs(situation))
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
@@ -151,6 +151,10 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
     )
     if widths:
         return _resized(situation, failure, -1, widths[1], widths[0])
+    frames = failure.numbers(r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1")
+    image = make_inputs(situation).get("pixel_values")
+    if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
+        return replace(situation.plan, ranks={**situation.plan.ranks, "pixel_values": 5})
     patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
     if patches:
         return _resized(situation, failure, -1, patches[1], patches[0])
@@ -305,6 +309,21 @@ def _streams(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, shapes={**situation.plan.shapes, "input_ids": (*value.shape, numbers[1])})
 
 
+def _shorter(situation: Situation, failure: Failure) -> Plan | None:
+    """A sequence that has as many places as there are codebooks at most."""
+    count = situation.get("num_codebooks")
+    if not isinstance(count, int) or count >= situation.plan.length or "out of range" not in failure.message:
+        return None
+    return replace(situation.plan, length=count)
+
+
+def _more_heads(situation: Situation, failure: Failure) -> Plan | None:
+    """Maps of attention, a channel each, of which a convolution wants so many."""
+    numbers = failure.numbers(r"input_channels must be divisible by (\d+)")
+    sizes = situation.plan.sizes
+    return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None
+
+
 def _larger_batch(situation: Situation, failure: Failure) -> Plan | None:
     """A batch whose rows are the frames or the windows of an item."""
     numbers = failure.numbers(r"shape '\[0, (\d+), ")
@@ -372,6 +391,6 @@ def _eager(situation: Situation, failure: Failure) -> Plan | None:
 
 EXACT: tuple[Any, ...] = (
     _placeholders, _dimensions, _features, _longer, _image_size, _not_both, _instead, _mask_shape, _lengths, _codebooks,
-    _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape,
+    _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape, _shorter, _more_heads,
 )  # fmt: skip
 GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _left_out, _eager)

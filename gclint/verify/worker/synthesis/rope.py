@@ -11,6 +11,11 @@ from gclint.verify.worker.synthesis.tree import descendants, fields_of
 def shrink_rope(part: Any, original: dict[str, Any]) -> None:
     """Let the rotary sections and factors of ``part`` fit its smaller heads."""
     fields = fields_of(part)
+    turned, whole = fields.get("qk_rope_head_dim"), fields.get("head_dim")
+    if isinstance(turned, int) and isinstance(whole, int) and isinstance(fields.get("rope_parameters"), dict):
+        for rope in (fields["rope_parameters"], *fields["rope_parameters"].values()):
+            if isinstance(rope, dict) and rope.get("partial_rotary_factor", 1.0) != 1.0:
+                rope["partial_rotary_factor"] = turned / whole
     before, after = _head_width(original), _head_width(fields)
     if not before or not after:
         return

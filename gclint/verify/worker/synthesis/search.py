@@ -34,7 +34,9 @@ _LADDER = (
     Sizes(multiples=True),
     Sizes(width=96),
     Sizes(width=128, heads=8),
-    Sizes(proportional=True))
+    Sizes(proportional=True),
+    Sizes(plain=True),
+)
 
 
 def specimens(model_class: Any) -> Iterator[Specimen]:

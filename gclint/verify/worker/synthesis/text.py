@@ -97,7 +97,14 @@ def _position_embeddings(situation: Situation) -> tuple[torch.Tensor, torch.Tens
 
 
 def _languages(situation: Situation) -> Any:
+    if any("sp" in name and name.endswith("_id") for name in situation.parameters):
+        # Beside a speaker, it is a sequence of one place that is embedded.
+        return _speaker(situation)
     return torch.zeros(BATCH, dtype=torch.long)
+
+
+def _speaker(situation: Situation) -> torch.Tensor:
+    return torch.zeros(BATCH, 1, dtype=torch.long)
 
 
 TEXT = (
@@ -117,4 +124,5 @@ TEXT = (
     (r"position_embeddings", _position_embeddings, False),
     (r"entity_(start|end)_positions", _entity_ones, True),
     (r"lang_ids?", _languages, False),
+    (r"(spkr|speaker)_id", _speaker, False),
 )

@@ -1,0 +1,20 @@
+"""Codecs of sound: channels that double with each step down in time and halve with each step up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gclint.verify.worker.synthesis.tree import fields_of
+
+_STEM = 8
+
+
+def fit_codec(part: Any, original: dict[str, Any]) -> None:
+    """Let the first of the channels of ``part`` be few, and those after all steps what they were made of."""
+    fields = fields_of(part)
+    down, stem = original.get("downsampling_ratios"), original.get("encoder_hidden_size")
+    if not isinstance(down, list | tuple) or not isinstance(stem, int):
+        return
+    fields["encoder_hidden_size"] = _STEM
+    if original.get("hidden_size") == stem * 2 ** len(down):
+        fields["hidden_size"] = _STEM * 2 ** len(down)

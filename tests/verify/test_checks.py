@@ -1,0 +1,208 @@
+"""What the examination says besides its failures: places, costs, fingerprints, and why it cannot judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gclint.verify.worker.protocol import ClassResult, RunSite, decode, encode
+from tests.verify.planted import FOLDER, Planted, examine_planted, imported, load_planted
+
+pytestmark = pytest.mark.torch
+
+
+def _sites(name: str) -> dict[str, RunSite]:
+    return {site.block: site for site in examine_planted(name).sites}
+
+
+def _line(name: str, text: str) -> int:
+    lines = (FOLDER / name / "modeling_toy.py").read_text(encoding="utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, start=1) if text in line]
+    return number
+
+
+def test_call_is_found_where_it_is_written() -> None:
+    site = _sites("healthy")["ToyLayer"]
+    line = _line("healthy", "= layer(hidden_states)")
+    assert (site.place.line, site.place.end_line) == (line, line)
+    assert site.definition.line == _line("healthy", "class ToyLayer(")
+    assert site.definition.end_line == _line("healthy", "self.dropout(self.dense(")
+    assert site.is_layer
+    assert site.is_trunk
+    assert site.recomputed
+    assert (site.keyword_activations, site.contained_activations) == ((), ())
+
+
+def test_legacy_calls_are_found_where_the_function_is_handed_over() -> None:
+    lines = {site.place.line for site in examine_planted("legacy_branches").sites}
+    for text in ("a.__call__", "c.__call__", "checkpoint(d", "create_custom_forward(e)"):
+        assert _line("legacy_branches", text) in lines, text
+    assert _line("legacy_branches", "return module(*inputs)") not in lines
+
+
+def test_block_that_is_not_recomputed_is_told_apart() -> None:
+    sites = _sites("stack_left_out")
+    assert sites["ToyLayer"].recomputed
+    assert not sites["ToyPlainLayer"].recomputed
+    assert sites["ToyPlainLayer"].is_trunk
+    assert not sites["ToyPlainLayer"].is_layer
+
+
+def test_convolutions_are_no_trunk() -> None:
+    sites = _sites("convolutions_beside")
+    assert not sites["ToyStage"].is_trunk
+    assert "ToyAttention" not in sites
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "expected"),
+    [
+        ("keyword_stream", "keyword_activations", ("hidden_states",)),
+        ("keyword_shared", "keyword_activations", ("context",)),
+        ("keyword_own", "keyword_activations", ("context",)),
+        ("tuple_shared", "contained_activations", ("contexts",)),
+        ("positional_shared", "keyword_activations", ()),
+        ("cache_by_position", "positional_caches", ("past_key_values",)),
+        ("cache_by_position", "rewritten_caches", ("ToyCache",)),
+        ("cache_by_keyword", "positional_caches", ()),
+        ("cache_by_keyword", "rewritten_caches", ()),
+    ],
+)
+def test_what_a_call_passes_is_known(name: str, attribute: str, expected: tuple[str, ...]) -> None:
+    assert getattr(_sites(name)["ToyLayer"], attribute) == expected
+
+
+def test_costs_are_those_of_each_mode() -> None:
+    costs = {cost.mode: cost for cost in examine_planted("healthy").costs}
+    assert set(costs) == {"plain", "non-reentrant", "reentrant"}
+    assert costs["reentrant"].saved_bytes < costs["plain"].saved_bytes / 2
+    assert all(cost.seconds > 0 and cost.peak_bytes is None for cost in costs.values())
+
+
+def test_fingerprints_are_the_same_each_time_and_differ_between_models() -> None:
+    first, again = (examine_planted("healthy").fingerprints for _ in range(2))
+    assert first == again
+    assert [each.scenario for each in first] == ["default", "dropout"]
+    assert len({each.digest for each in first}) == 2
+    other = examine_planted("random_of_torch").fingerprints
+    assert {each.digest for each in first}.isdisjoint(each.digest for each in other)
+
+
+def test_failure_has_a_recipe_with_which_it_comes_back() -> None:
+    import torch
+
+    recipe = examine_planted("keyword_stream").recipe
+    assert recipe is not None
+    assert recipe.config_class == "keyword_stream.configuration_toy.ToyConfig"
+    with imported("keyword_stream") as module:
+        config = module.ToyConfig.from_dict(recipe.config)
+        inputs = {name: eval(text, {"torch": torch}) for name, text in recipe.inputs.items()}
+        assert module.ToyModel(config)(**inputs).last_hidden_state.shape == (2, 6, config.hidden_size)
+
+
+def test_model_that_passes_has_no_recipe() -> None:
+    result = examine_planted("healthy")
+    assert (result.recipe, result.blocks, result.recomputed) == (None, 3, 3)
+    assert result.scenarios == ("default", "dropout", "frozen base")
+
+
+@pytest.mark.parametrize(
+    "planted", [each for each in load_planted() if not each.needs_limits][:5], ids=lambda each: each.name
+)
+def test_result_can_be_sent(planted: Planted) -> None:
+    result = examine_planted(planted.name)
+    assert decode(encode(result)) == result
+
+
+def _examine(model_class: Any, specimens: list[Any]) -> ClassResult:
+    from gclint.verify.worker.examination import examine
+    from gclint.verify.worker.protocol import Source
+    from gclint.verify.worker.watch import Unwatched
+
+    return examine(Source("toy.py", "toy"), model_class, specimens, "cpu", watch=Unwatched())
+
+
+def test_model_that_fails_without_checkpointing_is_not_judged() -> None:
+    from gclint.verify.worker.specimen import Specimen
+
+    with imported("healthy") as module:
+        config = module.ToyConfig()
+        specimen = Specimen("default", config, lambda: module.ToyModel(config), lambda: {"input_ids": None})
+        result = _examine(module.ToyModel, [specimen])
+    assert (result.outcome, result.category, result.failures) == ("not run", "reference", ())
+    assert result.reason is not None
+    assert "the forward pass raises TypeError" in result.reason
+
+
+def test_class_without_specimens_is_not_synthesisable() -> None:
+    from gclint.verify.worker.specimen import NotSynthesisable
+
+    with imported("healthy") as module, pytest.raises(NotSynthesisable):
+        _examine(module.ToyModel, [])
+
+
+def test_reentrant_steps_tell_what_is_known_before_they_go_backward() -> None:
+    from gclint.verify.worker.examination.examine import examine_without
+    from gclint.verify.worker.protocol import Source
+    from tests.verify.planted import specimen
+
+    known: list[ClassResult] = []
+    begun: list[tuple[str, str, str]] = []
+
+    class Watch:
+        def begin(self, scenario: str, mode: str, step: str) -> None:
+            begun.append((scenario, mode, step))
+
+        def known(self, result: ClassResult) -> None:
+            known.append(result)
+            assert begun[-1][1:] == ("reentrant", "the forward pass")
+
+    with imported("returned_again") as module:
+        source = Source(module.__file__, module.__name__)
+        examine_without((), source, module.ToyModel, [specimen(module)], "cpu", Watch())
+    assert known[0].sites[0].keyword_activations == ("first",)
+    assert begun[0] == ("default", "plain", "the construction")
+    assert ("default", "reentrant", "the backward pass") in begun
+
+
+def test_attributes_and_hooks_of_a_model_come_back() -> None:
+    from torch import nn
+
+    from gclint.verify.worker.examination.state import Attributes
+
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.kept, model.things = 1, [1]
+    before = Attributes(model)
+    model.kept, model.new = 2, 3
+    model.things.append(2)
+    model[0].register_forward_hook(lambda *_: None)
+    assert before.changes() == {"kept": 2, "new": 3, "things": [1, 2]}
+    before.restore()
+    assert (model.kept, model.things, hasattr(model, "new")) == (1, [1], False)
+    assert not model[0]._forward_hooks
+
+
+@pytest.mark.parametrize(("difference", "same"), [(1e-7, True), (1e-2, False)])
+def test_gradients_are_compared_with_a_tolerance(difference: float, same: bool) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import close
+
+    one = torch.tensor([1.0, 0.0])
+    assert close(one, one + difference, 1.0) is same
+
+
+def test_expressions_make_the_same_small_tensors() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.recipe import expression
+
+    for value in (torch.tensor([[1, 5], [7, 2]]), torch.full((2, 3), 0.5), torch.tensor([True, False])):
+        made = eval(expression(value), {"torch": torch})
+        assert made.dtype == value.dtype
+        assert torch.equal(made, value)
+    assert (
+        expression([(torch.tensor(1),), {"a": None}])
+        == "[(torch.full((), 1, dtype=torch.int64),), {'a': None}]"
+    )
