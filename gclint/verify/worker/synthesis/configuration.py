@@ -197,9 +197,10 @@ def _longer_side(value: int, original: dict[str, Any]) -> int:
 
 
 def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
-    base = original.get("embed_dim")
-    if _is_int(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
-        return sizes.stage_width * (value // base)
+    for first, stages in (("embed_dim", "depths"), ("encoder_hidden_size", "downsampling_ratios")):
+        base = original.get(first)
+        if _is_int(base) and isinstance(original.get(stages), list | tuple) and base and value % base == 0:
+            return sizes.stage_width * (value // base)
     main = _main_width(original)
     if sizes.multiples and main and value != main:
         if value % main == 0 and value // main <= 8:

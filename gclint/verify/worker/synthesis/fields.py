@@ -137,7 +137,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
         Kind.IMAGE,
     ),
     (r".*patch_size.*|.*tubelet_size|.*patch_embedding_size", Kind.PATCH),
-    (r"num_windows.*|n_window_infer", Kind.KEEP),
+    (r"num_windows.*|n_window(_infer)?", Kind.KEEP),
     (r".*window.*", Kind.WINDOW),
     (r".*mel_bins|.*n_mels|.*num_mel.*|mel_dim|n_mel_channels|num_freq_bins", Kind.MEL),
     (

@@ -21,6 +21,8 @@ FIELDS: dict[str, dict[str, Any]] = {
         },
         "image_token_id": 120,
     },
+    # As wide as the last stage of the tower, whose widths are those of the released model.
+    "AlignConfig": {"projection_dim": 320},
     # How many queries an image of so many patches has: a table over the sizes of the released model.
     "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
     # One section of the rotary dimensions for each axis, which neither the configuration nor the model has a default for.

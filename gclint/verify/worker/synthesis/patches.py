@@ -39,6 +39,8 @@ def grid(situation: Situation) -> list[int]:
     if "target_sizes" in situation.parameters:
         # These are merged two by two, several times over.
         return [1, 8, 8]
+    if in_blocks(situation):
+        return [1, 2, 2]
     merge = get_vision(situation, *MERGES, default=1)
     merge = merge if isinstance(merge, int) else merge[-1]
     return [1, 2 * merge, 2 * merge]
@@ -49,6 +51,11 @@ def is_packed(situation: Situation) -> bool:
     if any(name in situation.parameters for name in _GRIDS):
         return True
     return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(situation, "pixel_values")
+
+
+def in_blocks(situation: Situation) -> bool:
+    """Tell whether the class takes whole blocks of the patches that it merges, with the channels last."""
+    return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(situation, "pixel_values")
 
 
 def is_cut(situation: Situation) -> bool:
@@ -62,10 +69,9 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
     """Return the patches of the images ``name``, or None where the class takes whole images."""
     _, height, width = grid(situation)
     side, channels = patch_side(situation), channel_count(situation)
-    if "(num_image_tokens, patch_size *" in layout(situation, name):
-        # Whole blocks of patches that are merged, with the channels last.
+    if in_blocks(situation):
         merge = get_vision(situation, *MERGES, default=1)
-        return situation.floats(name, BATCH * height * width // merge**2, side * merge, side * merge, channels)
+        return situation.floats(name, BATCH * height * width, side * merge, side * merge, channels)
     if is_packed(situation):
         temporal = get_vision(situation, "temporal_patch_size", "patch_temporal", default=1)
         frames = _video_frames(situation) if "video" in name else 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.patches import MERGES, get_vision, grid, is_cut
+from gclint.verify.worker.synthesis.patches import MERGES, get_vision, grid, in_blocks, is_cut
 from gclint.verify.worker.synthesis.plan import Situation
 
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -69,7 +69,7 @@ def default_count(situation: Situation, modality: str) -> int:
     """Return a first guess of how many placeholders an image, a video or a sound needs."""
     if modality != "audio" and is_cut(situation):
         _, height, width = grid(situation)
-        merge = get_vision(situation, *MERGES, default=1)
+        merge = 1 if in_blocks(situation) else get_vision(situation, *MERGES, default=1)
         return max(1, height * width // (merge if isinstance(merge, int) else merge[-1]) ** 2)
     if isinstance(situation.get("num_query_tokens"), int) and modality != "audio":
         return int(situation.get("num_query_tokens"))

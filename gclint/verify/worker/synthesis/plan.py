@@ -40,6 +40,8 @@ class Plan:
     """How many placeholders of a modality a sequence has."""
     given: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Integers that an input consists of."""
+    single: bool = False
+    """Whether the batch is one of one."""
     tokens: frozenset[str] = frozenset()
     """Inputs that hold tokens, whatever they are called."""
     transposed: frozenset[str] = frozenset()

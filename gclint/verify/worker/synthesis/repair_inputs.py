@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from gclint.verify.worker.synthesis.documentation import dimension
 from gclint.verify.worker.synthesis.failure import Failure
 from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.placeholders import default_count, placeholder_tokens
-from gclint.verify.worker.synthesis.plan import Plan, Situation
+from gclint.verify.worker.synthesis.plan import BATCH, Plan, Situation
 
 SWITCHES = {
     "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values", "cache_position",
@@ -150,7 +151,7 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
         r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
     )
     if widths:
-        return _resized(situation, failure, -1, widths[1], widths[0])
+        return _resized(situation, failure, -1, *_known_last(situation, widths))
     frames = failure.numbers(r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1")
     image = make_inputs(situation).get("pixel_values")
     if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
@@ -164,6 +165,12 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
             situation, failure, -3, channels[0], channels[1]
         )
     return None
+
+
+def _known_last(situation: Situation, sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Return the two ``sizes``, the one that an input has last."""
+    last = {value.shape[-1] for value in make_inputs(situation).values() if isinstance(value, torch.Tensor) and value.dim()}
+    return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
 
 
 def _resized(
@@ -210,7 +217,9 @@ def _resized(
         ):
             return replace(situation.plan, transposed=situation.plan.transposed | {name})
         shape = list(value.shape)
-        shape[dimension] = size
+        whole = before is not None and shape[dimension] not in (before, size) and shape[dimension] * size % before == 0
+        # What the layer sees is several times as wide as the input.
+        shape[dimension] = shape[dimension] * size // before if whole and before else size
         return replace(situation.plan, shapes={**situation.plan.shapes, name: tuple(shape)})
     return None
 
@@ -222,7 +231,8 @@ def _longer(situation: Situation, failure: Failure) -> Plan | None:
     if multiple and value is not None:
         shape = (*value.shape[:-1], (int(multiple[2]) // int(multiple[3]) + 1) * int(multiple[3]))
         return replace(situation.plan, shapes={**situation.plan.shapes, multiple[1]: shape})
-    numbers = failure.numbers(r"mel input features to be of length (\d+)")
+    chunk = failure.numbers(r"to be a multiple of .*\((\d+)\), but got \d+")
+    numbers = chunk or failure.numbers(r"mel input features to be of length (\d+)")
     if numbers:
         for name, value in make_inputs(situation).items():
             if "features" in name and isinstance(value, torch.Tensor) and value.dim() == 3:
@@ -278,6 +288,15 @@ def _lengths(situation: Situation, failure: Failure) -> Plan | None:
             shape = (len(value), sizes[0], *value.shape[-3:])
             return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
     return None
+
+
+def _single(situation: Situation, failure: Failure) -> Plan | None:
+    """A batch of one, where the model gives every item of it the memory of one."""
+    found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
+    shape = [int(each) for each in found[1].split(", ")] if found else []
+    if found is None or shape[0] != BATCH or math.prod(shape) != BATCH * int(found[2]):
+        return None
+    return None if situation.plan.single else replace(situation.plan, single=True)
 
 
 def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
@@ -393,4 +412,4 @@ EXACT: tuple[Any, ...] = (
     _placeholders, _dimensions, _features, _longer, _image_size, _not_both, _instead, _mask_shape, _lengths, _codebooks,
     _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape, _shorter, _more_heads,
 )  # fmt: skip
-GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _left_out, _eager)
+GUESSES: tuple[Any, ...] = (_single, _none_in_line, _asked_for, _without_answers, _left_out, _eager)

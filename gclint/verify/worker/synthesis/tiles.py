@@ -6,7 +6,7 @@ import re
 
 import torch
 
-from gclint.verify.worker.synthesis.documentation import entry
+from gclint.verify.worker.synthesis.documentation import entry, layout
 from gclint.verify.worker.synthesis.patches import channel_count, get_vision
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.text import input_ids
@@ -25,7 +25,10 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
 
 def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
-    said = re.search(r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images),", entry(situation, "pixel_values"))
+    pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images),"
+    said = re.search(pattern, entry(situation, "pixel_values"))
+    if said is None and "input_ids" in situation.parameters:
+        said = re.search(pattern, layout(situation, "pixel_values"))
     if said is None and not situation.is_for("ImagesAnd"):
         return None
     count = situation.get(said[1] if said else "num_images", default=2)

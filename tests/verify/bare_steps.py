@@ -1,0 +1,88 @@
+"""How long examining models takes, and how long the bare steps of it: run by ``tests.verify.benchmark``.
+
+Runs in an environment with torch and transformers, and prints seconds: of making the specimens, of
+examining them, and of the same numbers of bare steps in the same modes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+
+import torch
+from transformers.utils import logging
+
+from gclint.verify.worker.examination import examine
+from gclint.verify.worker.protocol import ClassResult, Mode, Source
+from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.synthesis import specimens
+
+
+class _Counting:
+    """Counts the forward passes of each mode."""
+
+    def __init__(self) -> None:
+        self.steps: Counter[tuple[str, Mode]] = Counter()
+
+    def begin(self, scenario: str, mode: Mode, step: str) -> None:
+        """Count a forward pass."""
+        if step == "the forward pass":
+            self.steps[scenario, mode] += 1
+
+    def known(self, result: ClassResult) -> None:
+        """Do nothing."""
+
+
+def main(names: list[str]) -> None:
+    """Measure the classes of these dotted names."""
+    torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    synthesising = examining = bare = 0.0
+    for name in names:
+        module, _, kind = name.rpartition(".")
+        model_class = getattr(importlib.import_module(module), kind)
+        begin = time.perf_counter()
+        made = list(specimens(model_class))
+        synthesising += time.perf_counter() - begin
+        watch = _Counting()
+        begin = time.perf_counter()
+        examine(Source(module, module), model_class, iter(made), "cpu", watch=watch)
+        examining += time.perf_counter() - begin
+        begin = time.perf_counter()
+        _take_bare_steps(made, watch.steps)
+        bare += time.perf_counter() - begin
+    print(synthesising, examining, bare)
+
+
+def _take_bare_steps(made: list[Specimen], steps: Counter[tuple[str, Mode]]) -> None:
+    """Take as many steps in each mode, each scenario with its specimen, if it has one of its own."""
+    by_scenario = {specimen.scenario: specimen for specimen in made}
+    for specimen in made:
+        model = specimen.build()
+        for mode in ("plain", "non-reentrant", "reentrant"):
+            if mode != "plain":
+                model.gradient_checkpointing_enable({"use_reentrant": mode == "reentrant"})
+            own = sum(
+                count
+                for (scenario, each), count in steps.items()
+                if each == mode and by_scenario.get(scenario, made[0]) is specimen
+            )
+            for _ in range(own):
+                _step(model, specimen.inputs())
+
+
+def _step(model: Any, inputs: dict[str, Any]) -> None:
+    model.zero_grad()
+    outputs = model(**inputs)
+    tensors = [each for each in outputs.to_tuple() if torch.is_tensor(each) and each.requires_grad]
+    torch.stack([each.float().sum() for each in tensors]).sum().backward()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
