@@ -1,4 +1,4 @@
-"""Every model of a release is run, and what came of each is written down: ``python3 -m tests.ecosystem.sweep``.
+"""Every model of a release is run, and what came of it is written down: ``python3 -m tests.ecosystem.sweep``.
 
 Makes an environment with the release in ``.cache/environments``, runs ``gclint verify`` over all of its
 models there (a quarter of an hour on two cores), and writes the reviewed snapshot anew. Read the difference
@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def sweep(python: Path, results: Path, *options: str) -> int:
     """Run all models that are installed for ``python``; return the exit status of ``gclint verify``."""
     command = [sys.executable, "-m", "gclint", "verify", "--python", str(python), "--model", "*"]
-    return subprocess.run([*command, "--results", str(results), *options], stdout=subprocess.DEVNULL).returncode
+    return subprocess.run(
+        [*command, "--results", str(results), *options], stdout=subprocess.DEVNULL
+    ).returncode
 
 
 def read_sweep(results: Path) -> list[ClassResult]:
@@ -73,10 +75,8 @@ def summary(results: Sequence[ClassResult]) -> str:
     """Return how many classes passed, failed and were not run."""
     outcomes = Counter(result.outcome for result in results)
     covered = sum(result.outcome != "not run" and not result.not_covered for result in results)
-    return (
-        f"{len(results)} classes: {', '.join(f'{count} {outcome}' for outcome, count in outcomes.most_common())}; "
-        f"{covered} run with all their parts"
-    )
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    return f"{len(results)} classes: {counts}; {covered} run with all their parts"
 
 
 def _lines(result: ClassResult) -> Iterator[str]:
@@ -89,7 +89,8 @@ def _lines(result: ClassResult) -> Iterator[str]:
     missing = f"; without {', '.join(result.not_covered)}" if result.not_covered else ""
     yield f"{name}: {result.outcome}{missing}"
     failures = {
-        (failure.check, failure.mode, failure.scenario, failure.rule or failure.cause or "") for failure in result.failures
+        (failure.check, failure.mode, failure.scenario, failure.rule or failure.cause or "")
+        for failure in result.failures
     }
     for check, mode, scenario, why in sorted(failures):
         yield f"    {check}, {mode}, {scenario}{f': {why}' if why else ''}"

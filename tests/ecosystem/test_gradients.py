@@ -8,13 +8,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from tests.ecosystem.environments import release_environment
 from tests.ecosystem.releases import copy_of_release
 from tests.ecosystem.reported import MODELS
+from tests.environment import EnvironmentUnavailable
 
 pytestmark = [pytest.mark.releases, pytest.mark.torch]
 
@@ -39,32 +40,23 @@ def trained(
     release: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[_Trained, _Trained]:
     """Return how training goes before the repair and after it."""
-    _require_environment()
+    try:
+        python = release_environment(_RELEASE)
+    except EnvironmentUnavailable as error:
+        pytest.skip(str(error))
     release(_RELEASE)
     copy = copy_of_release(_RELEASE, tmp_path_factory.mktemp(_RELEASE))
-    before = _train(copy)
+    before = _train(python, copy)
     folders = [f"{MODELS}/{name}" for name in _FOLDERS]
     command = [sys.executable, "-m", "gclint", "--fix", "--unsafe-fixes", *folders]
     run = subprocess.run(command, cwd=copy.parent, capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
-    return before, _train(copy)
+    return before, _train(python, copy)
 
 
-def _require_environment() -> None:
-    try:
-        installed = metadata.version("transformers")
-        metadata.version("torch")
-    except metadata.PackageNotFoundError as error:
-        pytest.skip(f"{error.name} is not installed: pip install -e '.[verify]' -c constraints.txt")
-    if installed != _RELEASE:
-        pytest.skip(f"what transformers {_RELEASE} needs is not installed, but what {installed} needs")
-
-
-def _train(package: Path) -> _Trained:
+def _train(python: Path, package: Path) -> _Trained:
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "HF_HUB_OFFLINE": "1"}
-    run = subprocess.run(
-        [sys.executable, _SCRIPT], env=environment, capture_output=True, text=True, timeout=600
-    )
+    run = subprocess.run([python, _SCRIPT], env=environment, capture_output=True, text=True, timeout=600)
     first, *said = run.stdout.splitlines()
     assert first == f"transformers {_RELEASE} in {package}", run.stderr
     assert "Traceback" not in run.stderr, run.stderr

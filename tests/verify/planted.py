@@ -16,6 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "verify"
 _SAYS = "# verify: "
 _PASSED = "passed"
 _LIMITS = "limits"
+_SINCE = "since "
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Planted:
     """None for a model that passes."""
     needs_limits: bool
     """Whether it kills or hangs the process that runs it, so that only the whole verifier can do so."""
+    since: tuple[int, ...]
+    """The release of transformers from which on this is so."""
 
     @property
     def file(self) -> Path:
@@ -59,9 +62,14 @@ def _load(file: Path) -> Planted:
     lines = file.read_text(encoding="utf-8").splitlines()
     said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
     assert said, f"{file} does not say what is to be found in it"
-    expectations = tuple(_expectation(each) for each in said if each not in (_PASSED, _LIMITS))
+    (since,) = [each.removeprefix(_SINCE) for each in said if each.startswith(_SINCE)] or ["0"]
+    expectations = tuple(_expectation(each) for each in said if " | " in each)
     assert bool(expectations) is (_PASSED not in said), f"{file} says both that it passes and that it fails"
-    return Planted(file.parent.name, expectations, _LIMITS in said)
+    assert all(" | " in each or each in (_PASSED, _LIMITS, _SINCE + since) for each in said), (
+        f"{file}: {said}"
+    )
+    release = tuple(int(part) for part in since.split("."))
+    return Planted(file.parent.name, expectations, _LIMITS in said, release)
 
 
 def _expectation(text: str) -> Expectation:

@@ -14,6 +14,10 @@ _IN_PROCESS = [each for each in load_planted() if not each.needs_limits]
 @pytest.mark.torch
 @pytest.mark.parametrize("planted", _IN_PROCESS, ids=lambda planted: planted.name)
 def test_what_is_said_of_a_model_is_found(planted: Planted) -> None:
+    import transformers
+
+    if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < planted.since:
+        pytest.skip(f"this is so from transformers {planted.since} on")
     result = examine_planted(planted.name)
     assert unmet(planted.expectations, result.failures) == []
     assert result.outcome == ("failed" if planted.expectations else "passed")

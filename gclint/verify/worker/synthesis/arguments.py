@@ -11,7 +11,9 @@ from gclint.verify.worker.synthesis.tree import descendants, find
 def constructor_arguments(model_class: Any, config: Any) -> dict[str, Any]:
     """Return values for the required parameters of ``model_class`` other than its configuration."""
     parameters = list(inspect.signature(model_class.__init__).parameters.values())[2:]
-    needed = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    needed = [
+        each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
     return {each.name: _value(each, config) for each in needed}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from transformers import AutoConfig, ResNetConfig, TimmWrapperConfig, ViTConfig
+from transformers import AutoConfig, ResNetConfig, ViTConfig
 
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configuration import Sizes
@@ -54,13 +54,13 @@ def use_native_backbones(config: Any) -> None:
                 fields[name] = ResNetConfig(out_indices=wanted or [4])
                 fields["use_timm_backbone"] = False
                 fields["backbone"] = None
-            elif kind == "timm_wrapper" or isinstance(value, TimmWrapperConfig):
+            elif all(hasattr(value, field) for field in ("architecture", "model_args", "do_pooling")):
                 fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
 
 
 def _native_tower(timm: Any, has_class_token: bool) -> Any:
     """Return a vision transformer or a residual network with what else the fields of ``timm`` say."""
-    if has_class_token or "vit" in timm.architecture:
+    if has_class_token or timm.architecture.startswith("vit"):
         native = ViTConfig()
     else:
         native = ResNetConfig()

@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from gclint.verify.worker.synthesis.codecs import fit_codec
 from gclint.verify.worker.synthesis.derivation import derive
 from gclint.verify.worker.synthesis.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.layers import clamp_layer_numbers, compress_layers, is_stages, name_layers
+from gclint.verify.worker.synthesis.layers import (
+    clamp_layer_numbers,
+    compress_layers,
+    is_stages,
+    name_layers,
+)
 from gclint.verify.worker.synthesis.rope import shrink_rope
 from gclint.verify.worker.synthesis.stages import fit_stages
 from gclint.verify.worker.synthesis.tokens import remap_tokens
@@ -111,7 +116,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
             continue
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
-        if (kind is Kind.LAYERS and _is_int(value) and value in stages):
+        if kind is Kind.LAYERS and _is_int(value) and value in stages:
             continue
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
@@ -132,6 +137,8 @@ def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes
         return value
     if kind is Kind.DROP and isinstance(value, float):
         return 0.0
+    if kind is Kind.DEPTH and isinstance(value, float):
+        return min(value, 1.0)
     if kind is Kind.SPREAD and isinstance(value, float):
         return max(value, 0.1)
     return _shrink_number(kind, value, original, sizes) if _is_int(value) else value
@@ -185,7 +192,9 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
 def _least_image(original: dict[str, Any]) -> int:
     """Return the side of an image of which the last stage of a pyramid has two places left."""
     depths, patch = original.get("depths"), original.get("patch_size")
-    return int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
+    return (
+        int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
+    )
 
 
 def _longer_side(value: int, original: dict[str, Any]) -> int:
@@ -288,5 +297,5 @@ def _stem(name: str) -> str:
     return first if first in ("mamba", "linear", "ssm", "index", "indexer", "encoder", "decoder") else ""
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

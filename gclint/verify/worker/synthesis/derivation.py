@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.synthesis.tree import descendants, fields_of
+from gclint.verify.worker.synthesis.tree import descendants, fields_of, own_fields
 
 _STAGES = ("stage_names", "_out_indices", "_out_features")
 
@@ -33,6 +33,7 @@ def _built_anew(part: Any, rebuilt: dict[int, Any]) -> Any:
         if value is not parameter.empty and not derived:
             given[name] = rebuilt.get(id(value), value)
     new = type(part)(**given)
+    fields_of(new).update({name: value for name, value in own_fields(part) if not hasattr(new, name)})
     if all(name in fields for name in _STAGES) and len(new.stage_names) == len(fields["stage_names"]):
         fields_of(new).update({name: fields[name] for name in _STAGES})
     return new

@@ -28,6 +28,9 @@ def documented(situation: Situation, name: str) -> Any:
         if "mask" in name:
             return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
         return 1 if re.search(r"\bint\b", annotation) else None
+    if "mask" in name and len(shape) == 4 and "Long" not in annotation:
+        # An image of what was masked in another one.
+        return situation.floats(name, *shape)
     if "mask" in name:
         return torch.ones(shape, dtype=torch.bool if "Bool" in annotation + text[:80] else torch.long)
     if "Long" in annotation or "Int" in annotation or "LongTensor" in text[:80] or name.endswith("ids"):
@@ -81,7 +84,7 @@ def dimension(situation: Situation, word: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if re.search("width|height|image", field):
-        return int(_side(situation))
+        return _side(situation, -1 if "width" in field else 0)
     if re.search("seq|len", field):
         return situation.plan.length
     if re.search("hidden|dim|embed", field):
@@ -89,6 +92,6 @@ def dimension(situation: Situation, word: str) -> int:
     return 2
 
 
-def _side(situation: Situation) -> int:
+def _side(situation: Situation, axis: int) -> int:
     size = situation.get("image_size", default=situation.plan.sizes.image)
-    return int(size[0] if isinstance(size, list | tuple) else size)
+    return int(size[axis] if isinstance(size, list | tuple) else size)

@@ -56,6 +56,8 @@ class Kind(Enum):
     """The length of a span that is masked at random."""
     DROP = auto()
     """The probability with which a whole layer is left out."""
+    DEPTH = auto()
+    """By how much stacks are deeper than their lists say."""
     SPREAD = auto()
     """The standard deviation of new weights."""
     RANK = auto()
@@ -73,6 +75,8 @@ class Kind(Enum):
 # The first pattern that matches decides.
 _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r".*layer_?drop.*", Kind.DROP),
+    (r"depth_coefficient", Kind.DEPTH),
+    (r"num_block_repeats", Kind.LAYERS),
     (
         r"mm_tokens_per_image|image_seq_len(gth)?|.*tokens_per_image|num_image_tokens|vision_soft_tokens.*",
         Kind.IMAGE_TOKENS,

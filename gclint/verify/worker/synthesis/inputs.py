@@ -48,7 +48,9 @@ def make_inputs(situation: Situation) -> dict[str, Any]:
                 inputs[name] = _adjust(situation, name, hidden_states(situation))
     fit_masks(situation, inputs)
     if situation.plan.single:
-        whole = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()}
+        whole = {
+            name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()
+        }
         inputs |= {name: value[:1] for name, value in whole.items() if len(value) == BATCH}
     return inputs
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gclint.verify.worker.synthesis.plan import Situation
-
 FIELDS: dict[str, dict[str, Any]] = {
     # The languages have names, and the model refuses to guess which one it reads.
     "XmodConfig": {"default_language": "en_XX"},
     # A tokenizer's table, from which the number of the placeholder of an image is read.
-    "ChameleonConfig": {"vocabulary_map": {"<image>": 120, "IMGIMGAZ": 4, "IMGIMGBCHZ": 5}, "image_token_id": 120},
+    "ChameleonConfig": {
+        "vocabulary_map": {"<image>": 120, "IMGIMGAZ": 4, "IMGIMGBCHZ": 5},
+        "image_token_id": 120,
+    },
     # As above; the first and the last of the numbers that the quantiser gives are enough.
     "Emu3Config": {
         "vocabulary_map": {
@@ -25,7 +26,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "AlignConfig": {"projection_dim": 320},
     # How many queries an image of so many patches has: a table over the sizes of the released model.
     "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
-    # One section of the rotary dimensions for each axis, which neither the configuration nor the model has a default for.
+    # One section of the rotary dimensions for each axis, for which there is no default anywhere.
     "HunYuanVLTextConfig": {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 2, 2, 2]}
     },
@@ -43,8 +44,8 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-def apply_known(situation_parts: list[Any]) -> None:
-    """Write what is known about them into the parts of a configuration."""
-    for part in situation_parts:
+def apply_known(parts: list[Any]) -> None:
+    """Write what is known about them into the ``parts`` of a configuration."""
+    for part in parts:
         for name, value in FIELDS.get(type(part).__name__, {}).items():
             vars(part)[name] = value

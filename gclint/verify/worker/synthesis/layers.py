@@ -98,7 +98,9 @@ def _apply(part: Any, count: int, kept: list[int]) -> None:
         if _is_per_layer(name, value, count):
             entries = [value[layer] for layer in kept]
             if re.search("source|shared", name) and all(isinstance(each, int) for each in entries):
-                entries = [new if each == kept[new] else place.get(each, new) for new, each in enumerate(entries)]
+                entries = [
+                    new if each == kept[new] else place.get(each, new) for new, each in enumerate(entries)
+                ]
             fields[name] = type(value)(entries)
         elif _is_numbers(name, value, count):
             left = (place.get(layer, layer if layer < 0 else None) for layer in value)

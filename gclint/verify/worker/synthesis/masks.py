@@ -10,7 +10,10 @@ import torch
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 
 _MASKED = (
-    (r"(input_)?features?_(attention_)?mask|audio_attention_mask", ("input_features", "audio_input_features")),
+    (
+        r"(input_)?features?_(attention_)?mask|audio_attention_mask",
+        ("input_features", "audio_input_features"),
+    ),
     (r"input_values_mask|padding_mask", ("input_values", "audio_values")),
     (r"audio_mel_mask", ("audio_mel",)),
     (r"padding_mask_videos", ("pixel_values_videos",)),
@@ -30,7 +33,9 @@ def _length(situation: Situation, content: torch.Tensor) -> int:
     if content.dim() != 3:
         return int(content.shape[-1] if content.dim() < 3 else content.shape[1])
     bands = situation.get("num_mel_bins", "feature_size", "input_feat_size", default=1)
-    return int(content.shape[2] if content.shape[1] == bands or content.shape[2] % bands else content.shape[1])
+    return int(
+        content.shape[2] if content.shape[1] == bands or content.shape[2] % bands else content.shape[1]
+    )
 
 
 def _ones(situation: Situation) -> torch.Tensor:

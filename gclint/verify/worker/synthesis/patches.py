@@ -50,19 +50,21 @@ def is_packed(situation: Situation) -> bool:
     """Tell whether the patches of all images are the rows of one matrix."""
     if any(name in situation.parameters for name in _GRIDS):
         return True
-    return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(situation, "pixel_values")
+    return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(
+        situation, "pixel_values"
+    )
 
 
 def in_blocks(situation: Situation) -> bool:
     """Tell whether the class takes whole blocks of the patches that it merges, with the channels last."""
-    return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(situation, "pixel_values")
+    return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(
+        situation, "pixel_values"
+    )
 
 
 def is_cut(situation: Situation) -> bool:
     """Tell whether the class takes patches in place of images."""
-    return is_packed(situation) or any(
-        name in situation.parameters for name in (*_POSITIONS, "target_sizes")
-    )
+    return is_packed(situation) or any(name in situation.parameters for name in (*_POSITIONS, "target_sizes"))
 
 
 def patches(situation: Situation, name: str) -> torch.Tensor | None:
@@ -124,7 +126,9 @@ def _positions(situation: Situation) -> torch.Tensor:
 def _flattened(situation: Situation) -> torch.Tensor:
     """Return patches with row and column, counted from 1, in front."""
     places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(BATCH, -1, -1)
-    width = get_vision(situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2)
+    width = get_vision(
+        situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2
+    )
     return torch.cat([places.float(), situation.floats("flattened_patches", BATCH, 16, width)], dim=-1)
 
 

@@ -23,7 +23,7 @@ BATCH = 2
 class Plan:
     """What an attempt does differently from the rules, learnt from the attempts before it."""
 
-    sizes: Sizes = Sizes()
+    sizes: Sizes = field(default_factory=Sizes)
     attention: str | None = None
     """The attention implementation; None leaves it to the model."""
     length: int = 12

@@ -26,7 +26,10 @@ def _point_labels(situation: Situation) -> torch.Tensor:
     return torch.tensor([1, 0, -1]).expand(BATCH, 1, _POINTS).clone()
 
 
-def _boxes(situation: Situation) -> torch.Tensor:
+def _boxes(situation: Situation) -> torch.Tensor | None:
+    if "input_points" not in situation.parameters:
+        # Boxes by themselves are cut out of the features, by a function of another library.
+        return None
     corner = _places(situation, "input_boxes", BATCH, 1, 2) / 2
     return torch.cat([corner, corner + 4], dim=-1)
 

@@ -167,8 +167,13 @@ def _rope_by_type(situation: Situation, failure: Failure) -> Plan | None:
     if failure.error.args[0] not in types or failure.error.args[0] in rope:
         return None
     single = rope if "rope_type" in rope else {"rope_type": "default", "rope_theta": 10000.0}
-    owner = next(type(part).__name__ for part in situation.parts if fields_of(part).get("layer_types") == types)
-    values = {**situation.plan.values, (owner, "rope_parameters"): {kind: dict(single) for kind in set(types)}}
+    owner = next(
+        type(part).__name__ for part in situation.parts if fields_of(part).get("layer_types") == types
+    )
+    values = {
+        **situation.plan.values,
+        (owner, "rope_parameters"): {kind: dict(single) for kind in set(types)},
+    }
     return replace(situation.plan, values=values)
 
 
@@ -176,7 +181,17 @@ def _with_value(situation: Situation, owner: str, name: str) -> Plan | None:
     value = _usual(name, situation)
     if value is None or (owner, name) in situation.plan.values:
         return None
+    value = _listed(situation, name, value)
     return replace(situation.plan, values={**situation.plan.values, (owner, name): value})
+
+
+def _listed(situation: Situation, name: str, value: Any) -> Any:
+    """Return two of ``value`` where its class says that the field ``name`` is a list."""
+    for part in situation.parts:
+        said = str(getattr(type(part), "__annotations__", {}).get(name, ""))
+        if name in fields_of(part) and re.match(r"(list|tuple)\[(int|float)", said):
+            return [fields_of(part).get(name.removesuffix("s"), value)] * 2
+    return value
 
 
 def _usual(name: str, situation: Situation) -> Any:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.failure import Failure
+from gclint.verify.worker.synthesis.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.plan import Plan, Situation
+from gclint.verify.worker.synthesis.tree import fields_of
 
 _LARGEST = 256
 
@@ -69,6 +71,22 @@ def _twice(situation: Situation) -> Plan | None:
     return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
 
 
+def _fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
+    """A tower that makes fewer tokens of a small image than the configuration says."""
+    sizes = failure.numbers(r"shape '\[(\d+), (\d+), (\d+)\]' is invalid for input of size (\d+)")
+    if sizes is None or sizes[3] % (sizes[0] * sizes[1]):
+        return None
+    names = {
+        name
+        for part in situation.parts
+        for name, value in fields_of(part).items()
+        if isinstance(name, str) and kind_of(name) is Kind.IMAGE_TOKENS and value == sizes[2]
+    }
+    count = sizes[3] // (sizes[0] * sizes[1])
+    values = {**situation.plan.values, **{("=", name): count for name in names}}
+    return replace(situation.plan, values=values) if names else None
+
+
 def _padded(situation: Situation, failure: Failure) -> Plan | None:
     """Images whose last stage is smaller than the border that is reflected around it."""
     if "Padding size should be less than the corresponding input dimension" not in failure.message:
@@ -76,4 +94,4 @@ def _padded(situation: Situation, failure: Failure) -> Plan | None:
     return _twice(situation)
 
 
-REPAIRS: tuple[Any, ...] = (_padded, _whole_windows, _larger_patches, _grid, _all_stages)
+REPAIRS: tuple[Any, ...] = (_fewer_tokens, _padded, _whole_windows, _larger_patches, _grid, _all_stages)

@@ -39,7 +39,9 @@ def _placeholders(situation: Situation, failure: Failure) -> Plan | None:
             return replace(situation.plan, counts={**situation.plan.counts, modality: count})
     if re.search("image|video|audio|speech", message):
         return None
-    counts = {each: default_count(situation, each) for each in placeholder_tokens(situation)} | situation.plan.counts
+    counts = {
+        each: default_count(situation, each) for each in placeholder_tokens(situation)
+    } | situation.plan.counts
     return replace(situation.plan, counts={each: n * numbers[1] // numbers[0] for each, n in counts.items()})
 
 
@@ -118,6 +120,9 @@ def _dimensions(situation: Situation, failure: Failure) -> Plan | None:
                 if given is not None and given.numel() == value.numel() and given.dim() < value.dim():
                     # An outer module puts dimensions of its own in front.
                     rank -= value.dim() - given.dim()
+                if given is not None and given.dim() > value.dim():
+                    # The outer module has put the first two dimensions together.
+                    rank += given.dim() - value.dim()
                 return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
     return _rank_by_content(situation, failure, numbers[0])
 
@@ -152,13 +157,20 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
     )
     if widths:
         return _resized(situation, failure, -1, *_known_last(situation, widths))
-    frames = failure.numbers(r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1")
+    frames = failure.numbers(
+        r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
     image = make_inputs(situation).get("pixel_values")
     if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
         return replace(situation.plan, ranks={**situation.plan.ranks, "pixel_values": 5})
     patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
     if patches:
         return _resized(situation, failure, -1, patches[1], patches[0])
+    unbatched = failure.numbers(r"expected input\[1, (\d+), (\d+)\] to have 1 channels")
+    if unbatched:
+        for name, value in make_inputs(situation).items():
+            if isinstance(value, torch.Tensor) and tuple(value.shape) == unbatched:
+                return replace(situation.plan, ranks={**situation.plan.ranks, name: 3})
     channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
     if channels:
         return _resized(situation, failure, 1, channels[0], channels[1]) or _resized(
@@ -169,7 +181,11 @@ def _features(situation: Situation, failure: Failure) -> Plan | None:
 
 def _known_last(situation: Situation, sizes: tuple[int, ...]) -> tuple[int, int]:
     """Return the two ``sizes``, the one that an input has last."""
-    last = {value.shape[-1] for value in make_inputs(situation).values() if isinstance(value, torch.Tensor) and value.dim()}
+    last = {
+        value.shape[-1]
+        for value in make_inputs(situation).values()
+        if isinstance(value, torch.Tensor) and value.dim()
+    }
     return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
 
 
@@ -217,7 +233,11 @@ def _resized(
         ):
             return replace(situation.plan, transposed=situation.plan.transposed | {name})
         shape = list(value.shape)
-        whole = before is not None and shape[dimension] not in (before, size) and shape[dimension] * size % before == 0
+        whole = (
+            before is not None
+            and shape[dimension] not in (before, size)
+            and shape[dimension] * size % before == 0
+        )
         # What the layer sees is several times as wide as the input.
         shape[dimension] = shape[dimension] * size // before if whole and before else size
         return replace(situation.plan, shapes={**situation.plan.shapes, name: tuple(shape)})
@@ -243,9 +263,7 @@ def _longer(situation: Situation, failure: Failure) -> Plan | None:
 
 def _image_size(situation: Situation, failure: Failure) -> Plan | None:
     """Images of the size that the message asks for."""
-    numbers = failure.numbers(
-        r"[Ii]nput image size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
-    )
+    numbers = failure.numbers(r"[Ii]nput image size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)")
     if numbers is None:
         return None
     shapes = {}
@@ -304,7 +322,9 @@ def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
     if "view size is not compatible" in failure.message:
         names = {"decoder_input_ids", "input_ids"} & set(situation.plan.shapes)
         shapes = {name: shape for name, shape in situation.plan.shapes.items() if name not in names}
-        return replace(situation.plan, shapes=shapes, ranks={**situation.plan.ranks, **dict.fromkeys(names, 3)})
+        return replace(
+            situation.plan, shapes=shapes, ranks={**situation.plan.ranks, **dict.fromkeys(names, 3)}
+        )
     found = re.search(r"shape '\[(.*?)\]' is invalid for input of size (\d+)", failure.message)
     count = situation.get("num_codebooks", "num_channels", "n_codes_given")
     if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
@@ -319,8 +339,14 @@ def _codebooks(situation: Situation, failure: Failure) -> Plan | None:
 
 def _streams(situation: Situation, failure: Failure) -> Plan | None:
     """Tokens of several streams beside one another."""
-    numbers = failure.numbers(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1")
-    if numbers is None or numbers[0] != situation.plan.length or "input_ids" not in "".join(line for _, line in failure.frames[:2]):
+    numbers = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
+    if (
+        numbers is None
+        or numbers[0] != situation.plan.length
+        or "input_ids" not in "".join(line for _, line in failure.frames[:2])
+    ):
         return None
     value = make_inputs(situation).get("input_ids")
     if value is None or value.dim() != 2:

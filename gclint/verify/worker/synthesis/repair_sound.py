@@ -25,6 +25,28 @@ def _multiple(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, shapes={**situation.plan.shapes, found[1]: shape})
 
 
+def _one_channel(situation: Situation, failure: Failure) -> Plan | None:
+    """Samples that have to come with their one channel."""
+    shape = failure.numbers(r"expected input\[1, (\d+), (\d+)\] to have 1 channels")
+    for name, value in make_inputs(situation).items():
+        if shape is not None and isinstance(value, torch.Tensor) and value.shape == shape:
+            return replace(situation.plan, ranks={**situation.plan.ranks, name: 3})
+    return None
+
+
+def _as_long(situation: Situation, failure: Failure) -> Plan | None:
+    """A spectrogram that has to have as many frames as the codec makes of the samples."""
+    counts = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
+    inputs = make_inputs(situation)
+    samples = [value for value in inputs.values() if isinstance(value, torch.Tensor) and value.shape[-1] > 1000]
+    for name, value in inputs.items() if counts is not None and samples else ():
+        for before, after in (counts, counts[::-1]) if counts is not None else ():
+            if isinstance(value, torch.Tensor) and value.dim() == 3 and before in value.shape:
+                shape = tuple(after if each == before else each for each in value.shape)
+                return replace(situation.plan, shapes={**situation.plan.shapes, name: shape})
+    return None
+
+
 def _unset(situation: Situation, failure: Failure) -> Plan | None:
     """A variable that is set only where an input is given."""
     if not isinstance(failure.error, UnboundLocalError):
@@ -35,4 +57,4 @@ def _unset(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
-REPAIRS: tuple[Any, ...] = (_multiple, _unset)
+REPAIRS: tuple[Any, ...] = (_multiple, _one_channel, _as_long, _unset)

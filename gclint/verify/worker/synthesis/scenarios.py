@@ -26,7 +26,8 @@ def takes_part(default: Situation, scenario: str, model: Any) -> bool:
     if scenario != "cross-attention":
         return True
     return any(
-        parameter.grad is not None and any(word in name for word in ("cross", "encoder_attn", "crossattention"))
+        parameter.grad is not None
+        and any(word in name for word in ("cross", "encoder_attn", "crossattention"))
         for name, parameter in model.named_parameters()
     ) or _is_stream(default)
 

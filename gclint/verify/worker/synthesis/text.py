@@ -72,18 +72,23 @@ def _bbox(situation: Situation) -> torch.Tensor:
 
 def _entities(situation: Situation) -> torch.Tensor:
     size = situation.get("entity_vocab_size", default=8)
-    return situation.integers("entity_ids", 1, size, BATCH, 2)
+    return _of_choices(situation, situation.integers("entity_ids", 1, size, BATCH, 2))
 
 
 def _entity_ones(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, 2, dtype=torch.long)
+    return _of_choices(situation, torch.ones(BATCH, 2, dtype=torch.long))
 
 
 def _entity_positions(situation: Situation) -> torch.Tensor:
     positions = torch.full((BATCH, 2, situation.get("max_mention_length", default=4)), -1)
     positions[:, 0, :2] = torch.tensor([1, 2])
     positions[:, 1, :2] = torch.tensor([4, 5])
-    return positions
+    return _of_choices(situation, positions)
+
+
+def _of_choices(situation: Situation, value: torch.Tensor) -> torch.Tensor:
+    """Return ``value`` for each of two choices, where a class takes several."""
+    return torch.stack([value, value], dim=1) if situation.is_for("MultipleChoice") else value
 
 
 def _query_embeds(situation: Situation) -> torch.Tensor:

@@ -17,7 +17,9 @@ _IMAGES = 1
 def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return images in tiles, or None where the class takes whole ones."""
     if "aspect_ratio_ids" in situation.parameters:
-        return situation.floats("pixel_values", BATCH, _IMAGES, _tiles(situation), channel_count(situation), *side)
+        return situation.floats(
+            "pixel_values", BATCH, _IMAGES, _tiles(situation), channel_count(situation), *side
+        )
     if "image_attention_mask" in situation.parameters and "perceiver_embeddings" in situation.parameters:
         return situation.floats("pixel_values", BATCH, _IMAGES, channel_count(situation), *side)
     return None

@@ -62,7 +62,7 @@ def size(model_class: Any, config: Any) -> int:
     except Exception:
         # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
         return 0
-    count = sum(parameter.numel() for parameter in model.parameters())
+    count: int = sum(parameter.numel() for parameter in model.parameters())
     if count > LARGEST:
         raise NotSynthesisable("too large", f"{count:,} parameters")
     return count
@@ -79,7 +79,7 @@ def step(model: Any, inputs: dict[str, Any]) -> None:
     if not outputs:
         raise NotSynthesisable("no gradient", "no output carries gradient")
     loss = sum((each.float() * torch.randn(each.shape)).sum() for each in outputs)
-    loss.backward()  # type: ignore[union-attr]
+    loss.backward()
     if not any(parameter.grad is not None for parameter in model.parameters()):
         raise NotSynthesisable("no gradient", "no parameter receives a gradient")
 

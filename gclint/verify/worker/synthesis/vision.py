@@ -25,7 +25,11 @@ def _pixel_values(situation: Situation) -> torch.Tensor:
     cut = patches(situation, "pixel_values")
     cut = tiles(situation, side(situation)) if cut is None else cut
     cut = several(situation, side(situation)) if cut is None else cut
-    return situation.floats("pixel_values", BATCH, channel_count(situation), *side(situation)) if cut is None else cut
+    return (
+        situation.floats("pixel_values", BATCH, channel_count(situation), *side(situation))
+        if cut is None
+        else cut
+    )
 
 
 def _pixel_values_videos(situation: Situation) -> torch.Tensor:
