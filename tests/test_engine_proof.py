@@ -117,6 +117,23 @@ def test_a_new_failure_refuses_it_and_an_old_one_does_not() -> None:
     assert _proof(_result(_LOST), _result(_LOST, elsewhere)).obstacles
 
 
+def test_what_only_recomputation_shows_of_other_parts_does_not_speak_against_it() -> None:
+    hook = replace(_LOST, check="frozen base", cause="no input gradient")
+    assert _proof(_result(), _result(hook)).obstacles == ()
+    assert _proof(_result(), _result(replace(hook, cause="keyword activation"))).obstacles
+
+
+def test_statistics_are_accepted_from_who_has_asked_for_unsafe_fixes() -> None:
+    twice = replace(_LOST, check="buffers", cause="statistics")
+    assert _proof(_result(), _result(twice)).obstacles
+    _MODELING.write_text("bad\n")
+    project = Project(Settings())
+    rule = WordRule("bad", replacing("good"), code="GC001", unsafe=True)
+    repaired = fix(project, [_MODELING], [rule], unsafe=True)
+    runs = _Runs(FileRun((_result(),)), FileRun((_result(twice),)))
+    assert prove(project, repaired, runs)[0].obstacles == ()
+
+
 @pytest.mark.parametrize(
     ("code", "facts"),
     [

@@ -103,6 +103,8 @@ class Failure:
     """The run sites that it is about."""
     rule: str | None = None
     """The rule that repairs it, if one does."""
+    cause: str | None = None
+    """What it comes from in a few words, such as ``statistics``, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.examination.case import Case, Check, Symptom
@@ -44,7 +45,8 @@ class Ledger:
 
     def fail(self, cause: str, failure: Failure, specimen: Specimen) -> None:
         """Take up a failure, unless the same cause has had one in the same mode at the same places."""
-        self._failures.setdefault((failure.mode, cause, failure.rule, failure.places), failure)
+        key = (failure.mode, cause, failure.rule, failure.places)
+        self._failures.setdefault(key, replace(failure, cause=cause))
         if self._recipe is None:
             self._recipe = recipe(specimen)
 

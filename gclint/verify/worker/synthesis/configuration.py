@@ -149,9 +149,10 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         return _shrink_width(value, original, sizes)
     if kind is Kind.WINDOW and _is_int(original.get("patch_size")) and value > 2 * original["patch_size"]:
         # A window in pixels.
-        return value // original["patch_size"] * min(sizes.patch, original["patch_size"])
+        patch: int = original["patch_size"]
+        return value // patch * min(sizes.patch, patch)
     if kind is Kind.PINPOINTS:
-        smallest = min(min(each) for each in original["image_grid_pinpoints"])
+        smallest: int = min(min(each) for each in original["image_grid_pinpoints"])
         return sizes.image * max(1, value // smallest)
     if kind is Kind.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
@@ -206,10 +207,9 @@ def _longer_side(value: int, original: dict[str, Any]) -> int:
 
 
 def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
-    for first, stages in (("embed_dim", "depths"), ("encoder_hidden_size", "downsampling_ratios")):
-        base = original.get(first)
-        if _is_int(base) and isinstance(original.get(stages), list | tuple) and base and value % base == 0:
-            return sizes.stage_width * (value // base)
+    base = original.get("embed_dim")
+    if _is_int(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
+        return sizes.stage_width * (value // base)
     main = _main_width(original)
     if sizes.multiples and main and value != main:
         if value % main == 0 and value // main <= 8:

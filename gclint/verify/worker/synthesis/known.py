@@ -31,7 +31,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 2, 2, 2]}
     },
     # The default is -1, which no model can be built with.
-    "ViltConfig": {"num_images": 2},
+    "ViltConfig": {"num_images": 2, "modality_type_vocab_size": 3},
     # The kinds of layers are open, unlike in its siblings.
     "Lfm2MoeConfig": {
         "layer_types": ["conv", "conv", "full_attention", "full_attention"],

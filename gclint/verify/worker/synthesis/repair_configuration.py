@@ -161,15 +161,14 @@ def _lists(situation: Situation, failure: Failure) -> Plan | None:
 
 def _rope_by_type(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are needed for each type of layer."""
-    rope, types = situation.get("rope_parameters"), situation.get("layer_types")
-    if not isinstance(failure.error, KeyError) or not isinstance(rope, dict) or not isinstance(types, list):
-        return None
-    if failure.error.args[0] not in types or failure.error.args[0] in rope:
+    kind = failure.error.args[0] if isinstance(failure.error, KeyError) else None
+    owner, rope, types = None, None, None
+    for part in situation.parts:
+        if kind in (fields_of(part).get("layer_types") or ()):
+            owner, rope, types = type(part).__name__, fields_of(part).get("rope_parameters"), fields_of(part)["layer_types"]
+    if owner is None or not isinstance(rope, dict) or kind in rope:
         return None
     single = rope if "rope_type" in rope else {"rope_type": "default", "rope_theta": 10000.0}
-    owner = next(
-        type(part).__name__ for part in situation.parts if fields_of(part).get("layer_types") == types
-    )
     values = {
         **situation.plan.values,
         (owner, "rope_parameters"): {kind: dict(single) for kind in set(types)},
@@ -211,7 +210,7 @@ def _usual(name: str, situation: Situation) -> Any:
         Kind.WIDTH: sizes.width,
         Kind.HEADS: sizes.heads,
         Kind.KEY_HEADS: sizes.heads,
-        Kind.HEAD_WIDTH: sizes.width // sizes.heads,
+        Kind.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
         Kind.LAYERS: sizes.layers,
         Kind.VOCABULARY: sizes.vocabulary,
         Kind.POSITIONS: sizes.positions,

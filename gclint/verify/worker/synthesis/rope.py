@@ -33,7 +33,9 @@ def shrink_rope(part: Any, original: dict[str, Any]) -> None:
 def fill_sections(config: Any, source: str) -> None:
     """Write sections into the rotary parameters where only the text of the model has a default for them."""
     found = re.search(r"mrope_section\W+\[(\d+), *(\d+), *(\d+)\]", source)
-    for part in descendants(config) if found else ():
+    if found is None:
+        return
+    for part in descendants(config):
         rope, width = fields_of(part).get("rope_parameters"), _head_width(fields_of(part))
         if isinstance(rope, dict) and "rope_type" in rope and "mrope_section" not in rope and width:
             sections = [int(each) for each in found.groups()]

@@ -159,7 +159,7 @@ def _source(model_class: Any) -> str:
 
 
 @cache
-def _source_beside(config_class: type) -> str:
+def _source_beside(config_class: Any) -> str:
     name = config_class.__module__
     if ".configuration_" not in name:
         return ""
