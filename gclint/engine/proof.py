@@ -169,7 +169,7 @@ def _new_failures(before: ClassResult, after: ClassResult) -> list[Failure]:
 
 
 def _is_outside(failure: Failure, repairs: Sequence[Finding]) -> bool:
-    """Tell whether a failure that shows only now, since something is recomputed, is no fault of the repair."""
+    """Tell whether a failure that shows only once something is recomputed is no fault of the repair."""
     if failure.cause == _NO_INPUT_GRADIENT:
         # The hook on the embeddings, which is as it was, does not reach the blocks.
         return True

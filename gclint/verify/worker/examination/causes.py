@@ -251,6 +251,12 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     )
 
 
+def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if case.run.calls and not case.run.calls[0].has_gradient:
+        return _no_input_grads(case, symptoms)
+    return None
+
+
 def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if type(case.run.error).__name__ == "CheckpointError":
         return _Explanation(
@@ -286,6 +292,7 @@ _CAUSES = (
     _Cause("state", _SIDE_EFFECTS | {"state"}, _state_on_self),
     _Cause("leaf", _SIDE_EFFECTS, _leaf),
     _Cause("keyword activation", _GRADIENTS | _FROZEN, _keyword_activation),
+    _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_gradient_at_first),
     _Cause("nested output", _GRADIENTS | _FROZEN, _nested_output),
     _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_input_grads),
     _Cause("statistics", frozenset(("buffers",)), _statistics),

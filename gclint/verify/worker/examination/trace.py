@@ -46,6 +46,8 @@ class Call:
     """The caches that were passed in any way."""
     dictionaries: Mapping[str, dict[Any, Any]]
     """The dictionaries that were passed, by parameter."""
+    has_gradient: bool
+    """Whether any tensor that was passed carries gradient."""
 
 
 @dataclass
@@ -118,6 +120,7 @@ class Trace:
             tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
             tuple(each for name, each in named if is_cache(each)),
             {name: each for name, each in named if type(each) is dict},
+            any(carries_gradient(each) for _, each in tensors_in((args, kwargs))),
         )
         self.calls.append(call)
 

@@ -24,7 +24,7 @@ def _input_values(situation: Situation) -> torch.Tensor:
 
 def _input_features(situation: Situation) -> torch.Tensor:
     bands = situation.get(
-        "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", default=32
+        "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", "input_feat_size", default=32
     )
     positions = situation.get("max_source_positions")
     source = inspect.getsource(sys.modules[situation.model_class.__module__])
@@ -32,6 +32,15 @@ def _input_features(situation: Situation) -> torch.Tensor:
         positions = positions or 32
         return situation.floats("input_features", BATCH, bands, 2 * positions)
     return situation.floats("input_features", BATCH, 64, bands)
+
+
+def _audio_mel(situation: Situation) -> torch.Tensor:
+    return situation.floats("audio_mel", BATCH, 64, situation.get("input_feat_size", default=32))
+
+
+def _audio_mel_mask(situation: Situation) -> torch.Tensor:
+    # True is what is padding.
+    return torch.zeros(BATCH, 64, dtype=torch.bool)
 
 
 def _past(situation: Situation) -> int:
@@ -74,6 +83,8 @@ def _time_features(name: str) -> Any:
 AUDIO = (
     (r"input_values|audio_values", _input_values, True),
     (r"input_features", _input_features, True),
+    (r"audio_mel", _audio_mel, True),
+    (r"audio_mel_mask", _audio_mel_mask, True),
     (r"past_values", _past_values, True),
     (r"future_values", _future_values, True),
     (r"past_observed_mask", _past_observed_mask, False),

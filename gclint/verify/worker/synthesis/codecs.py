@@ -16,5 +16,9 @@ def fit_codec(part: Any, original: dict[str, Any]) -> None:
     if not isinstance(down, list | tuple) or not isinstance(stem, int):
         return
     fields["encoder_hidden_size"] = _STEM
+    width = original.get("hidden_size")
+    if isinstance(width, int) and original.get("quantization_dim") == 2 * width:
+        # What the samples and what the spectrogram became, one beside the other.
+        fields["quantization_dim"] = 2 * fields["hidden_size"]
     if original.get("hidden_size") == stem * 2 ** len(down):
         fields["hidden_size"] = _STEM * 2 ** len(down)

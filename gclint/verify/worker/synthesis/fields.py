@@ -107,7 +107,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
         Kind.POSITIONS,
     ),
     (
-        r"(.*_)?(num_)?(key_value|kv)_heads|n_kv_heads|n_head_kv|.*num_kv_heads|multi_query_group_num",
+        r"(.*_)?(num_)?(key_value|kv)(_attention)?_heads(_per_layer)?|n_kv_heads|n_head_kv|.*num_kv_heads|multi_query_group_num",
         Kind.KEY_HEADS,
     ),
     (r".*(num|n)_.*heads?|.*attention_heads|heads|n_heads?|num_heads?|.*_nhead", Kind.HEADS),

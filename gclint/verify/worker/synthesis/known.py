@@ -37,6 +37,21 @@ FIELDS: dict[str, dict[str, Any]] = {
         "layer_types": ["conv", "conv", "full_attention", "full_attention"],
         "num_hidden_layers": 4,
     },
+    # The sizes of the selection of keys are open, and hang together.
+    "Qwen4ExpTextConfig": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 32,
+        "indexer_budget": 8,
+        "indexer_compress_ratio": 4,
+    },
+    # The channels of the head are open, one for each of as many convolutions as somebody likes.
+    "Sapiens2HeadConfig": {
+        "upsample_out_channels": [16, 16],
+        "upsample_kernel_sizes": [4, 4],
+        "conv_out_channels": [16, 16],
+        "conv_kernel_sizes": [1, 1],
+    },
     # A prompt of so many pixels along the border of the image.
     "TvpConfig": {"visual_prompt_size": 8},
     # As many slots of the cache as cycles use; the number of layers is a product of others.

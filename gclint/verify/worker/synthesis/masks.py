@@ -39,7 +39,7 @@ def _length(situation: Situation, content: torch.Tensor) -> int:
 
 
 def _ones(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, 1, dtype=torch.long)
+    return torch.ones(BATCH, 1, dtype=torch.bool)
 
 
 MASKS = ((r"input_features_mask|feature_attention_mask|input_values_mask", _ones, True),)

@@ -104,7 +104,7 @@ def _grid_thw(situation: Situation) -> torch.Tensor:
 def _video_frames(situation: Situation) -> int:
     """Return how many patches a video has in time.
 
-    As few as possible: some models put the time between the frames in words, so that each needs a text of its own.
+    As few as possible: some models put the time between frames in words, so that each needs its own.
     """
     return int(get_vision(situation, "temporal_merge_size", default=1))
 

@@ -8,6 +8,7 @@ from gclint.verify.worker.synthesis import (
     repair_configuration,
     repair_images,
     repair_inputs,
+    repair_modalities,
     repair_sound,
 )
 from gclint.verify.worker.synthesis.failure import Failure
@@ -18,11 +19,13 @@ from gclint.verify.worker.synthesis.switches import switched_on
 _REPAIRS: tuple[Callable[[Situation, Failure], Plan | None], ...] = (
     *repair_images.REPAIRS,
     *repair_sound.REPAIRS,
+    *repair_modalities.EXACT,
     *repair_inputs.EXACT,
     fit_layer,
     switched_on,
     *repair_configuration.REPAIRS,
     *repair_inputs.GUESSES,
+    *repair_modalities.GUESSES,
     *repair_configuration.LAST,
 )
 

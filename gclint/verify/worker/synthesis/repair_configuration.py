@@ -143,8 +143,8 @@ def _all_empty(situation: Situation, failure: Failure) -> Plan | None:
         annotations = getattr(type(part), "__annotations__", {})
         for name, value in fields_of(part).items():
             counted = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
-            if value is None and isinstance(name, str) and counted and _usual(name, situation) is not None:
-                values.setdefault(("", name), _usual(name, situation))
+            if value is None and isinstance(name, str) and counted and _listed(situation, name, _usual(name, situation)) is not None:
+                values.setdefault(("", name), _listed(situation, name, _usual(name, situation)))
     return replace(situation.plan, values=values)
 
 
@@ -162,10 +162,11 @@ def _lists(situation: Situation, failure: Failure) -> Plan | None:
 def _rope_by_type(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are needed for each type of layer."""
     kind = failure.error.args[0] if isinstance(failure.error, KeyError) else None
-    owner, rope, types = None, None, None
+    owner, rope, types = None, None, []
     for part in situation.parts:
         if kind in (fields_of(part).get("layer_types") or ()):
-            owner, rope, types = type(part).__name__, fields_of(part).get("rope_parameters"), fields_of(part)["layer_types"]
+            owner, types = type(part).__name__, fields_of(part)["layer_types"]
+            rope = fields_of(part).get("rope_parameters")
     if owner is None or not isinstance(rope, dict) or kind in rope:
         return None
     single = rope if "rope_type" in rope else {"rope_type": "default", "rope_theta": 10000.0}

@@ -18,7 +18,7 @@ _STREAMS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
 
 
 def fit_layer(situation: Situation, failure: Failure) -> Plan | None:
-    """The width of a layer that joins two parts of a model, where the rules made a product of widths too small."""
+    """The width of a layer that joins two parts of a model, where the rules made a product too small."""
     widths = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
     if widths is None:
         found = re.search(r"normalized_shape=\[(\d+)\], .* input of size\s*\[.*?(\d+)\]", failure.message)
@@ -38,7 +38,7 @@ def fit_layer(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def _owner(situation: Situation, module: Any, attribute: str, size: int) -> tuple[str, str] | None:
-    """Return configuration class and field that say the input width of the layer ``attribute`` of ``module``."""
+    """Return configuration class and field that say how wide the input of ``attribute`` of ``module`` is."""
     try:
         source = inspect.getsource(type(module).__init__)
     except (OSError, TypeError):

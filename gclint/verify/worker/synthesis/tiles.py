@@ -1,4 +1,4 @@
-"""Images in tiles that text looks at through cross-attention, and masks that say which token sees which image."""
+"""Images in tiles, images in a row, and masks that say which token sees which of them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
 
 def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
-    pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images),"
+    pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images)[,)]"
     said = re.search(pattern, entry(situation, "pixel_values"))
     if said is None and "input_ids" in situation.parameters:
-        said = re.search(pattern, layout(situation, "pixel_values"))
+        said = re.search(
+            pattern, layout(situation, "pixel_values") + layout(situation, "pixel_attention_mask")
+        )
     if said is None and not situation.is_for("ImagesAnd"):
         return None
     count = situation.get(said[1] if said else "num_images", default=2)
