@@ -33,6 +33,7 @@ class Scenarios:
         self._runner = Runner(self._subject, watch)
         self._runner.before_backward = self._tell
         self._case: Case | None = None
+        self._once = Run(Conditions(specimen.scenario, "plain"))
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -68,12 +69,13 @@ class Scenarios:
         plain = Conditions(self._specimen.scenario, "plain", steps)
         dissection = Dissection(self._subject.model)
         reference = self._runner.run(plain, dissection)
-        reason = _unusable(reference)
+        again = self._runner.run(replace(plain, steps=1)) if steps > 1 else reference
+        reason = _unusable(reference) or _unusable(again)
         if reason is not None:
             return reason
         self._begin(reference, dissection)
-        if steps > 1:
-            self._compare_with(self._runner.run(replace(plain, steps=1)))
+        self._compare_with(again)
+        self._once = again
         runs = [reference, *self._checkpointed(plain)]
         if steps > 1:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -141,7 +143,7 @@ class Scenarios:
                 continue
             conditions = Conditions("cache", mode, use_cache=True)
             run = self._runner.run(conditions)
-            case = replace(self._known_case(), run=run)
+            case = replace(self._known_case(), reference=self._once, run=run)
             self._ledger.sites.add(run)
             symptoms = self._ledger.symptoms(case, CHECKS)
             if not symptoms:

@@ -1,0 +1,68 @@
+"""What a modality needs, told from an error: placeholders among the tokens, and a batch that suits its tower."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+from gclint.verify.worker.synthesis.failure import Failure
+from gclint.verify.worker.synthesis.inputs import make_inputs
+from gclint.verify.worker.synthesis.placeholders import default_count, placeholder_tokens
+from gclint.verify.worker.synthesis.plan import BATCH, Plan, Situation
+
+
+def _placeholders(situation: Situation, failure: Failure) -> Plan | None:
+    """As many placeholders as there are features."""
+    numbers = failure.numbers(r"tokens:? *(\d+).*features:? *(\d+)")
+    if numbers is None or not numbers[1]:
+        return None
+    if not numbers[0]:
+        return _without_modality(situation, failure)
+    message = failure.message.lower()
+    for modality in placeholder_tokens(situation):
+        if modality in message or (modality == "audio" and "speech" in message):
+            given = situation.plan.counts.get(modality, default_count(situation, modality))
+            # Where the numbers agree, the features are counted one by one.
+            width = situation.text.hidden_size if numbers[0] == numbers[1] else 1
+            count = max(1, given * numbers[1] // numbers[0] // width)
+            return replace(situation.plan, counts={**situation.plan.counts, modality: count})
+    if re.search("image|video|audio|speech", message):
+        return None
+    counts = {
+        each: default_count(situation, each) for each in placeholder_tokens(situation)
+    } | situation.plan.counts
+    return replace(situation.plan, counts={each: n * numbers[1] // numbers[0] for each, n in counts.items()})
+
+
+def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
+    """A modality that has no placeholder of its own."""
+    word = next((each for each in ("video", "audio", "image") if each in failure.message.lower()), None)
+    names = {name for name in make_inputs(situation) if word and word in name}
+    return replace(situation.plan, without=situation.plan.without | names) if names else None
+
+
+def _left_out(situation: Situation, failure: Failure) -> Plan | None:
+    """An optional input that the failing line works on, and that not every tower can do something with."""
+    if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
+        return None
+    given = set(make_inputs(situation))
+    for _, line in failure.frames:
+        for word in re.findall(r"\w+", line):
+            if word in given and "_sizes" in word:
+                return replace(situation.plan, without=situation.plan.without | {word})
+    return None
+
+
+def _single(situation: Situation, failure: Failure) -> Plan | None:
+    """A batch of one, where the model gives every item of it the memory of one."""
+    found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
+    shape = [int(each) for each in found[1].split(", ")] if found else []
+    if found is None or shape[0] != BATCH or math.prod(shape) != BATCH * int(found[2]):
+        return None
+    return None if situation.plan.single else replace(situation.plan, single=True)
+
+
+EXACT: tuple[Any, ...] = (_placeholders,)
+GUESSES: tuple[Any, ...] = (_single, _left_out)
