@@ -18,6 +18,7 @@ _CACHE_NAMES = frozenset(
         "past",
         "cache",
         "cache_params",
+        "state",
         "past_buckets_states",
     )
 )

@@ -118,7 +118,7 @@ class Trace:
             {name: id(each) for name, each in kwargs.items() if carries_gradient(each)},
             {name: found for name, each in named if (found := tuple(_inner(each)))},
             tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
-            tuple(each for name, each in named if is_cache(each)),
+            tuple(each for name, each in named if each is not True and _is_cache_argument(name, each)),
             {name: each for name, each in named if type(each) is dict},
             any(carries_gradient(each) for _, each in tensors_in((args, kwargs))),
         )

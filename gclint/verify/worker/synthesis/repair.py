@@ -27,6 +27,7 @@ _REPAIRS: tuple[Callable[[Situation, Failure], Plan | None], ...] = (
     *repair_inputs.GUESSES,
     *repair_modalities.GUESSES,
     *repair_configuration.LAST,
+    *repair_images.LAST,
 )
 
 

@@ -68,7 +68,9 @@ def _twice(situation: Situation) -> Plan | None:
     sizes = situation.plan.sizes
     if 2 * sizes.image > _LARGEST:
         return None
-    return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
+    # The shapes that were learnt are those of the small images.
+    shapes = {name: shape for name, shape in situation.plan.shapes.items() if "pixel" not in name}
+    return replace(situation.plan, shapes=shapes, sizes=replace(sizes, image=2 * sizes.image))
 
 
 def _fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
@@ -94,4 +96,13 @@ def _padded(situation: Situation, failure: Failure) -> Plan | None:
     return _twice(situation)
 
 
+def _few_places(situation: Situation, failure: Failure) -> Plan | None:
+    """Windows that are larger than what is left of an image that they are cut out of."""
+    found = failure.numbers(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
+    if found is None or situation.model_class.main_input_name != "pixel_values":
+        return None
+    return _twice(situation)
+
+
 REPAIRS: tuple[Any, ...] = (_fewer_tokens, _padded, _whole_windows, _larger_patches, _grid, _all_stages)
+LAST: tuple[Any, ...] = (_few_places,)

@@ -55,6 +55,14 @@ def _instead(situation: Situation, failure: Failure) -> Plan | None:
     return replace(plan, without=plan.without | {found[1]}, also=(plan.also | {found[2]}) - {found[1]})
 
 
+def _unwanted(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that is handed on to a part that does not take it."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", failure.message)
+    if found is None or found[1] not in make_inputs(situation):
+        return None
+    return replace(situation.plan, without=situation.plan.without | {found[1]})
+
+
 def _not_both(situation: Situation, failure: Failure) -> Plan | None:
     """Two inputs that exclude each other: the first one stays."""
     if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
@@ -382,7 +390,7 @@ def _eager(situation: Situation, failure: Failure) -> Plan | None:
 
 
 EXACT: tuple[Any, ...] = (
-    _dimensions, _features, _longer, _image_size, _not_both, _instead, _mask_shape, _lengths, _codebooks,
+    _dimensions, _features, _longer, _image_size, _not_both, _unwanted, _instead, _mask_shape, _lengths, _codebooks,
     _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape, _shorter, _more_heads,
 )  # fmt: skip
 GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _eager)

@@ -1,4 +1,4 @@
-"""What a modality needs, told from an error: placeholders among the tokens, and a batch that suits its tower."""
+"""What a modality needs, told from an error: placeholders among the tokens, a batch that suits its tower."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair import repair
 from gclint.verify.worker.synthesis.rope import fill_sections
 from gclint.verify.worker.synthesis.scenarios import further_plans, takes_part
+from gclint.verify.worker.synthesis.towers import deepen_towers
 from gclint.verify.worker.synthesis.tree import descendants, fields_of
 
 _ATTEMPTS = 10
@@ -32,8 +33,8 @@ _LADDER = (
     Sizes(),
     Sizes(derived=True),
     Sizes(multiples=True),
-    Sizes(width=96),
     Sizes(width=128, heads=8),
+    Sizes(width=96),
     Sizes(proportional=True),
     Sizes(plain=True),
 )
@@ -80,7 +81,7 @@ def _whole(model_class: Any) -> Specimen:
 def _further(default: Situation, scenario: str, plan: Plan) -> Specimen | None:
     """Return the specimen of another scenario, or None where the class cannot be run in it."""
     errors: list[Exception] = []
-    found = _climb(default.model_class, _default_config(default.model_class), plan, errors, time.monotonic())
+    found = _climb(default.model_class, _default_config(default.model_class), plan, errors, time.process_time())
     if found is None or not takes_part(default, scenario, found[2]):
         return None
     return _specimen(found[0], scenario, found[1])
@@ -90,7 +91,7 @@ def _find(model_class: Any) -> tuple[Situation, tuple[str, ...]]:
     """Return what makes ``model_class`` run, and the parts of it that do not run then."""
     config = _default_config(model_class)
     errors: list[Exception] = []
-    started = time.monotonic()
+    started = time.process_time()
     plan = Plan()
     for sizes in _LADDER:
         plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
@@ -121,7 +122,7 @@ def _climb(
         except Exception as error:
             errors.append(error)
             following = repair(situation, error, tried)
-            if following is None or time.monotonic() - started > _SECONDS:
+            if following is None or time.process_time() - started > _SECONDS:
                 return None
             plan = following
         else:
@@ -132,6 +133,7 @@ def _climb(
 def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
     small = shrink(default, plan.sizes)
     apply_known(list(descendants(small)))
+    deepen_towers(small, plan.sizes.layers)
     whole = small
     fill_sections(small, _source(model_class))
     for part in list(descendants(small)):
