@@ -43,7 +43,7 @@ def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
         run: runs files.
 
     Raises:
-        CannotRun: no file at all can be run.
+        NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
     units = _units(project, repaired)

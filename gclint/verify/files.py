@@ -15,7 +15,7 @@ Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]
 """Runs the classes of files, with some texts in place of what is written; returns a run for each."""
 
 
-class CannotRun(Exception):
+class NothingRuns(Exception):
     """No file at all can be run; the message says why."""
 
 
@@ -37,14 +37,14 @@ def runner(settings: RunSettings, listen: Callable[[Heard], None] = lambda _hear
         settings: how to run them.
         listen: called with everything that happens, when it happens.
 
-    What is returned raises ``CannotRun`` if nothing can be run, and ``OSError`` if a file cannot be read.
+    What is returned raises ``NothingRuns`` if nothing can be run, and ``OSError`` if a file cannot be read.
     """
 
     def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
         targets = [target_of(path) for path in paths]
         results = verify(targets, settings, listen, texts=texts)
         if results.problem:
-            raise CannotRun(results.problem)
+            raise NothingRuns(results.problem)
         runs = {}
         for target in targets:
             source = target.source.path

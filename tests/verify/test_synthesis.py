@@ -10,12 +10,14 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from transformers import PretrainedConfig, PreTrainedModel  # noqa: E402
+
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis import specimens, trial  # noqa: E402
 from gclint.verify.worker.synthesis.configuration import Sizes, shrink  # noqa: E402
 
 
-class OneLayerConfig(transformers.PretrainedConfig):
+class OneLayerConfig(PretrainedConfig):  # type: ignore[misc]
     model_type = "one_layer"
 
     def __init__(self, hidden_size: int = 768, **others: Any) -> None:
@@ -23,7 +25,7 @@ class OneLayerConfig(transformers.PretrainedConfig):
         super().__init__(**others)
 
 
-class OneLayerModel(transformers.PreTrainedModel):
+class OneLayerModel(PreTrainedModel):  # type: ignore[misc]
     config_class = OneLayerConfig
     main_input_name = "hidden_states"
     supports_gradient_checkpointing = True

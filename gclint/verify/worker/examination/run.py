@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.comparison import largest, touched
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
 from gclint.verify.worker.examination.loss import OWN, total_loss
@@ -182,56 +181,54 @@ class Runner:
         conditions, subject = run.conditions, self.subject
         seed(number)
         inputs = subject.inputs(use_cache=conditions.use_cache)
-        saved = SavedBytes(subject.model)
-        phases = Phases(self.blocks)
-        trace = self._trace = Trace(self.watched, phases)
+        saved, clock, phases = SavedBytes(subject.model), Clock(subject.device), Phases(self.blocks)
+        trace = self._trace = Trace(self.watched, phases, run.calls)
         evidence = None
-        _reset_peak(subject.device)
-        started = time.perf_counter()
         try:
-            with ExitStack() as stack:
-                stack.enter_context(phases)
-                if conditions.mode != "plain":
-                    stack.enter_context(trace)
+            with phases, trace if conditions.mode != "plain" else nullcontext():
                 self._begin(run, "the forward pass")
-                with saved, observer:
+                with clock, saved, observer:
                     outputs = _outputs(subject.model(**inputs))
                     loss = total_loss(outputs)
                 if loss is None:
                     raise NoGradient
                 if conditions.mode != "plain":
-                    run.calls += trace.calls
-                    evidence = Evidence(subject.model, trace.calls, before)
+                    evidence = Evidence(subject.model, run.calls, before)
                     self.before_backward(run)
                 self._begin(run, "the backward pass")
                 phases.backward = True
-                loss.backward()
+                with clock:
+                    loss.backward()
         finally:
-            if evidence is None:
-                run.calls += trace.calls
-            else:
+            if evidence is not None:
                 run.consequences = _both(run.consequences, evidence.consequences())
             run.forward += phases.runs[False]
             run.backward += phases.runs[True]
             run.nested |= trace.nested
-        peak = _peak(subject.device)
-        seconds = time.perf_counter() - started
-        own = outputs.get(OWN)
-        run.steps.append(
-            Step(
-                float(loss.detach()),
-                float(own.detach()) if own is not None and own.numel() == 1 else None,
-                {name: each.detach() for name, each in outputs.items()},
-                subject.take_gradients(),
-                saved.total,
-                seconds,
-                peak,
-            )
-        )
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
 
     def _begin(self, run: Run, stage: str) -> None:
         run.stage = stage
         self._watch.begin(run.conditions.scenario, run.mode, stage)
+
+
+def _seen(
+    loss: Tensor,
+    outputs: dict[str, Tensor],
+    gradients: dict[str, Tensor | None],
+    saved_bytes: int,
+    clock: Clock,
+) -> Step:
+    own = outputs.get(OWN)
+    return Step(
+        float(loss.detach()),
+        float(own.detach()) if own is not None and own.numel() == 1 else None,
+        {name: each.detach() for name, each in outputs.items()},
+        gradients,
+        saved_bytes,
+        clock.seconds,
+        clock.peak_bytes,
+    )
 
 
 def _outputs(value: Any) -> dict[str, Tensor]:
@@ -257,16 +254,3 @@ def _both(one: Consequences, other: Consequences) -> Consequences:
         one.caches | other.caches,
         one.dictionaries | other.dictionaries,
     )
-
-
-def _reset_peak(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def _peak(device: torch.device) -> int | None:
-    if device.type != "cuda":
-        return None
-    torch.cuda.synchronize(device)
-    return int(torch.cuda.max_memory_allocated(device))

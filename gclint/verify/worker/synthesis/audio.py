@@ -24,7 +24,12 @@ def _input_values(situation: Situation) -> torch.Tensor:
 
 def _input_features(situation: Situation) -> torch.Tensor:
     bands = situation.get(
-        "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", "input_feat_size", default=32
+        "num_mel_bins",
+        "feature_projection_input_dim",
+        "input_feat_per_channel",
+        "feature_size",
+        "input_feat_size",
+        default=32,
     )
     positions = situation.get("max_source_positions")
     source = inspect.getsource(sys.modules[situation.model_class.__module__])

@@ -34,11 +34,16 @@ def make_default(config_class: Any) -> Any:
 def complete(config: Any) -> None:
     """Give ``config`` each sub-configuration that it can have, so that a model has all of its towers."""
     for part in list(descendants(config)):
-        for name, child in getattr(type(part), "sub_configs", {}).items():
+        for name, child in getattr(part, "sub_configs", {}).items():
             if fields_of(part).get(name, 0) is None and not child.__name__.startswith("Auto"):
                 fields_of(part)[name] = child()
         for name, spec in getattr(type(part), "sub_configs_defaults", {}).items():
-            if fields_of(part).get(name, 0) is None and isinstance(getattr(spec, "model_type", None), str):
+            # Without a backbone, a model that can do without one cuts patches by itself.
+            if (
+                name != "backbone_config"
+                and fields_of(part).get(name, 0) is None
+                and isinstance(getattr(spec, "model_type", None), str)
+            ):
                 fields_of(part)[name] = AutoConfig.for_model(spec.model_type)
 
 

@@ -21,7 +21,6 @@ from gclint.verify.worker.synthesis.stages import fit_stages
 from gclint.verify.worker.synthesis.tokens import remap_tokens
 from gclint.verify.worker.synthesis.tree import descendants, fields_of, own_fields
 
-
 _WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
 
 
@@ -161,7 +160,12 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
     if kind is Kind.KEY_HEADS:
         heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
-    limits = {
+    return min(value, _limits(value, original, sizes).get(kind, value))
+
+
+def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, int]:
+    """Return what a number of each kind is at most."""
+    return {
         Kind.HEADS: _power_of_two(sizes.heads, value),
         Kind.HEAD_WIDTH: sizes.width // sizes.heads,
         Kind.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
@@ -187,7 +191,6 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         Kind.COORDINATE: sizes.width // 6,
         Kind.CHUNK: 16,
     }
-    return min(value, limits.get(kind, value))
 
 
 def _least_image(original: dict[str, Any]) -> int:
@@ -199,7 +202,7 @@ def _least_image(original: dict[str, Any]) -> int:
 
 
 def _longer_side(value: int, original: dict[str, Any]) -> int:
-    """Return how many times as long as the shorter side of an image ``value`` is, where it is a longer one."""
+    """Return how many times the shorter side of an image ``value`` is, where it is a longer one."""
     for name, sides in original.items():
         if kind_of(name) is Kind.IMAGE and isinstance(sides, list | tuple) and value in sides:
             return int(value // min(sides)) if len(set(sides)) > 1 else 0
@@ -280,7 +283,7 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
 
 
 def _multiple_of(product: int, widths: dict[str, int], stem: str) -> tuple[str | None, int]:
-    """Return the width that ``product`` is a small multiple of, preferably itself and of the same ``stem``."""
+    """Return the width that ``product`` is a small multiple of, preferably one of the same ``stem``."""
     order = sorted(
         widths, key=lambda name: (_stem(name) != stem, name not in ("hidden_size", "d_model"), name)
     )

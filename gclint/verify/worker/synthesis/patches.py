@@ -98,7 +98,13 @@ def channel_count(situation: Situation) -> int:
 
 
 def _grid_thw(situation: Situation) -> torch.Tensor:
-    return torch.tensor([grid(situation)] * BATCH)
+    # Where images are counted by sample, the last one of a sample is the one to be made, and has no pixels.
+    each = 2 if "images_per_sample" in situation.parameters else 1
+    return torch.tensor([grid(situation)] * BATCH * each)
+
+
+def _images_per_sample(situation: Situation) -> torch.Tensor:
+    return torch.full((BATCH,), 2)
 
 
 def _video_frames(situation: Situation) -> int:
@@ -159,4 +165,5 @@ PATCHES = (
     (r"pixel_attention_mask", _patch_mask, True),
     (r"(image_|video_)?merge_sizes", _merge_sizes, True),
     (r"num_frames_per_video", _frame_counts, True),
+    (r"images_per_sample", _images_per_sample, True),
 )

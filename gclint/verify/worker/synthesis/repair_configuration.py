@@ -143,7 +143,12 @@ def _all_empty(situation: Situation, failure: Failure) -> Plan | None:
         annotations = getattr(type(part), "__annotations__", {})
         for name, value in fields_of(part).items():
             counted = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
-            if value is None and isinstance(name, str) and counted and _listed(situation, name, _usual(name, situation)) is not None:
+            if (
+                value is None
+                and isinstance(name, str)
+                and counted
+                and _listed(situation, name, _usual(name, situation)) is not None
+            ):
                 values.setdefault(("", name), _listed(situation, name, _usual(name, situation)))
     return replace(situation.plan, values=values)
 
@@ -234,6 +239,7 @@ def _usual(name: str, situation: Situation) -> Any:
 
 _NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
 REPAIRS: tuple[Any, ...] = (
-    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type, _missing_field, _empty_field,
+    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type,
+    _missing_field, _empty_field,
 )  # fmt: skip
 LAST: tuple[Any, ...] = (_all_empty,)

@@ -76,7 +76,7 @@ def _twice(situation: Situation) -> Plan | None:
 def _fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
     """A tower that makes fewer tokens of a small image than the configuration says."""
     sizes = failure.numbers(r"shape '\[(\d+), (\d+), (\d+)\]' is invalid for input of size (\d+)")
-    if sizes is None or sizes[3] % (sizes[0] * sizes[1]):
+    if sizes is None or 0 in sizes or sizes[3] % (sizes[0] * sizes[1]):
         return None
     names = {
         name

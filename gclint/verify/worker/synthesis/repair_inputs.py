@@ -14,7 +14,8 @@ from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 
 SWITCHES = {
-    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values", "cache_position",
+    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values",
+    "cache_position",
     "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
 }  # fmt: skip
 _ANSWERS = {"labels", "start_positions", "end_positions"}
@@ -169,55 +170,42 @@ def _resized(
     situation: Situation, failure: Failure, dimension: int, size: int, before: int | None
 ) -> Plan | None:
     """Give the input that the failing line works on another size in ``dimension``."""
-    inputs = make_inputs(situation)
     reached = [
         value
         for variables, line in failure.frames
         for value in variables.values()
         if isinstance(value, torch.Tensor)
     ]
-    for name, value in inputs.items():
-        if (
-            not isinstance(value, torch.Tensor)
-            or not value.is_floating_point()
-            or value.dim() < abs(dimension) + (dimension > 0)
-        ):
+    numbers_of_elements = {value.numel() for value in reached[:6]}
+    for name, value in make_inputs(situation).items():
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             continue
-        if before is not None and value.dim() != 3 and value.shape[dimension] != before:
+        if value.dim() < abs(dimension) + (dimension > 0) or value.numel() not in numbers_of_elements:
             continue
-        if not any(each.numel() == value.numel() for each in reached[:6]):
-            continue
-        if (
-            value.dim() == 3
-            and dimension == 1
-            and size in value.shape[1:]
-            and name not in situation.plan.transposed
-        ):
-            return replace(situation.plan, transposed=situation.plan.transposed | {name})
-        if value.dim() == 3 and dimension == 1 and "1d" not in failure.frames[0][1]:
-            # An image where the rules saw a sequence.
-            return replace(
-                situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], size, 8, 8)}
-            )
-        if value.dim() == 4 and dimension == -1:
-            return replace(situation.plan, shapes={**situation.plan.shapes, name: (value.shape[0], 16, size)})
-        if (
-            value.dim() == 3
-            and dimension == -1
-            and value.shape[1] == size
-            and name not in situation.plan.transposed
-        ):
-            return replace(situation.plan, transposed=situation.plan.transposed | {name})
-        shape = list(value.shape)
-        whole = (
-            before is not None
-            and shape[dimension] not in (before, size)
-            and shape[dimension] * size % before == 0
-        )
-        # What the layer sees is several times as wide as the input.
-        shape[dimension] = shape[dimension] * size // before if whole and before else size
-        return replace(situation.plan, shapes={**situation.plan.shapes, name: tuple(shape)})
+        if before is None or value.dim() == 3 or value.shape[dimension] == before:
+            flat = "1d" in failure.frames[0][1]
+            return _with_size(situation.plan, name, tuple(value.shape), dimension, size, before, flat)
     return None
+
+
+def _with_size(
+    plan: Plan, name: str, shape: tuple[int, ...], dimension: int, size: int, before: int | None, flat: bool
+) -> Plan:
+    """Give the input ``name`` the ``size`` in ``dimension``, maybe by another order of dimensions."""
+    reordered = len(shape) == 3 and name not in plan.transposed
+    if reordered and size in (shape[1:] if dimension == 1 else shape[1:2]):
+        return replace(plan, transposed=plan.transposed | {name})
+    if len(shape) == 3 and dimension == 1 and not flat:
+        # An image where the rules saw a sequence.
+        return replace(plan, shapes={**plan.shapes, name: (shape[0], size, 8, 8)})
+    if len(shape) == 4 and dimension == -1:
+        return replace(plan, shapes={**plan.shapes, name: (shape[0], 16, size)})
+    changed = list(shape)
+    given = shape[dimension]
+    # What the layer sees may be several times as wide as the input.
+    several = before is not None and given not in (before, size) and given * size % before == 0
+    changed[dimension] = given * size // before if several and before else size
+    return replace(plan, shapes={**plan.shapes, name: tuple(changed)})
 
 
 def _longer(situation: Situation, failure: Failure) -> Plan | None:
@@ -390,7 +378,8 @@ def _eager(situation: Situation, failure: Failure) -> Plan | None:
 
 
 EXACT: tuple[Any, ...] = (
-    _dimensions, _features, _longer, _image_size, _not_both, _unwanted, _instead, _mask_shape, _lengths, _codebooks,
+    _dimensions, _features, _longer, _image_size, _not_both, _unwanted, _instead, _mask_shape, _lengths,
+    _codebooks,
     _larger_image, _streams, _larger_batch, _tokens_wanted, _stated_shape, _shorter, _more_heads,
 )  # fmt: skip
 GUESSES: tuple[Any, ...] = (_none_in_line, _asked_for, _without_answers, _eager)

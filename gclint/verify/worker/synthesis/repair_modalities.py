@@ -64,5 +64,20 @@ def _single(situation: Situation, failure: Failure) -> Plan | None:
     return None if situation.plan.single else replace(situation.plan, single=True)
 
 
-EXACT: tuple[Any, ...] = (_placeholders,)
+def _rotary_scaling(situation: Situation, failure: Failure) -> Plan | None:
+    """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
+    if (
+        "'NoneType' object is not subscriptable" not in failure.message
+        or "rope_scaling" not in failure.frames[0][1]
+    ):
+        return None
+    text = situation.text
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    side = width // 2 * 3 // 8
+    rope = {"rope_type": "default", "mrope_section": [width // 2 - 2 * side, side, side]}
+    values = {**situation.plan.values, ("", "rope_scaling"): rope}
+    return replace(situation.plan, values=values) if values != situation.plan.values else None
+
+
+EXACT: tuple[Any, ...] = (_placeholders, _rotary_scaling)
 GUESSES: tuple[Any, ...] = (_single, _left_out)

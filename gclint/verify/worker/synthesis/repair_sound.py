@@ -38,7 +38,9 @@ def _as_long(situation: Situation, failure: Failure) -> Plan | None:
     """A spectrogram that has to have as many frames as the codec makes of the samples."""
     counts = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
     inputs = make_inputs(situation)
-    samples = [value for value in inputs.values() if isinstance(value, torch.Tensor) and value.shape[-1] > 1000]
+    samples = [
+        value for value in inputs.values() if isinstance(value, torch.Tensor) and value.shape[-1] > 1000
+    ]
     for name, value in inputs.items() if counts is not None and samples else ():
         for before, after in (counts, counts[::-1]) if counts is not None else ():
             if isinstance(value, torch.Tensor) and value.dim() == 3 and before in value.shape:

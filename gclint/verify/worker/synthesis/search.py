@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import time
 import typing
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from gclint.verify.worker.synthesis.tree import descendants, fields_of
 
 _ATTEMPTS = 10
 _SECONDS = 6.0
+"""Of processor time, so that a busy machine finds no less than an idle one."""
 _LADDER = (
     Sizes(),
     Sizes(derived=True),
@@ -81,7 +83,9 @@ def _whole(model_class: Any) -> Specimen:
 def _further(default: Situation, scenario: str, plan: Plan) -> Specimen | None:
     """Return the specimen of another scenario, or None where the class cannot be run in it."""
     errors: list[Exception] = []
-    found = _climb(default.model_class, _default_config(default.model_class), plan, errors, time.process_time())
+    found = _climb(
+        default.model_class, _default_config(default.model_class), plan, errors, time.process_time()
+    )
     if found is None or not takes_part(default, scenario, found[2]):
         return None
     return _specimen(found[0], scenario, found[1])
@@ -138,7 +142,7 @@ def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
     fill_sections(small, _source(model_class))
     for part in list(descendants(small)):
         # A part may belong to a model of its own, whose text has a default for it.
-        fill_sections(part, _source_beside(type(part)))
+        fill_sections(part, _source_beside(type(part).__module__))
     if plan.inside is not None:
         small = getattr(small, plan.inside)
     for (owner, name), value in plan.values.items():
@@ -157,12 +161,15 @@ def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
 
 @cache
 def _source(model_class: Any) -> str:
-    return inspect.getsource(inspect.getmodule(model_class))  # type: ignore[arg-type]
+    try:
+        return inspect.getsource(sys.modules[model_class.__module__])
+    except (KeyError, OSError):
+        # A class made on the fly has no text; then there are no defaults to be read from it.
+        return ""
 
 
 @cache
-def _source_beside(config_class: Any) -> str:
-    name = config_class.__module__
+def _source_beside(name: str) -> str:
     if ".configuration_" not in name:
         return ""
     try:

@@ -70,7 +70,19 @@ def _places(situation: Situation) -> torch.Tensor:
     return places
 
 
+def _regions(situation: Situation) -> torch.Tensor:
+    choices = input_ids(situation).shape[1:-1]
+    width = situation.get("visual_embedding_dim", default=situation.width())
+    return situation.floats("visual_embeds", BATCH, *choices, 4, width)
+
+
+def _region_mask(situation: Situation) -> torch.Tensor:
+    return torch.ones(_regions(situation).shape[:-1], dtype=torch.long)
+
+
 TILES = (
+    (r"visual_embeds", _regions, True),
+    (r"visual_attention_mask", _region_mask, True),
     (r"aspect_ratio_ids", _ratios, True),
     (r"aspect_ratio_mask", _ratio_mask, True),
     (r"cross_attention_mask", _seen_tiles, True),

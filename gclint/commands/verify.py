@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 import click
 
+from gclint.commands import CannotRun
+from gclint.commands.run_options import run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.finding import Finding, Problem
@@ -21,7 +23,6 @@ from gclint.rule import all_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
 from gclint.source.project import Project
 from gclint.verify import journal
-from gclint.verify.options import run_options, run_settings
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
@@ -31,10 +32,6 @@ from gclint.verify.sources import Target, UnknownModel, digest, installed_models
 _FOLDER = Path(".gclint")
 _RESULTS = _FOLDER / "verify.jsonl"
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
-
-
-class _CannotRun(click.ClickException):
-    exit_code = 2
 
 
 def _part(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, int]:
@@ -112,7 +109,7 @@ def run(
         ):
             results = _run(targets, settings, written, show)
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
-        raise _CannotRun(str(error)) from None
+        raise CannotRun(str(error)) from None
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
         context.exit(130)
@@ -134,7 +131,7 @@ def merge(
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
-        raise _CannotRun(str(error)) from None
+        raise CannotRun(str(error)) from None
     _report(results, output_format, write_repro, _unchanged(results))
     sys.stdout.flush()
     context.exit(results.exit_status)
@@ -160,9 +157,9 @@ def _targets(
             found, problems = targets_of(paths, load_settings(common_folder(paths)))
             targets += found
     except (UnknownModel, SettingsError) as error:
-        raise _CannotRun(str(error)) from None
+        raise CannotRun(str(error)) from None
     except OSError as error:
-        raise _CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
+        raise CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
     by_path = {target.source.path: target for target in targets}
     return [by_path[path] for path in sorted(by_path)], problems
 
@@ -220,7 +217,7 @@ def _report(results: Results, output_format: str, write_repro: Path | None, file
             for path in write_scripts(write_repro, results):
                 click.echo(f"{path} shows a failure.", err=True)
         except OSError as error:
-            raise _CannotRun(f"a script cannot be written: {error}") from None
+            raise CannotRun(f"a script cannot be written: {error}") from None
 
 
 def _unchanged(results: Results) -> list[Path]:

@@ -1,0 +1,39 @@
+"""Time and memory that a step takes."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+import torch
+
+
+class Clock:
+    """Adds up the time for which it is entered, and knows the GPU's peak memory since it was made."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.seconds = 0.0
+        self._device = device
+        self._started = 0.0
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+            torch.cuda.reset_peak_memory_stats(device)
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The largest memory allocated, or None where there is no GPU."""
+        return int(torch.cuda.max_memory_allocated(self._device)) if self._device.type == "cuda" else None
+
+    def __enter__(self) -> Clock:
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self.seconds += time.perf_counter() - self._started
