@@ -21,8 +21,8 @@ def gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setattr(process, "_PROGRAM", Path(stand_in.__file__))
     monkeypatch.setenv("PYTHONPATH", str(PROJECT))
 
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["gclint", "verify", *arguments])
+    def run(*arguments: str, command: tuple[str, ...] = ("verify",)) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["gclint", *command, *arguments])
         with pytest.raises(SystemExit) as exit_:
             main()
         captured = capsys.readouterr()

@@ -41,8 +41,8 @@ class StandIn:
 
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
         known = ClassResult(source.path, model_class.__name__, "passed", notes=(device,))
-        model_class.run(watch, known)
-        return known
+        result: ClassResult = model_class.run(watch, known) or known
+        return result
 
 
 def main() -> None:

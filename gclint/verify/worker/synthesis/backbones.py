@@ -51,6 +51,11 @@ def use_native_backbones(config: Any) -> None:
     """Put a residual network in place of each backbone below ``config`` that the timm library would build."""
     for part in list(descendants(config)):
         fields = fields_of(part)
+        if fields.get("use_timm_backbone") and fields.get("backbone_config", 0) is None:
+            levels = int(fields.get("num_feature_levels", 1))
+            fields["backbone_config"] = ResNetConfig(out_indices=[2, 3, 4] if levels > 1 else [4])
+            fields["use_timm_backbone"] = fields["use_pretrained_backbone"] = False
+            fields["backbone"] = fields["backbone_kwargs"] = None
         for name, value in list(fields.items()):
             kind = value.get("model_type") if isinstance(value, dict) else getattr(value, "model_type", None)
             if name == "backbone_config" and kind == "timm_backbone":

@@ -130,7 +130,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
 def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
     if isinstance(value, list | tuple):
         if kind is Kind.IMAGE and value and all(_is_int(each) for each in value):
-            return type(value)(sizes.image * each // min(value) for each in value)
+            return type(value)(sizes.image * (each // min(value)) for each in value)
         if all(isinstance(each, int | float | list | tuple) for each in value):
             return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
         return value
@@ -155,8 +155,6 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
         return sizes.image * max(1, value // smallest)
     if kind is Kind.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
-    if kind is Kind.IMAGE and (longer := _longer_side(value, original)):
-        return sizes.image * longer
     if kind is Kind.KEY_HEADS:
         heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
@@ -199,14 +197,6 @@ def _least_image(original: dict[str, Any]) -> int:
     return (
         int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
     )
-
-
-def _longer_side(value: int, original: dict[str, Any]) -> int:
-    """Return how many times the shorter side of an image ``value`` is, where it is a longer one."""
-    for name, sides in original.items():
-        if kind_of(name) is Kind.IMAGE and isinstance(sides, list | tuple) and value in sides:
-            return int(value // min(sides)) if len(set(sides)) > 1 else 0
-    return 0
 
 
 def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:

@@ -31,7 +31,11 @@ FIELDS: dict[str, dict[str, Any]] = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 2, 2, 2]}
     },
     # Which layer of the text reads which layer of the images: lists that only the released model has.
-    "Granite4VisionConfig": {"deepstack_layer_map": [(0, 0), (1, 1)], "spatial_target_layers": [0, 1, 0, 1]},
+    "Granite4VisionConfig": {
+        "deepstack_layer_map": [(0, 0), (1, 1)],
+        "spatial_target_layers": [0, 1, 0, 1],
+        "downsample_rate": "2/4",
+    },
     # The default is -1, which no model can be built with.
     "ViltConfig": {"num_images": 2, "modality_type_vocab_size": 3},
     # The kinds of layers are open, unlike in its siblings.
