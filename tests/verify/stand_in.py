@@ -34,7 +34,7 @@ class StandIn:
     def devices(self, wanted: str) -> list[tuple[str, str]]:
         if wanted == "nothing":
             raise CannotWork("there is no device 'nothing'")
-        return [(device, device.upper()) for device in self._devices]
+        return [(device, "cpu" if device == "cpu" else f"a GPU called {device}") for device in self._devices]
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
         return [value for value in vars(module).values() if hasattr(value, "run")]

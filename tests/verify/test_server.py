@@ -67,7 +67,7 @@ def test_everything_that_is_run_is_told_in_order(tmp_path: Path) -> None:
     )
     environment, *messages = _serve(source)
     assert isinstance(environment, Environment)
-    assert (environment.torch, environment.transformers, environment.device) == ("2.13.0", "5.23.0", "CPU")
+    assert (environment.torch, environment.transformers, environment.device) == ("2.13.0", "5.23.0", "cpu")
     assert [replace(each, seconds=0.0) if isinstance(each, ClassResult) else each for each in messages] == [
         Discovered(source.path, ("Second", "First")),
         Progress(source.path, "Second", "default", "plain", "the forward pass"),

@@ -11,7 +11,7 @@ from tests.verify.command_line import Gclint, failing, names, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
-_SUMMARY = "2.13.0, transformers 5.23.0, on CPU\n"
+_SUMMARY = "2.13.0, transformers 5.23.0, on cpu\n"
 
 
 def test_what_passes_exits_with_0(gclint: Gclint) -> None:
