@@ -20,7 +20,7 @@ class Ledger:
 
     def __init__(self, source: Source, model_class: Any, without: Collection[str]) -> None:
         self.scenarios: list[str] = []
-        self.not_covered: dict[str, None] = {}
+        self._not_covered: tuple[str, ...] | None = None
         self.notes: list[str] = []
         self.costs: list[Cost] = []
         self.fingerprints: list[Fingerprint] = []
@@ -31,6 +31,11 @@ class Ledger:
         self._failures: dict[Any, Failure] = {}
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
+
+    def cover_all_but(self, parts: Collection[str]) -> None:
+        """Take up that one more specimen ran all parts of the model but these."""
+        before = parts if self._not_covered is None else self._not_covered
+        self._not_covered = tuple(each for each in before if each in parts)
 
     def symptoms(self, case: Case, checks: Sequence[Check]) -> list[Symptom]:
         """Return what the checks find, other than those that are switched off."""
@@ -55,7 +60,7 @@ class Ledger:
         blocks, recomputed = self.sites.counts()
         return self._result(
             "failed" if self._failures else "passed",
-            not_covered=tuple(self.not_covered),
+            not_covered=self._not_covered or (),
             failures=tuple(self._failures.values()),
             blocks=blocks,
             recomputed=recomputed,

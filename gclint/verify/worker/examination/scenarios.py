@@ -83,7 +83,7 @@ class Scenarios:
 
     def _begin(self, reference: Run, dissection: Dissection) -> None:
         self._ledger.scenarios.append(self._specimen.scenario)
-        self._ledger.not_covered |= dict.fromkeys(self._specimen.not_covered)
+        self._ledger.cover_all_but(self._specimen.not_covered)
         self._ledger.fingerprints.append(fingerprint(reference))
         blocks = dissection.blocks(reference.steps[0].touched.keys())
         modules = dict(self._subject.model.named_modules())

@@ -110,7 +110,7 @@ def _inner_specimen(
     for build in (alone, within):
         try:
             model = build()
-            trial.step(model, _detached(arguments))
+            not_covered = trial.step(model, _detached(arguments))
         except Exception:
             # Its constructor may want more than a configuration; and not every inner model has an output
             # that carries gradient.
@@ -120,7 +120,7 @@ def _inner_specimen(
             config=config,
             build=build,
             inputs=lambda: _detached(arguments),
-            not_covered=trial.untouched(model),
+            not_covered=not_covered,
         )
     return None
 

@@ -119,7 +119,7 @@ def _climb(
             errors.append(error)
             return None
         try:
-            model = _attempt(situation)
+            model, not_covered = _attempt(situation)
         except NotSynthesisable as error:
             errors.append(error)
             return None
@@ -130,7 +130,7 @@ def _climb(
                 return None
             plan = following
         else:
-            return situation, trial.untouched(model), model
+            return situation, not_covered, model
     return None
 
 
@@ -179,11 +179,10 @@ def _source_beside(name: str) -> str:
         return ""
 
 
-def _attempt(situation: Situation) -> Any:
+def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
     trial.size(situation.model_class, situation.config)
     model = trial.build(situation.model_class, situation.config)
-    trial.step(model, make_inputs(situation))
-    return model
+    return model, trial.step(model, make_inputs(situation))
 
 
 def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
+import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +20,9 @@ from gclint.verify.worker.synthesis.arguments import constructor_arguments
 LARGEST = 20_000_000
 """Parameters of the largest model that is built."""
 _SEED = 20
+_DIGITS = re.compile(r"\d+")
+_SHARE = 0.05
+"""Of the parameters: a part that has fewer, such as a pooler that a task does not read, is not missed."""
 _SMALL = 0.05
 
 
@@ -68,20 +73,36 @@ def size(model_class: Any, config: Any) -> int:
     return count
 
 
-def step(model: Any, inputs: dict[str, Any]) -> None:
+def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
     """Run forward and backward once.
+
+    Returns:
+        The names of the parts of the model, of some size, that did not run.
 
     Raises:
         NotSynthesisable: No output carries gradient, or no parameter receives one.
     """
     seed()
-    outputs = [each for each in tensors(model(**inputs)) if each.requires_grad]
+    with _running() as ran:
+        outputs = [each for each in tensors(model(**inputs)) if each.requires_grad]
     if not outputs:
         raise NotSynthesisable("no gradient", "no output carries gradient")
     loss = sum((each.float() * torch.randn(each.shape)).sum() for each in outputs)
     loss.backward()
     if not any(parameter.grad is not None for parameter in model.parameters()):
         raise NotSynthesisable("no gradient", "no parameter receives a gradient")
+    return _idle(model, ran)
+
+
+@contextmanager
+def _running() -> Iterator[set[nn.Module]]:
+    """Gather the modules that run."""
+    ran: set[nn.Module] = set()
+    handle = nn.modules.module.register_module_forward_pre_hook(lambda module, _inputs: ran.add(module))
+    try:
+        yield ran
+    finally:
+        handle.remove()
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -97,22 +118,29 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors(each)
 
 
-def untouched(model: Any) -> tuple[str, ...]:
-    """Return the names of the parts of ``model`` none of whose parameters received a gradient."""
-    found: list[str] = []
-    _collect(model, "", found, 3)
-    return tuple(found)
+def _idle(model: Any, ran: set[nn.Module]) -> tuple[str, ...]:
+    """Return the names of the parts that neither ran nor received a gradient, and are no trifle."""
+    found: dict[str, nn.Module] = {}
+    _collect(model, "", ran, found, 3)
+    total = sum(each.numel() for each in model.parameters())
+    # The same part of each layer counts as one.
+    sizes: Counter[str] = Counter()
+    for name, part in found.items():
+        sizes[_DIGITS.sub("", name)] += sum(each.numel() for each in part.parameters())
+    return tuple(name for name in found if sizes[_DIGITS.sub("", name)] >= _SHARE * total)
 
 
-def _collect(module: nn.Module, prefix: str, found: list[str], depth: int) -> None:
+def _collect(
+    module: nn.Module, prefix: str, ran: set[nn.Module], found: dict[str, nn.Module], depth: int
+) -> None:
     for name, child in module.named_children():
         trained = [each for each in child.parameters() if each.requires_grad]
         if not trained:
             continue
-        if all(each.grad is None for each in trained):
-            found.append(prefix + name)
+        if all(each.grad is None for each in trained) and ran.isdisjoint(child.modules()):
+            found[prefix + name] = child
         elif depth and any(each.grad is None for each in trained):
-            _collect(child, f"{prefix}{name}.", found, depth - 1)
+            _collect(child, f"{prefix}{name}.", ran, found, depth - 1)
 
 
 def _perturb(model: Any) -> None:
