@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pprint
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
     return _SCRIPT.format(
         title=title.replace("\\", "\\\\").replace('"', "'"),
         imports="\n".join(_imports(target, result.name, recipe)),
-        config=pprint.pformat(recipe.config, width=100, compact=True),
+        config=repr(recipe.config),
         name=result.name,
         config_class=recipe.config_class.rpartition(".")[2],
         use_cache=failure.scenario == "cache",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -19,9 +20,22 @@ def recipe(specimen: Specimen) -> Recipe:
     kind = type(specimen.config)
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
-        json.loads(specimen.config.to_json_string(use_diff=False)),
+        _fields(specimen.config),
         {name: expression(value) for name, value in specimen.inputs().items()},
     )
+
+
+def _fields(config: Any) -> dict[str, Any]:
+    """Return what to make ``config`` of: only what is not a default, if that makes the same one."""
+    everything: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    changed: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    try:
+        again = type(config).from_dict(copy.deepcopy(changed))
+    except Exception:
+        # A configuration may refuse parts of itself; then it is told whole.
+        return everything
+    same = json.loads(again.to_json_string(use_diff=False)) == everything
+    return changed if same else everything
 
 
 def expression(value: Any) -> str:

@@ -12,6 +12,9 @@ import torch
 
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
 
+FRAMES = 64
+"""How many frames a spectrogram has, where nothing asks for another number of them."""
+
 
 def _input_values(situation: Situation) -> torch.Tensor:
     bands = situation.get("num_mel_bins")
@@ -31,21 +34,26 @@ def _input_features(situation: Situation) -> torch.Tensor:
         "input_feat_size",
         default=32,
     )
+    if "feature_lens" in situation.parameters:
+        # All sounds of a batch, one after the other.
+        return situation.floats("input_features", bands, BATCH * FRAMES)
+    if "chunk_sample_lengths" in situation.parameters:
+        return situation.floats("input_features", BATCH, bands, FRAMES)
     positions = situation.get("max_source_positions")
     source = inspect.getsource(sys.modules[situation.model_class.__module__])
     if positions is not None or re.search(r"num_mel_bins, \w+ = input_features\.shape", source):
         positions = positions or 32
         return situation.floats("input_features", BATCH, bands, 2 * positions)
-    return situation.floats("input_features", BATCH, 64, bands)
+    return situation.floats("input_features", BATCH, FRAMES, bands)
 
 
 def _audio_mel(situation: Situation) -> torch.Tensor:
-    return situation.floats("audio_mel", BATCH, 64, situation.get("input_feat_size", default=32))
+    return situation.floats("audio_mel", BATCH, FRAMES, situation.get("input_feat_size", default=32))
 
 
 def _audio_mel_mask(situation: Situation) -> torch.Tensor:
     # True is what is padding.
-    return torch.zeros(BATCH, 64, dtype=torch.bool)
+    return torch.zeros(BATCH, FRAMES, dtype=torch.bool)
 
 
 def _past(situation: Situation) -> int:

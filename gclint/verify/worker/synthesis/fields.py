@@ -89,7 +89,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"image_grid_pinpoints", Kind.PINPOINTS),
     (r"initializer_range|init_std|.*_initializer_range|initializer_std", Kind.SPREAD),
     (
-        r".*(token|tok)_?(id|index|idx|ids)|.*_token_ids?|.*_(token|start|end|bos|eos|pad)_(id|index)|(image|video|audio)_token|.*blank_id",
+        r".*(token|tok)_?(id|index|idx|ids)|.*_token_ids?|.*_(token|start|end|bos|eos|pad)_(id|index)|(image|video|audio)_token|image_patch_id|.*blank_id",
         Kind.TOKEN,
     ),
     (r".*type_vocab_size|num_labels|num_channels|in_chan(nel)?s|.*num_classes", Kind.KEEP),

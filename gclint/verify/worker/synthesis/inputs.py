@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gclint.verify.worker.synthesis.audio import AUDIO
+from gclint.verify.worker.synthesis.companions import COMPANIONS
 from gclint.verify.worker.synthesis.documentation import documented
 from gclint.verify.worker.synthesis.labels import LABELS
 from gclint.verify.worker.synthesis.masks import MASKS, fit_masks
@@ -24,7 +25,7 @@ Provider = Callable[[Situation], Any]
 
 _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
     (re.compile(pattern), provider, wanted)
-    for table in (TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS)
+    for table in (TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS, COMPANIONS)
     for pattern, provider, wanted in table
 )
 

@@ -12,6 +12,8 @@ from gclint.verify.worker.synthesis.plan import BATCH, Situation
 from gclint.verify.worker.synthesis.text import input_ids
 
 _IMAGES = 1
+CAMERAS = 2
+"""How many images a robot sees at once."""
 
 
 def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
@@ -27,6 +29,8 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
 
 def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
+    if is_robot(situation):
+        return situation.floats("pixel_values", BATCH, CAMERAS, channel_count(situation), *side)
     pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images)[,)]"
     said = re.search(pattern, entry(situation, "pixel_values"))
     if said is None and "input_ids" in situation.parameters:
@@ -37,6 +41,11 @@ def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
         return None
     count = situation.get(said[1] if said else "num_images", default=2)
     return situation.floats("pixel_values", BATCH, count, channel_count(situation), *side)
+
+
+def is_robot(situation: Situation) -> bool:
+    """Tell whether the class makes actions of what several cameras see."""
+    return any(name in situation.parameters for name in ("action_embeds", "state"))
 
 
 def _tiles(situation: Situation) -> int:
