@@ -16,6 +16,8 @@ from gclint.source.project import Project
 from gclint.source.syntax import compile_problem, syntax_problem
 
 _PASSES = 20
+_Edits = dict[Path, list[Edit]]
+"""Edits by the resolved paths of their files."""
 
 
 @dataclass
@@ -67,7 +69,7 @@ class _Repair:
         verdicts = judge(self._project, paths, rules, advance)
         result = summarise(self._project, verdicts)
         for _ in range(_PASSES):
-            changed = self._make_pass(result.findings)
+            changed = self._make_pass(result)
             if not changed:
                 break
             # What was known of the old texts is garbage now, and the collector is paused.
@@ -93,11 +95,12 @@ class _Repair:
         places.update(edit.path for finding in verdict.findings if finding.fix for edit in finding.fix.edits)
         return any(self._project.resolve(place) in changed for place in places)
 
-    def _make_pass(self, findings: Iterable[Finding]) -> set[Path]:
+    def _make_pass(self, result: CheckResult) -> set[Path]:
         """Make as many fixes as go together, and return the resolved paths of the files they changed."""
         while True:
             refused = len(self._refused)
-            chosen = self._sound(_compatible(self._project, filter(self._is_applicable, findings)))
+            applicable = [finding for finding in result.findings if self._is_applicable(finding)]
+            chosen = self._sound(_compatible(self._project, _together(applicable, result.groups)))
             # Behind a fix that was refused, another one may have waited.
             if chosen or len(self._refused) == refused:
                 break
@@ -204,22 +207,46 @@ def _identity(finding: Finding) -> object:
     return (finding.path, finding.code, finding.symbol, finding.message, *contents)
 
 
-def _compatible(project: Project, findings: Iterable[Finding]) -> list[Finding]:
-    """Return as many of ``findings`` as have fixes that do not get in each other's way."""
-    chosen = []
-    taken: defaultdict[Path, set[Edit]] = defaultdict(set)
+def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]]) -> list[list[Finding]]:
+    """Return the findings, those of a group side by side; a group that is not complete is left out."""
+    group_of = {finding: group for group in groups for finding in group}
+    applicable = set(findings)
+    units: dict[object, list[Finding]] = {}
+    for finding in findings:
+        group = group_of.get(finding)
+        if group is None or group <= applicable:
+            units.setdefault(finding if group is None else group, []).append(finding)
+    return list(units.values())
+
+
+def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Finding]:
+    """Return as many findings as have fixes that do not get in each other's way, each unit as a whole."""
+    chosen: list[Finding] = []
+    taken: _Edits = {}
+    for unit in units:
+        own = _added(project, {}, unit)
+        if own is None and len(unit) > 1:
+            # They get in each other's way in some file; what is left follows in the next pass.
+            unit = _compatible(project, [[finding] for finding in unit])
+        both = _added(project, taken, unit)
+        if both is not None:
+            chosen += unit
+            taken = both
+    return chosen
+
+
+def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edits | None:
+    """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
+    both = dict(taken)
     for finding in findings:
         own = _by_file(project, finding.fix.edits if finding.fix else ())
-        if not any(
-            _conflict(edit, other, project.file(path).text)
-            for path, edits in own.items()
-            for edit in edits
-            for other in taken[path]
-        ):
-            chosen.append(finding)
-            for path, edits in own.items():
-                taken[path].update(edits)
-    return chosen
+        for path, edits in own.items():
+            text = project.file(path).text
+            if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):
+                return None
+        for path, edits in own.items():
+            both[path] = [*both.get(path, ()), *edits]
+    return both
 
 
 def _conflict(edit: Edit, other: Edit, text: str) -> bool:
@@ -236,7 +263,7 @@ def _conflict(edit: Edit, other: Edit, text: str) -> bool:
     return touch and (edit.start == edit.end or other.start == other.end)
 
 
-def _by_file(project: Project, edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
+def _by_file(project: Project, edits: Iterable[Edit]) -> _Edits:
     """Return each edit once, by the resolved path of its file."""
     by_file: dict[Path, dict[Edit, None]] = {}
     for edit in edits:

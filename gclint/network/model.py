@@ -8,7 +8,7 @@ from functools import cached_property
 from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.classes import ClassInfo
 from gclint.network.holders import accessors, attribute_uses, holding_attributes
-from gclint.network.modules import Library
+from gclint.network.modules import library_of
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
@@ -36,11 +36,8 @@ class Network:
         """Describe ``file``; nothing is parsed until a rule asks."""
         self.project = project
         self.file = file
-        library = project.derived.get(Library)
-        if not isinstance(library, Library):
-            library = project.derived[Library] = Library(project)
-        self.library = library
-        self.module = library.module(file)
+        self.library = library_of(project)
+        self.module = self.library.module(file)
 
     @cached_property
     def checkpointing_module(self) -> str | None:
