@@ -22,7 +22,12 @@ def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
 
 
 def call_obstacle(
-    project: Project, twin: Twin, here: Region, there: Region, edits: Sequence[Edit], changed: Collection[Edit]
+    project: Project,
+    twin: Twin,
+    here: Region,
+    there: Region,
+    edits: Sequence[Edit],
+    changed: Collection[Edit],
 ) -> str | None:
     """Return why edits of calls in one twin are not right in the other one, whose names are others.
 
@@ -34,7 +39,8 @@ def call_obstacle(
     module = library_of(project).module(there.file)
     start = there.spans[0][0]
     owner = next(
-        (each for each in module.classes.values() if each.definition.header <= start < each.definition.limit), None
+        (each for each in module.classes.values() if each.definition.header <= start < each.definition.limit),
+        None,
     )
     sites = [
         site

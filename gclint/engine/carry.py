@@ -108,7 +108,8 @@ class _Work:
             edits = carried.edits[path]
             # Headers first: whether a call may change hangs on what its block has become.
             for twin in sorted(
-                self._tree.touched(path, edits), key=lambda each: not changes_header_only(self._sides(each, path)[0], edits)
+                self._tree.touched(path, edits),
+                key=lambda each: not changes_header_only(self._sides(each, path)[0], edits),
             ):
                 if twin in seen or (twin.is_copy and not twin.in_force):
                     continue
@@ -273,6 +274,8 @@ def _name(carried: _Carried) -> str:
 def _where(region: Region) -> str:
     start = region.spans[0][1] - 1
     names = [
-        each.name for each in region.file.outline.definitions if each.header < start < each.limit and start < each.end
+        each.name
+        for each in region.file.outline.definitions
+        if each.header < start < each.limit and start < each.end
     ]
     return f"`{'.'.join(names[:2])}` in {region.file.path.name}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.finding import Edit
 from gclint.network.lineage import Lineage, Place, place_at
 from gclint.network.modules import library_of
-from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, twin_of
+from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
 from gclint.source.twins import Twin
@@ -55,10 +55,8 @@ class Tree:
             if own is None:
                 continue
             for comment in copy_comments(file):
-                parts = comment.path.split(".")
-                length = next((i for i, part in enumerate(parts, 1) if part.startswith("modeling_")), 0)
-                for module in {own, ".".join(parts[:length])}:
-                    found[module].append((file, comment))
+                for module in {own, origin_module(comment.path)} - {None}:
+                    found[str(module)].append((file, comment))
         return found
 
     def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:

@@ -7,9 +7,10 @@ inherits from; and what the parent's classes need besides is taken along under t
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from gclint.network.classes import ClassInfo, remembered
@@ -115,21 +116,22 @@ class Lineage:
         if is_modular(file):
             yield self._library.module(file)
             return
-        for path in self._modulars:
-            modular = self._module(path)
-            if modular is not None and file.path.stem in _imported_modules(modular):
-                yield modular
+        yield from self._importers.get(file.path.stem, ())
+
+    @cached_property
+    def _importers(self) -> Mapping[str, list[Module]]:
+        """The modular files by the names of the modeling files that they import from."""
+        found: defaultdict[str, list[Module]] = defaultdict(list)
+        for modular in filter(None, map(self._module, self._modulars)):
+            for name in set(_IMPORTED_MODULE.findall(modular.file.text)):
+                found[name].append(modular)
+        return found
 
     def _module(self, path: Path) -> Module | None:
         try:
             return self._library.module(self._library.project.file(path))
         except (OSError, UnreadableFile):
             return None
-
-
-@remembered
-def _imported_modules(module: Module) -> frozenset[str]:
-    return frozenset(_IMPORTED_MODULE.findall(module.file.text))
 
 
 def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:

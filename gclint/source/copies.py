@@ -10,8 +10,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from gclint.source.file import SourceFile
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.twins import Renaming, Twin, definition_region
@@ -24,6 +25,8 @@ _COMMENT = re.compile(
 _REPLACEMENT = re.compile(r"\s*(?:with\s+)?(\S+)->(\S+)(.*)")
 _IGNORE = re.compile(r"^[ \t]*#\s*Ignore copy\b[^\n]*$", re.MULTILINE)
 _GONE = "NO LONGER"
+_MODULE = re.compile(r"(?:\w+\.)*?mod(?:eling|ular)_\w+(?=\.)")
+_PACKAGE = "transformers"
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,16 @@ def twin_of(project: Project, file: SourceFile, comment: CopyComment) -> Twin | 
 
 def module_of(project: Project, file: SourceFile) -> str | None:
     """Return a file's module as copies name it, below ``transformers``; None outside of such a folder."""
-    parts = project.resolve(file.path).with_suffix("").parts
-    for index in range(len(parts) - 1, -1, -1):
-        if parts[index] == "transformers":
-            return ".".join(parts[index + 1 :])
-    return None
+    package = _package(project, file)
+    if package is None:
+        return None
+    return ".".join(project.resolve(file.path).relative_to(package).with_suffix("").parts)
+
+
+def origin_module(path: str) -> str | None:
+    """Return the module in a path such as ``models.bert.modeling_bert.BertLayer``."""
+    match = _MODULE.match(path)
+    return None if match is None else match[0]
 
 
 def _below(file: SourceFile, offset: int) -> Definition | None:
@@ -110,17 +118,24 @@ def _ignored(file: SourceFile, definition: Definition) -> list[Definition]:
 
 
 def _origin(project: Project, user: SourceFile, path: str) -> tuple[SourceFile, Definition] | None:
-    parts = path.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        file = project.find(user, ".".join(("transformers", *parts[:length])), 0)
-        if file is None:
-            continue
-        definition: Definition | None = None
-        known = [each for each in file.outline.definitions if each.parent is None]
-        for name in parts[length:]:
-            definition = next((each for each in reversed(known) if each.name == name), None)
-            if definition is None:
-                return None
-            known = definition.children
-        return None if definition is None else (file, definition)
-    return None
+    module = origin_module(path)
+    folder = _package(project, user)
+    if module is None or folder is None:
+        return None
+    try:
+        file = project.file(folder.joinpath(*module.split(".")).with_suffix(".py"))
+    except (OSError, UnreadableFile):
+        return None
+    definition: Definition | None = None
+    known = [each for each in file.outline.definitions if each.parent is None]
+    for name in path.removeprefix(f"{module}.").split("."):
+        definition = next((each for each in reversed(known) if each.name == name), None)
+        if definition is None:
+            return None
+        known = definition.children
+    return None if definition is None else (file, definition)
+
+
+def _package(project: Project, file: SourceFile) -> Path | None:
+    """Return the folder of the package that copies name their origins in."""
+    return next((each for each in project.resolve(file.path).parents if each.name == _PACKAGE), None)

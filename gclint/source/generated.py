@@ -7,7 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from gclint.source.file import SourceFile
 
-_HEADER = re.compile(r"^#\s*This file was automatically generated from\s+(\S+/modular_\w+\.py)\b", re.MULTILINE)
+_HEADER = re.compile(
+    r"^#\s*This file was automatically generated from\s+(\S+/modular_\w+\.py)\b", re.MULTILINE
+)
 _HEADER_LENGTH = 2000
 _MODULAR = "modular_"
 _MODELING = "modeling_"

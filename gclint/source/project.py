@@ -95,11 +95,6 @@ class Project:
             level: how many leading dots it has; 0 for an absolute import, which is looked up in
                 the package that ``user`` belongs to.
         """
-        file = self.find(user, name, level)
-        return None if file is None else self.consult(user, file.path)
-
-    def find(self, user: SourceFile, name: str, level: int) -> SourceFile | None:
-        """Return the file of a module as :meth:`module` does, for what no verdict hangs on."""
         base = self._base(user.path, level, name)
         if base is None:
             return None
@@ -107,7 +102,7 @@ class Project:
             if candidate in self._missing:
                 continue
             try:
-                return self.file(candidate)
+                return self.consult(user, candidate)
             except (OSError, UnreadableFile):
                 self._missing.add(candidate)
         return None

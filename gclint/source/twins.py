@@ -165,9 +165,7 @@ class Twin:
 
     def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
         """Tell whether the two still hold the same after edits."""
-        return same_code(
-            self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming
-        )
+        return same_code(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
 
     def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
         """Return the edits that make the same change on the other side; None where that is not certain."""
@@ -208,7 +206,9 @@ class Twin:
 
     def _counterparts(self) -> dict[int, int]:
         """Return which row of the source corresponds to which of the derived region."""
-        source_indent, derived_indent = (_indent(region.lines[0][1]) for region in (self.source, self.derived))
+        source_indent, derived_indent = (
+            _indent(region.lines[0][1]) for region in (self.source, self.derived)
+        )
         ours = [
             self.renaming.apply(_masked(line)).removeprefix(source_indent).rstrip()
             for _, line in self.source.lines
@@ -231,11 +231,13 @@ class Twin:
             own = _OWN_NAME.match(renamed)
             if own is not None:
                 renamed = renamed[: own.start(1)] + name[1] + renamed[own.end(1) :]
-        old, new = _indent(self.derived.lines[0][1] if to_source else self.source.lines[0][1]), _indent(
-            self.source.lines[0][1] if to_source else self.derived.lines[0][1]
+        old, new = (
+            _indent(self.derived.lines[0][1] if to_source else self.source.lines[0][1]),
+            _indent(self.source.lines[0][1] if to_source else self.derived.lines[0][1]),
         )
         return "".join(
-            new + line.removeprefix(old) if line.strip() else line for line in renamed.splitlines(keepends=True)
+            new + line.removeprefix(old) if line.strip() else line
+            for line in renamed.splitlines(keepends=True)
         )
 
 
