@@ -39,7 +39,7 @@ def call_obstacle(
     module = library_of(project).module(there.file)
     start = there.spans[0][0]
     owner = next(
-        (each for each in module.classes.values() if each.definition.header <= start < each.definition.limit),
+        (e for e in module.classes.values() if e.definition.header <= start < e.definition.limit),
         None,
     )
     sites = [
@@ -63,7 +63,8 @@ def call_obstacle(
 
 
 def _overlaps(span: tuple[int, int], edit: Edit) -> bool:
-    return edit.start < span[1] and span[0] < edit.end or span[0] <= edit.start == edit.end <= span[1]
+    overlaps = edit.start < span[1] and span[0] < edit.end
+    return overlaps or span[0] <= edit.start == edit.end <= span[1]
 
 
 def _parameters(info: ClassInfo) -> list[str] | None:

@@ -107,10 +107,9 @@ class _Work:
                 continue
             edits = carried.edits[path]
             # Headers first: whether a call may change hangs on what its block has become.
-            for twin in sorted(
-                self._tree.touched(path, edits),
-                key=lambda each: not changes_header_only(self._sides(each, path)[0], edits),
-            ):
+            twins = list(self._tree.touched(path, edits))
+            headers = [each for each in twins if changes_header_only(self._sides(each, path)[0], edits)]
+            for twin in dict.fromkeys([*headers, *twins]):
                 if twin in seen or (twin.is_copy and not twin.in_force):
                     continue
                 seen.add(twin)
@@ -273,9 +272,6 @@ def _name(carried: _Carried) -> str:
 
 def _where(region: Region) -> str:
     start = region.spans[0][1] - 1
-    names = [
-        each.name
-        for each in region.file.outline.definitions
-        if each.header < start < each.limit and start < each.end
-    ]
+    around = (each for each in region.file.outline.definitions if each.header < start < each.limit)
+    names = [each.name for each in around if start < each.end]
     return f"`{'.'.join(names[:2])}` in {region.file.path.name}"

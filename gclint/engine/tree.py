@@ -22,7 +22,7 @@ class Tree:
     """The twins of the code in a run's files."""
 
     def __init__(self, project: Project, given: Mapping[Path, Path]) -> None:
-        """Look at the files at the resolved paths ``given`` and, where there is a fix, at those beside them."""
+        """Look at the files at the resolved paths ``given`` and, for a fix, at those beside them."""
         self._project = project
         self._given = given
         self._twins: dict[Path, list[Twin]] = {}

@@ -52,7 +52,7 @@ def copy_comments(file: SourceFile) -> Iterator[CopyComment]:
 
 
 def parse_renaming(text: str) -> Renaming:
-    """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; what is no replacement counts for nothing."""
+    """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; what is none is left out."""
     found: list[tuple[str, str]] = []
     for part in text.split(","):
         match = _REPLACEMENT.match(part)

@@ -1,4 +1,4 @@
-"""Files that transformers generates: a ``modeling_x.py`` is made of ``modular_x.py``, and says so at its top."""
+"""Files that transformers generates: ``modeling_x.py`` is made of ``modular_x.py``, and says so."""
 
 from __future__ import annotations
 

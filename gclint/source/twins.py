@@ -1,4 +1,4 @@
-"""Two pieces of code that hold the same, names aside: a copy and its origin, what is generated and its source."""
+"""Two pieces of code that hold the same: a copy and its origin, or what is generated and its source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_COMPARISONS = 4096
 
 @dataclass(frozen=True)
 class Renaming:
-    """Replacements made one after the other; what is replaced is a pattern, as in the repository's own check."""
+    """Replacements made one after the other; what is replaced is a pattern, as in transformers' check."""
 
     replacements: tuple[tuple[str, str], ...] = ()
 
@@ -62,7 +62,7 @@ class Region:
         if self.file.text[edit.start : edit.end] == edit.content:
             return False
         return any(
-            edit.start < end and start < edit.end or start < edit.start == edit.end < end
+            (edit.start < end and start < edit.end) or start < edit.start == edit.end < end
             for start, end in self.spans
         )
 
@@ -181,8 +181,7 @@ class Twin:
             if start is None or rows != list(range(start, start + len(rows))):
                 return None
             theirs = there.lines[start : start + len(rows)]
-            ours = here.lines[first : last + 1]
-            new = self._moved(content, to_source, ours[0][1], theirs[0][1])
+            new = self._moved(content, to_source, theirs[0][1])
             if new is None:
                 return None
             new = new.replace("\r\n", "\n").replace("\n", there.file.newline)
@@ -221,7 +220,7 @@ class Twin:
             for step in range(block.size)
         }
 
-    def _moved(self, content: str, to_source: bool, ours: str, theirs: str) -> str | None:
+    def _moved(self, content: str, to_source: bool, theirs: str) -> str | None:
         """Return new lines as the other side writes them."""
         renamed = self.renaming.undo(content) if to_source else self.renaming.apply(content)
         if renamed is None:
@@ -231,10 +230,9 @@ class Twin:
             own = _OWN_NAME.match(renamed)
             if own is not None:
                 renamed = renamed[: own.start(1)] + name[1] + renamed[own.end(1) :]
-        old, new = (
-            _indent(self.derived.lines[0][1] if to_source else self.source.lines[0][1]),
-            _indent(self.source.lines[0][1] if to_source else self.derived.lines[0][1]),
-        )
+        old, new = _indent(self.source.text), _indent(self.derived.text)
+        if to_source:
+            old, new = new, old
         return "".join(
             new + line.removeprefix(old) if line.strip() else line
             for line in renamed.splitlines(keepends=True)
