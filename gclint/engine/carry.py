@@ -33,8 +33,8 @@ class _Carried:
     edits: dict[Path, list[Edit]]
     doubts: list[str] = field(default_factory=list)
     refusal: str | None = None
-    outside: set[str] = field(default_factory=set)
-    """Files with twins that are not among the given ones."""
+    outside: dict[Path, str] = field(default_factory=dict)
+    """Files with twins that are not among the given ones, and what they need."""
     links: set[int] = field(default_factory=set)
     """Other findings, by their number, that have to be repaired together with this one."""
 
@@ -58,6 +58,7 @@ def carry(
     work = _Work(project, findings, suppressed, given, tree)
     for number in range(len(findings)):
         work.follow(number)
+    work.link_shared()
     groups = work.groups()
     for group in groups:
         work.share(group)
@@ -124,7 +125,10 @@ class _Work:
         here, there = self._sides(twin, path)
         other = self._project.resolve(there.file.path)
         if other not in self._given:
-            carried.outside.add(there.file.path.name)
+            name = there.file.path.name
+            follows = here is twin.source and not twin.is_copy
+            needed = f"{name} has to be generated anew" if follows else f"the same code is in {name}"
+            carried.outside[other] = needed
             return None
         mine = _inside(here, carried.edits.get(path, ()))
         if mine is None:
@@ -170,7 +174,8 @@ class _Work:
             if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
                 reason = each.reason if each.fix is None and each.reason else "a comment keeps it as it is"
                 return f"{why}, and {reason}"
-        if twin.renaming.replacements and not changes_header_only(here, edits):
+        is_other = twin.is_copy or twin.renaming.replacements
+        if is_other and not changes_header_only(here, edits):
             changed = carried.edits.get(self._project.resolve(there.file.path), ())
             obstacle = call_obstacle(self._project, twin, here, there, edits, changed)
             if obstacle is not None:
@@ -191,6 +196,17 @@ class _Work:
             yield from drop_unused_imports(file, gone, [(edit.start, edit.end) for edit in edits])
 
     # -- findings that go together
+
+    def link_shared(self) -> None:
+        """Link findings of different files that change the same code: one repair is a part of the other."""
+        changing: dict[tuple[Path, Edit], int] = {}
+        for number, carried in enumerate(self._carried):
+            for path, edits in carried.edits.items():
+                for edit in edits:
+                    first = changing.setdefault((path, replace(edit, path=path)), number)
+                    differs = self._carried[first].finding.path != carried.finding.path
+                    if differs and edit.start < edit.end:
+                        carried.links.add(first)
 
     def groups(self) -> list[frozenset[int]]:
         """Return the numbers of findings that are linked, each in one group."""
@@ -233,8 +249,8 @@ class _Work:
         if fix is None:
             return finding
         if carried.outside:
-            names = ", ".join(sorted(carried.outside))
-            finding = replace(finding, message=f"{finding.message}; the same code is in {names}")
+            needed = "; ".join(sorted(set(carried.outside.values())))
+            finding = replace(finding, message=f"{finding.message}; {needed}")
         if carried.refusal is not None:
             return replace(finding, fix=None, reason=carried.refusal)
         edits = [edit for own in carried.edits.values() for edit in own]
@@ -271,7 +287,7 @@ def _name(carried: _Carried) -> str:
 
 
 def _where(region: Region) -> str:
-    start = region.spans[0][1] - 1
-    around = (each for each in region.file.outline.definitions if each.header < start < each.limit)
+    start = region.spans[0][0] + len(region.text) - len(region.text.lstrip())
+    around = (each for each in region.file.outline.definitions if each.header <= start < each.limit)
     names = [each.name for each in around if start < each.end]
     return f"`{'.'.join(names[:2])}` in {region.file.path.name}"

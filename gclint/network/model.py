@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.classes import ClassInfo
-from gclint.network.holders import accessors, attribute_uses, holding_attributes
+from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
 from gclint.network.modules import library_of
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
@@ -66,10 +67,24 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
+        return self._sites(self._holding_attributes)
+
+    @cached_property
+    def _holding_attributes(self) -> frozenset[str]:
         classes = self.module.classes.values()
-        names = frozenset(name for info in classes for name in holding_attributes(info))
+        return frozenset(name for info in classes for name in holding_attributes(info))
+
+    def sites_running(self, names: Collection[str]) -> tuple[RunSite, ...]:
+        """Return the run sites, and the calls of single objects of the classes with these ``names``."""
+        single = frozenset(single_attributes(self.module, names))
+        if single <= self._holding_attributes:
+            return self.run_sites
+        return self._sites(self._holding_attributes | single)
+
+    def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:
             return ()
+        classes = self.module.classes.values()
         holders = Holders(names, accessors(self.module, names))
         uses = attribute_uses(self.module, holders.attributes | holders.accessors)
         sites: list[RunSite] = []
