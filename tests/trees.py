@@ -115,15 +115,18 @@ class Tree:
 
     def fix(self, *names: str, unsafe: bool = False) -> tuple[dict[str, str], FixResult]:
         """Fix the named files, or all; return the texts that changed, having made sure that it is final."""
-        given = self._given(names)
+        changed, result = self.fix_paths(self._given(names), unsafe=unsafe)
+        models = self.folder / "transformers" / "models"
+        return {path.relative_to(models).as_posix(): text for path, text in changed.items()}, result
+
+    def fix_paths(self, given: list[Path], *, unsafe: bool) -> tuple[dict[Path, str], FixResult]:
+        """Fix the files at these paths; return the texts that changed."""
         project = Project(Settings())
         result = fix(project, given, all_rules(), unsafe=unsafe)
         assert result.problems == []
         again = fix(project, given, all_rules(), unsafe=unsafe)
         assert (again.changed, again.applied, again.findings) == ({}, [], result.findings)
-        models = self.folder / "transformers" / "models"
-        changed = {path.relative_to(models).as_posix(): after for path, (_, after) in result.changed.items()}
-        return changed, result
+        return {path: after for path, (_, after) in result.changed.items()}, result
 
 
 def told(result: CheckResult) -> list[str]:
