@@ -50,7 +50,7 @@ _KEYWORD_ACTIVATIONS_OF_5_23_0 = {
 
 
 def _by_key(found: tuple[Reported, ...], code: str) -> dict[str, Reported]:
-    return {each.key: each for each in found if each.code == code}
+    return {key: each for each in found if each.code == code for key in each.keys}
 
 
 @pytest.mark.parametrize("version", ["4.45.2", "4.49.0"])
