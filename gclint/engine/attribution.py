@@ -181,10 +181,15 @@ def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tu
 def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = False) -> Finding:
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
     heirs = tuple(Heir(each.path, each.symbol) for each in others)
-    folder = finding.path.parent.name
-    models = dict.fromkeys(heir.path.parent.name for heir in heirs)
-    names = ", ".join(sorted(name for name in models if name != folder))
-    message = f"{finding.message}; inherited by {names}" if names else finding.message
+    message = finding.message
+    # A file of another tree may hold nothing of its own, and run the very class.
+    runners = [
+        each for each in others if each.subject is not None and not each.path.stem.startswith("modular_")
+    ]
+    for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
+        models = {each.path.parent.name for each in those} - {finding.path.parent.name}
+        if models:
+            message += f"; {relation} {', '.join(sorted(models))}"
     refused = next((each for each in (finding, *others) if each.fix is None), None)
     reason = None
     if refused is not None:

@@ -84,22 +84,23 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
     given = {project.resolve(path): path for path in verdicts}
     comments = _Comments(project, verdicts)
     found = dict.fromkeys(
-        replace(each, path=given.get(project.resolve(each.path), each.path))
+        _limited_to_given_files(
+            project, replace(each, path=given.get(project.resolve(each.path), each.path)), given
+        )
         for verdict in verdicts.values()
         for each in verdict.findings
     )
     tree = Tree(project, given)
     findings = attribute(project, comments.left(found), given, tree.lineage)
     findings, groups = carry(project, comments.left(findings), comments.suppressed, given, tree)
-    limited = [_limited_to_given_files(project, each, given) for each in findings]
-    unused = [_limited_to_given_files(project, each, given) for each in comments.unused()]
     return CheckResult(
         sorted(
-            limited + unused, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message)
+            [*findings, *comments.unused()],
+            key=lambda each: (str(each.path), each.start, each.end, each.code, each.message),
         ),
         [problem for verdict in verdicts.values() for problem in verdict.problems],
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
-        groups=[frozenset(limited[number] for number in group) for group in groups],
+        groups=[frozenset(findings[number] for number in group) for group in groups],
     )
 
 

@@ -135,20 +135,22 @@ class _Repair:
                 changes = changes or text[edit.start : edit.end] != edit.content
         return None if changes else "it changes nothing"
 
-    def _sound(self, findings: list[Finding]) -> list[Finding]:
-        """Return those of ``findings`` whose fixes together leave every file Python; refuse the bad ones."""
+    def _sound(self, units: Sequence[Sequence[Finding]]) -> list[Finding]:
+        """Return the findings whose fixes together leave every file Python; refuse the bad units."""
+        findings = [finding for unit in units for finding in unit]
         if self._damage(findings, self._texts(findings)) is None:
             return findings
         kept: list[Finding] = []
-        for finding in findings:
-            own = _by_file(self._project, finding.fix.edits if finding.fix else ())
-            if self._damage([*kept, finding], own) is None:
-                kept.append(finding)
+        for unit in units:
+            own = self._texts(unit)
+            if self._damage([*kept, *unit], own) is None:
+                kept += unit
                 continue
-            damage = self._damage([finding], own)
+            damage = self._damage(unit, own)
             # What is good only by itself waits for the next pass.
             if damage is not None:
-                self._refuse(finding, f"the result would not be Python ({damage.message})")
+                for finding in unit:
+                    self._refuse(finding, f"the result would not be Python ({damage.message})")
         return kept
 
     def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
@@ -219,18 +221,19 @@ def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]])
     return list(units.values())
 
 
-def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """Return as many findings as have fixes that do not get in each other's way, each unit as a whole."""
-    chosen: list[Finding] = []
+def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Sequence[Finding]]:
+    """Return as many units as have fixes that do not get in each other's way."""
+    chosen: list[Sequence[Finding]] = []
     taken: _Edits = {}
     for unit in units:
         own = _added(project, {}, unit)
         if own is None and len(unit) > 1:
             # They get in each other's way in some file; what is left follows in the next pass.
-            unit = _compatible(project, [[finding] for finding in unit])
+            singles = _compatible(project, [[finding] for finding in unit])
+            unit = [finding for single in singles for finding in single]
         both = _added(project, taken, unit)
         if both is not None:
-            chosen += unit
+            chosen.append(unit)
             taken = both
     return chosen
 

@@ -39,8 +39,10 @@ def _pairs(models: Path) -> Iterator[tuple[str, tuple[str, str]]]:
         own = definitions(path)
         for row, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             match = _COMMENT.match(line)
+            if match is None or "NO LONGER" in line:
+                continue
             below = min((each for each in own.values() if each[0] > row), default=None)
-            if match is None or below is None or "NO LONGER" in line:
+            if below is None:
                 continue
             *folders, module, name = _split(match[1])
             origin = models.joinpath(*folders, f"{module}.py")
