@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.engine.check import check
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
 from tests.trees import GCL, Tree, model, said
 
 ALPHA = "alpha/modeling_alpha.py"
@@ -159,3 +163,23 @@ def test_branch_that_cannot_go_keeps_the_base(tree: Tree) -> None:
         "`ThirdLayer` in modeling_third.py inherits from `AlphaLayer`" in said(each)
         for each in result.findings
     )
+
+
+def test_base_waits_where_the_branch_of_a_subclass_needs_a_look(tree: Tree) -> None:
+    # The plain call passes less than the checkpointed one: someone must look.
+    tree.write({ALPHA: model("Alpha"), THIRD: MODELS_IMPORT + BRANCH.format("hidden_states, scale")})
+    given = [tree.path(ALPHA), tree.path(THIRD).resolve()]
+    assert tree.fix_paths(given, unsafe=False)[0] == {}
+    assert set(tree.fix_paths(given, unsafe=True)[0]) == set(given)
+
+
+def test_class_that_another_tree_runs_is_reported_where_it_is_written(tree: Tree) -> None:
+    third = MODELS_IMPORT + BRANCH[BRANCH.index("\n\nclass ThirdModel") :].replace("ThirdLayer", "AlphaLayer")
+    tree.write({ALPHA: model("Alpha"), THIRD: third.format("hidden_states")})
+    given = [tree.path(ALPHA), tree.path(THIRD).resolve()]
+    (finding,) = check(Project(Settings()), given, all_rules()).findings
+    assert (finding.path.name, finding.symbol) == ("modeling_alpha.py", "AlphaLayer")
+    assert "; run by third" in finding.message
+    changed, result = tree.fix_paths(given, unsafe=True)
+    assert result.findings == []
+    assert "_gradient_checkpointing_func" not in changed[given[1]]

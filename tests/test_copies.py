@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.engine.fix import fix
 from gclint.settings import Settings
 from gclint.source.copies import copy_comments, parse_renaming, twin_of
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from tests.toys import WordRule, replacing
 from tests.trees import GCL, Tree, converted, copied, kind, model, said, told
 
 ALPHA = "alpha/modeling_alpha.py"
@@ -192,3 +194,37 @@ def _is_in_force(tree: Tree) -> bool:
     twin = twin_of(project, file, comment)
     assert twin is not None
     return twin.in_force
+
+
+def test_legacy_branch_goes_where_the_block_is_a_checkpointing_layer_already(tree: Tree) -> None:
+    plain = "            hidden_states = layer(hidden_states)\n"
+    branch = """\
+            if self.gradient_checkpointing and self.training:
+                hidden_states = self._gradient_checkpointing_func(partial(layer.__call__), hidden_states)
+            else:
+                hidden_states = layer(hidden_states)
+"""
+    imported = "from functools import partial\n"
+    header = "    def forward(self, hidden_states):\n        for"
+    path = "transformers.models.alpha.modeling_alpha.AlphaModel.forward"
+    comment = f"    # Copied from {path} with Alpha->Beta\n{header}"
+    alpha = imported + model("Alpha").replace(plain, branch)
+    beta = model("Beta", base=GCL).replace(header, comment)
+    tree.write({ALPHA: alpha, BETA: imported + beta.replace(plain, branch)})
+    assert tree.fix(unsafe=True)[0] == {ALPHA: converted(model("Alpha")), BETA: beta}
+    # A branch is all the checkpointing that a layer of another kind has.
+    other = imported + model("Beta", supports=False).replace(header, comment).replace(plain, branch)
+    tree.write({BETA: f"# gclint: ignore-file[GC001]\n{other}"})
+    changed, result = tree.fix(unsafe=True)
+    assert changed == {}
+    assert "`BetaLayer` is no checkpointing layer" in said(result.findings[0])
+
+
+def test_fix_that_breaks_a_copy_is_not_made_to_its_origin(tree: Tree) -> None:
+    comment = "# Copied from transformers.models.alpha.modeling_alpha.run\n"
+    code = 'def run():\n    return "bad"\n'
+    tree.write({ALPHA: code, BETA: f"# coding: ascii\n{comment}{code}"})
+    rule = WordRule("bad", replacing("é"))
+    result = fix(Project(Settings()), [tree.path(ALPHA), tree.path(BETA)], [rule], unsafe=False)
+    assert result.changed == {}
+    assert len(result.problems) == 2
