@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gclint.engine.check import BUG, CheckResult, Verdict, collector_paused, judge, summarise
+from gclint.engine.damage import damage, edited
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
-from gclint.source.file import SourceFile
 from gclint.source.project import Project
-from gclint.source.syntax import compile_problem, syntax_problem
 
 _PASSES = 20
 _Edits = dict[Path, list[Edit]]
@@ -146,29 +145,28 @@ class _Repair:
             if self._damage([*kept, *unit], own) is None:
                 kept += unit
                 continue
-            damage = self._damage(unit, own)
+            problem = self._damage(unit, own)
             # What is good only by itself waits for the next pass.
-            if damage is not None:
+            if problem is not None:
                 for finding in unit:
-                    self._refuse(finding, f"the result would not be Python ({damage.message})")
+                    self._refuse(finding, f"the result would not be Python ({problem.message})")
         return kept
 
     def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
         """Return what would be wrong with the files at ``paths`` after the fixes of ``findings``."""
-        texts = self._texts(findings)
+        by_file = _by_file(self._project, _edits_of(findings))
         for path in paths:
-            damage = _damage(self._project.file(path), texts[path]) if path in texts else None
-            if damage is not None:
-                return damage
+            found = damage(self._project.file(path), by_file[path]) if path in by_file else None
+            if found is not None:
+                return found
         return None
 
     def _texts(self, findings: Iterable[Finding]) -> dict[Path, str]:
         """Return the texts of the files that the fixes of ``findings`` change, by resolved path."""
-        edits = [edit for finding in findings if finding.fix for edit in finding.fix.edits]
         texts = {}
-        for path, own in _by_file(self._project, edits).items():
+        for path, own in _by_file(self._project, _edits_of(findings)).items():
             before = self._project.file(path).text
-            after = _edited(before, own)
+            after = edited(before, own)
             if after != before:
                 texts[path] = after
         return texts
@@ -207,6 +205,10 @@ def _identity(finding: Finding) -> object:
     """Return what is the same for a finding after edits elsewhere in its file."""
     contents = [edit.content for edit in finding.fix.edits] if finding.fix else []
     return (finding.path, finding.code, finding.symbol, finding.message, *contents)
+
+
+def _edits_of(findings: Iterable[Finding]) -> list[Edit]:
+    return [edit for finding in findings if finding.fix for edit in finding.fix.edits]
 
 
 def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]]) -> list[list[Finding]]:
@@ -277,24 +279,3 @@ def _by_file(project: Project, edits: Iterable[Edit]) -> _Edits:
 
 def _place(edit: Edit) -> tuple[int, int]:
     return edit.start, edit.end
-
-
-def _edited(text: str, edits: Iterable[Edit]) -> str:
-    pieces = []
-    end = 0
-    for edit in sorted(edits, key=_place):
-        pieces += [text[end : edit.start], edit.content]
-        end = edit.end
-    return "".join([*pieces, text[end:]])
-
-
-def _damage(file: SourceFile, text: str) -> Problem | None:
-    """Return what is wrong with the new ``text`` of ``file`` that was not wrong with the old one."""
-    try:
-        data = file.encode(text)
-    except UnicodeEncodeError:
-        return Problem(file.path, f"it would hold a character that {file.encoding} has not")
-    problem = compile_problem(file.path, text)
-    if problem is None or compile_problem(file.path, file.text) is None:
-        return problem
-    return syntax_problem(SourceFile(file.path, data))
