@@ -66,6 +66,14 @@ class Fix:
 
 
 @dataclass(frozen=True)
+class Heir:
+    """What a generated file makes of the class or call that a finding is about."""
+
+    path: Path
+    symbol: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect, at ``[start, end)`` of the text of the file at ``path`` (character offsets)."""
 
@@ -79,6 +87,10 @@ class Finding:
     fix: Fix | None = None
     reason: str | None = None
     """Why there is no fix at all, where there is none."""
+    subject: tuple[Path, int, int] | None = None
+    """Where the class is written that it is about, if that is another file."""
+    heirs: tuple[Heir, ...] = ()
+    """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """What a run says about it; None where there was no run, or it says nothing."""
 

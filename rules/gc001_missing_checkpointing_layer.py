@@ -77,7 +77,10 @@ class MissingCheckpointingLayer(Rule):
         for block in network.unprotected_blocks:
             fix = protect(network, block)
             refused = isinstance(fix, Refusal)
-            start, end = self._place(network, block)
+            name = self._name(block)
+            elsewhere = block.info.file is not network.file
+            site = block.sites[0]
+            start, end = site.span(site.call) if elsewhere else name
             yield Finding(
                 self.code,
                 self.name,
@@ -88,16 +91,14 @@ class MissingCheckpointingLayer(Rule):
                 block.info.name,
                 fix=None if isinstance(fix, Refusal) else fix,
                 reason=fix.reason if refused else None,
+                subject=(block.info.file.path, *name) if elsewhere else None,
             )
 
     @staticmethod
-    def _place(network: Network, block: UnprotectedBlock) -> tuple[int, int]:
-        if block.info.file is network.file:
-            definition = block.info.definition
-            name = network.file.text.index(definition.name, definition.header + len("class"))
-            return definition.header, name + len(definition.name)
-        site = block.sites[0]
-        return site.span(site.call)
+    def _name(block: UnprotectedBlock) -> tuple[int, int]:
+        definition = block.info.definition
+        name = block.info.file.text.index(definition.name, definition.header + len("class"))
+        return definition.header, name + len(definition.name)
 
     @staticmethod
     def _message(block: UnprotectedBlock) -> str:

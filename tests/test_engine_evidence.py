@@ -9,7 +9,7 @@ import pytest
 
 from gclint.engine.check import CheckResult
 from gclint.engine.evidence import weigh
-from gclint.finding import Evidence, Finding
+from gclint.finding import Evidence, Finding, Heir
 from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -118,6 +118,17 @@ def test_other_places_and_other_files_say_nothing(path: Path, tmp_path: Path) ->
     other = tmp_path / "modeling_y.py"
     other.write_text(_SOURCE)
     assert _evidence(path, _run(other, _site(other)), finding) is None
+
+
+def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> None:
+    generated = tmp_path / "modeling_y.py"
+    generated.write_text(_SOURCE)
+    finding = _finding(path, "GC001", "class Block")
+    site = replace(_site(generated, recomputed=False), block="YBlock")
+    run = _run(generated, site)
+    assert _evidence(path, run, finding) is None
+    for symbol, evidence in (("YBlock", Evidence.CONFIRMED), ("Other", None)):
+        assert _evidence(path, run, replace(finding, heirs=(Heir(generated, symbol),))) is evidence
 
 
 def _failure(path: Path, rule: str = "GC003") -> Failure:

@@ -11,7 +11,7 @@ import pytest
 
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import Proof, prove
-from gclint.finding import Edit
+from gclint.finding import Edit, Heir
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun
@@ -154,6 +154,13 @@ def test_what_nobody_runs_is_not_proven() -> None:
         (obstacle,) = _proof(_result(), after).obstacles
         assert "no model that could be run runs `bad`" in obstacle
     assert _proof(_not_run(), replace(_not_run(), sites=())).obstacles
+
+
+def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
+    project, repaired = _repair(modeling_x="bad\n")
+    repaired.applied = [replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied]
+    run = FileRun((_result(site=_site(block="Heir")),))
+    assert prove(project, repaired, _Runs(run, run))[0].obstacles == ()
 
 
 def test_a_model_that_runs_no_more_refuses_it() -> None:

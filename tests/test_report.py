@@ -187,6 +187,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
                 }
             ],
         },
+        "inherited_by": [],
         "url": "https://github.com/gclint/gclint/blob/main/README.md#gc001",
     }
     assert second["fix"] is None

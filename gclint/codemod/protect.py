@@ -20,10 +20,12 @@ from gclint.codemod.imports import drop_unused_imports, import_checkpointing_bas
 from gclint.finding import Applicability, Edit, Fix, Part, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
 from gclint.network.support import old_override
 from gclint.network.traits import statistics_class, stores_on_self
+from gclint.source.generated import is_modular
 
 
 @dataclass
@@ -40,6 +42,9 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     if isinstance(group, Refusal):
         return group
     problem = _obstacle(network, group)
+    if problem is not None:
+        return Refusal(problem)
+    problem = _obstacle_in_subclasses(network, group)
     if problem is not None:
         return Refusal(problem)
     elsewhere = _fixes_elsewhere(network, group)
@@ -117,6 +122,26 @@ def _obstacle(network: Network, group: _Group) -> str | None:
         name = requires_cache(info)
         if name is not None:
             return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
+    return None
+
+
+def _obstacle_in_subclasses(network: Network, group: _Group) -> str | None:
+    """Return what keeps a subclass in another file from being converted along with its base.
+
+    It becomes a checkpointing layer with its base, so its own legacy branch must be able to go.
+    Modular files are left out: what is generated from them is looked at together with them.
+    """
+    for info in group.blocks:
+        if info.file is not network.file or _root(info) is not info:
+            continue
+        for heir in subclasses(network.project, info):
+            if heir.file is network.file or is_modular(heir.file):
+                continue
+            other = Network(network.project, heir.file)
+            legacy = _group(other, UnprotectedBlock(heir, ()))
+            problem = legacy.reason if isinstance(legacy, Refusal) else _obstacle(other, legacy)
+            if problem is not None:
+                return f"`{heir.name}` in {heir.file.path} inherits from `{info.name}`, and {problem}"
     return None
 
 

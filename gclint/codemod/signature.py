@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -20,7 +21,9 @@ from gclint.finding import Edit, Part, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.classes import ClassInfo
+from gclint.network.index import subclasses
 from gclint.network.model import Network
+from gclint.network.search import RUNNING_METHODS
 from gclint.network.signature import Kind, Parameter, Signature, header_fragment
 from gclint.network.walk import dotted_name, walk
 from gclint.source.file import UnreadableFile
@@ -64,7 +67,8 @@ def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[s
     if isinstance(order, Refusal):
         return order
     reordering = Reordering()
-    for user in _files_naming(network, definer):
+    names = {definer.name, *(info.name for info in subclasses(network.project, definer))}
+    for user in _files_naming(network, definer, names):
         for info in user.module.classes.values():
             method = info.definition.method("forward") if definer in info.mro else None
             if method is not None:
@@ -72,7 +76,7 @@ def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[s
                 if isinstance(changed, Refusal):
                     return changed
                 reordering.edits.update(dict.fromkeys(changed))
-        refusal = _rewrite_calls(reordering, user, definer, signature, order)
+        refusal = _rewrite_calls(reordering, user, definer, names, signature, order)
         if refusal is not None:
             return refusal
     return reordering
@@ -95,17 +99,17 @@ def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parame
     return order
 
 
-def _files_naming(network: Network, definer: ClassInfo) -> list[Network]:
-    """Return the networks of the given files that name the class, its own file's first."""
+def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) -> list[Network]:
+    """Return the networks of the given files that name the class or a subclass, its own file's first."""
     own = network if definer.file is network.file else Network(network.project, definer.file)
-    word = re.compile(rf"\b{re.escape(definer.name)}\b")
+    word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
     users = [own]
     for path in network.project.paths:
         try:
             file = network.project.file(path)
         except (OSError, UnreadableFile):
             continue  # the run reports it; it runs nothing
-        if file is not definer.file and definer.name in file.text and word.search(file.text):
+        if file is not definer.file and any(name in file.text for name in names) and word.search(file.text):
             users.append(network if file is network.file else Network(network.project, file))
     return users
 
@@ -123,7 +127,8 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
     names = [param.name.value for param in params.params[1:]]
     ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
     if names[: len(order)] != [parameter.name for parameter in signature.positional]:
-        return Refusal(f"the override `{info.name}.forward` has other parameters")
+        where = f"`{info.name}.forward` in {info.file.path}"
+        return Refusal(f"the override {where} has other parameters")
     sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
     text = info.file.text
     opening = text.index("(", text.index(method.name, method.header))
@@ -178,11 +183,19 @@ def _param_code(node: cst.Param | cst.ParamStar) -> str:
 
 
 def _rewrite_calls(
-    reordering: Reordering, user: Network, definer: ClassInfo, signature: Signature, order: list[Parameter]
+    reordering: Reordering,
+    user: Network,
+    definer: ClassInfo,
+    names: Collection[str],
+    signature: Signature,
+    order: list[Parameter],
 ) -> Refusal | None:
     """Rewrite the calls in a file that bind to the signature by position, or return why not."""
     new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
-    for site in user.run_sites:
+    unbound = re.search(rf"\b(?:{'|'.join(map(re.escape, names))})\.forward\b", user.file.text)
+    if unbound is not None:
+        return Refusal(f"{_where(user, unbound.start())} takes `forward` from the class itself")
+    for site in user.sites_running(names):
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
         if not related or site.function is not None:
@@ -235,7 +248,7 @@ def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Fragment, cst.
 def _is_super_forward(func: cst.BaseExpression) -> bool:
     return (
         isinstance(func, cst.Attribute)
-        and func.attr.value == "forward"
+        and func.attr.value in RUNNING_METHODS
         and isinstance(func.value, cst.Call)
         and dotted_name(func.value.func) == "super"
     )

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint import __version__
+from gclint.engine.attribution import attribute
+from gclint.engine.carry import carry
+from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
@@ -33,6 +36,8 @@ class CheckResult:
     """How many files were checked."""
     ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
     """The codes of which it is known whether a checked file has a finding."""
+    groups: list[frozenset[Finding]] = field(default_factory=list, kw_only=True)
+    """Findings whose fixes are made together, since they change copies of the same code."""
 
 
 @dataclass
@@ -74,24 +79,26 @@ def judge(
 
 
 def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult:
-    """Put the verdicts on all files of a run together, without what comments suppress."""
+    """Put the verdicts on all files of a run together, without what comments suppress.
+
+    What is found in generated files is told at its source, and what is a copy is repaired together
+    with its origin.
+    """
     given = {project.resolve(path): path for path in verdicts}
-    by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
-    for verdict in verdicts.values():
-        for found in verdict.findings:
-            finding = _limited_to_given_files(project, found, given)
-            by_path[finding.path][finding] = None
-    findings: list[Finding] = []
-    for path, candidates in by_path.items():
-        suppressions = verdicts[path].suppressions if path in verdicts else Suppressions(project.file(path))
-        findings.extend(each for each in candidates if not (suppressions and suppressions.covers(each)))
     known = {rule.code for rule in all_rules()}
-    for path, verdict in verdicts.items():
-        if verdict.suppressions:
-            unused = verdict.suppressions.unused(by_path[path], verdict.ran, known | verdict.ran)
-            findings.extend(_limited_to_given_files(project, each, given) for each in unused)
+    comments = _Comments(project, verdicts)
+    found = dict.fromkeys(
+        _limited_to_given_files(
+            project, replace(each, path=given.get(project.resolve(each.path), each.path)), given
+        )
+        for verdict in verdicts.values()
+        for each in verdict.findings
+    )
+    tree = Tree(project, given)
+    findings = attribute(project, comments.left(found), given, tree.lineage)
+    findings, groups = carry(project, comments.left(findings), comments.suppressed, given, tree)
     return CheckResult(
-        in_reading_order(findings),
+        in_reading_order([*findings, *comments.unused(known)]),
         [problem for verdict in verdicts.values() for problem in verdict.problems],
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
@@ -99,7 +106,44 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
+        groups=[frozenset(findings[number] for number in group) for group in groups],
     )
+
+
+class _Comments:
+    """The ignore comments of a run's files, and what they suppress."""
+
+    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
+        self.suppressed: list[Finding] = []
+        self._project = project
+        self._verdicts = verdicts
+        self._by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
+        self._others: dict[Path, Suppressions] = {}
+
+    def left(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return what no comment suppresses."""
+        left = []
+        for finding in findings:
+            self._by_path[finding.path][finding] = None
+            suppressions = self._of(finding.path)
+            if suppressions is not None and suppressions.covers(finding):
+                self.suppressed.append(finding)
+            else:
+                left.append(finding)
+        return left
+
+    def _of(self, path: Path) -> Suppressions | None:
+        if path in self._verdicts:
+            return self._verdicts[path].suppressions
+        if path not in self._others:
+            self._others[path] = Suppressions(self._project.file(path))
+        return self._others[path]
+
+    def unused(self, known: set[str]) -> Iterator[Finding]:
+        """Yield a finding for each comment that suppresses nothing, or a rule that is not ``known``."""
+        for path, verdict in self._verdicts.items():
+            if verdict.suppressions:
+                yield from verdict.suppressions.unused(self._by_path[path], verdict.ran, known | verdict.ran)
 
 
 @contextmanager
@@ -152,9 +196,7 @@ def _crash(path: Path, what: str, error: Exception) -> Problem:
 
 
 def _limited_to_given_files(project: Project, finding: Finding, given: Mapping[Path, Path]) -> Finding:
-    """Return a finding with its path as it was given, and without a fix that needs other files too."""
-    resolved = project.resolve(finding.path)
-    finding = replace(finding, path=given.get(resolved, finding.path))
+    """Return a finding without a fix that needs other files too."""
     if finding.fix is None:
         return finding
     others = {edit.path for edit in finding.fix.edits if project.resolve(edit.path) not in given}

@@ -55,6 +55,9 @@ def _evidence(project: Project, finding: Finding, sites: Iterable[RunSite]) -> E
 
 
 def _is_about(project: Project, finding: Finding, site: RunSite) -> bool:
+    files = {project.resolve(Path(place.path)) for place in (site.place, site.definition)}
+    if any(site.block == heir.symbol and project.resolve(heir.path) in files for heir in finding.heirs):
+        return True
     if finding.code == "GC001" and finding.symbol == site.block:
         return _covers(project, site.definition, finding) or _covers(project, site.place, finding)
     return _covers(project, site.place, finding)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gclint.engine.check import BUG, CheckResult, Verdict, collector_paused, judge, summarise
+from gclint.engine.damage import damage, edited
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
-from gclint.source.file import SourceFile
 from gclint.source.project import Project
-from gclint.source.syntax import compile_problem, syntax_problem
 
 _PASSES = 20
+_Edits = dict[Path, list[Edit]]
+"""Edits by the resolved paths of their files."""
 
 
 @dataclass
@@ -72,7 +73,7 @@ class _Repair:
         verdicts = judge(self._project, paths, rules, advance)
         result = summarise(self._project, verdicts)
         for _ in range(_PASSES):
-            changed = self._make_pass(self._wanted(result.findings))
+            changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
                 break
             # What was known of the old texts is garbage now, and the collector is paused.
@@ -86,7 +87,7 @@ class _Repair:
             verdicts.update(judge(self._project, again, rules))
             result = summarise(self._project, verdicts)
         else:
-            self._tell_restless(self._wanted(result.findings))
+            self._tell_restless(self._to_make(result))
         left = [self._without_refused_fix(finding) for finding in result.findings]
         return FixResult(
             left,
@@ -103,11 +104,18 @@ class _Repair:
         places.update(edit.path for finding in verdict.findings if finding.fix for edit in finding.fix.edits)
         return any(self._project.resolve(place) in changed for place in places)
 
-    def _make_pass(self, findings: Iterable[Finding]) -> set[Path]:
+    def _to_make(self, result: CheckResult) -> list[Finding]:
+        """Return the findings to repair: those that are wanted, and what is repaired together with them."""
+        wanted = set(self._wanted(result.findings))
+        linked = {each for group in result.groups if not wanted.isdisjoint(group) for each in group}
+        return [each for each in result.findings if each in wanted or each in linked]
+
+    def _make_pass(self, findings: Sequence[Finding], groups: Sequence[frozenset[Finding]]) -> set[Path]:
         """Make as many fixes as go together, and return the resolved paths of the files they changed."""
         while True:
             refused = len(self._refused)
-            chosen = self._sound(_compatible(self._project, filter(self._is_applicable, findings)))
+            applicable = [finding for finding in findings if self._is_applicable(finding)]
+            chosen = self._sound(_compatible(self._project, _together(applicable, groups)))
             # Behind a fix that was refused, another one may have waited.
             if chosen or len(self._refused) == refused:
                 break
@@ -142,38 +150,39 @@ class _Repair:
                 changes = changes or text[edit.start : edit.end] != edit.content
         return None if changes else "it changes nothing"
 
-    def _sound(self, findings: list[Finding]) -> list[Finding]:
-        """Return those of ``findings`` whose fixes together leave every file Python; refuse the bad ones."""
+    def _sound(self, units: Sequence[Sequence[Finding]]) -> list[Finding]:
+        """Return the findings whose fixes together leave every file Python; refuse the bad units."""
+        findings = [finding for unit in units for finding in unit]
         if self._damage(findings, self._texts(findings)) is None:
             return findings
         kept: list[Finding] = []
-        for finding in findings:
-            own = _by_file(self._project, finding.fix.edits if finding.fix else ())
-            if self._damage([*kept, finding], own) is None:
-                kept.append(finding)
+        for unit in units:
+            own = self._texts(unit)
+            if self._damage([*kept, *unit], own) is None:
+                kept += unit
                 continue
-            damage = self._damage([finding], own)
+            problem = self._damage(unit, own)
             # What is good only by itself waits for the next pass.
-            if damage is not None:
-                self._refuse(finding, f"the result would not be Python ({damage.message})")
+            if problem is not None:
+                for finding in unit:
+                    self._refuse(finding, f"the result would not be Python ({problem.message})")
         return kept
 
     def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
         """Return what would be wrong with the files at ``paths`` after the fixes of ``findings``."""
-        texts = self._texts(findings)
+        by_file = _by_file(self._project, _edits_of(findings))
         for path in paths:
-            damage = _damage(self._project.file(path), texts[path]) if path in texts else None
-            if damage is not None:
-                return damage
+            found = damage(self._project.file(path), by_file[path]) if path in by_file else None
+            if found is not None:
+                return found
         return None
 
     def _texts(self, findings: Iterable[Finding]) -> dict[Path, str]:
         """Return the texts of the files that the fixes of ``findings`` change, by resolved path."""
-        edits = [edit for finding in findings if finding.fix for edit in finding.fix.edits]
         texts = {}
-        for path, own in _by_file(self._project, edits).items():
+        for path, own in _by_file(self._project, _edits_of(findings)).items():
             before = self._project.file(path).text
-            after = _edited(before, own)
+            after = edited(before, own)
             if after != before:
                 texts[path] = after
         return texts
@@ -214,22 +223,51 @@ def _identity(finding: Finding) -> object:
     return (finding.path, finding.code, finding.symbol, finding.message, *contents)
 
 
-def _compatible(project: Project, findings: Iterable[Finding]) -> list[Finding]:
-    """Return as many of ``findings`` as have fixes that do not get in each other's way."""
-    chosen = []
-    taken: defaultdict[Path, set[Edit]] = defaultdict(set)
+def _edits_of(findings: Iterable[Finding]) -> list[Edit]:
+    return [edit for finding in findings if finding.fix for edit in finding.fix.edits]
+
+
+def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]]) -> list[list[Finding]]:
+    """Return the findings, those of a group side by side; a group that is not complete is left out."""
+    group_of = {finding: group for group in groups for finding in group}
+    applicable = set(findings)
+    units: dict[object, list[Finding]] = {}
+    for finding in findings:
+        group = group_of.get(finding)
+        if group is None or group <= applicable:
+            units.setdefault(finding if group is None else group, []).append(finding)
+    return list(units.values())
+
+
+def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Sequence[Finding]]:
+    """Return as many units as have fixes that do not get in each other's way."""
+    chosen: list[Sequence[Finding]] = []
+    taken: _Edits = {}
+    for unit in units:
+        own = _added(project, {}, unit)
+        if own is None and len(unit) > 1:
+            # They get in each other's way in some file; what is left follows in the next pass.
+            singles = _compatible(project, [[finding] for finding in unit])
+            unit = [finding for single in singles for finding in single]
+        both = _added(project, taken, unit)
+        if both is not None:
+            chosen.append(unit)
+            taken = both
+    return chosen
+
+
+def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edits | None:
+    """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
+    both = dict(taken)
     for finding in findings:
         own = _by_file(project, finding.fix.edits if finding.fix else ())
-        if not any(
-            _conflict(edit, other, project.file(path).text)
-            for path, edits in own.items()
-            for edit in edits
-            for other in taken[path]
-        ):
-            chosen.append(finding)
-            for path, edits in own.items():
-                taken[path].update(edits)
-    return chosen
+        for path, edits in own.items():
+            text = project.file(path).text
+            if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):
+                return None
+        for path, edits in own.items():
+            both[path] = [*both.get(path, ()), *edits]
+    return both
 
 
 def _conflict(edit: Edit, other: Edit, text: str) -> bool:
@@ -246,7 +284,7 @@ def _conflict(edit: Edit, other: Edit, text: str) -> bool:
     return touch and (edit.start == edit.end or other.start == other.end)
 
 
-def _by_file(project: Project, edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
+def _by_file(project: Project, edits: Iterable[Edit]) -> _Edits:
     """Return each edit once, by the resolved path of its file."""
     by_file: dict[Path, dict[Edit, None]] = {}
     for edit in edits:
@@ -257,24 +295,3 @@ def _by_file(project: Project, edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
 
 def _place(edit: Edit) -> tuple[int, int]:
     return edit.start, edit.end
-
-
-def _edited(text: str, edits: Iterable[Edit]) -> str:
-    pieces = []
-    end = 0
-    for edit in sorted(edits, key=_place):
-        pieces += [text[end : edit.start], edit.content]
-        end = edit.end
-    return "".join([*pieces, text[end:]])
-
-
-def _damage(file: SourceFile, text: str) -> Problem | None:
-    """Return what is wrong with the new ``text`` of ``file`` that was not wrong with the old one."""
-    try:
-        data = file.encode(text)
-    except UnicodeEncodeError:
-        return Problem(file.path, f"it would hold a character that {file.encoding} has not")
-    problem = compile_problem(file.path, text)
-    if problem is None or compile_problem(file.path, file.text) is None:
-        return problem
-    return syntax_problem(SourceFile(file.path, data))

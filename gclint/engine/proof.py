@@ -208,7 +208,8 @@ def _doubts(finding: Finding, sites: Sequence[RunSite]) -> Iterator[str]:
     stays = _DEFECTS.get(finding.code)
     if stays is None:
         return
-    own = [site for site in sites if site.block == finding.symbol and site.calls]
+    names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+    own = [site for site in sites if site.block in names and site.calls]
     if not own:
         yield f"{finding.code}: no model that could be run runs `{finding.symbol}`, so nothing is proven"
     elif any(stays(site) for site in own):

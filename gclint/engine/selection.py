@@ -41,7 +41,7 @@ class Selection:
         """Return the findings to report; what depends on a changed file is known after a check only."""
         scope = self._scope()
         if scope is not None:
-            findings = [each for each in findings if self.project.resolve(each.path) in scope]
+            findings = [each for each in findings if self._is_in(each, scope)]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 
     def narrowed(self, result: _Result) -> tuple[_Result, Recognised]:
@@ -58,6 +58,11 @@ class Selection:
         if scope is not None:
             files = sum(self.project.resolve(path) in scope for path in result.ran)
         return replace(result, findings=findings, files=files), recognised
+
+    def _is_in(self, finding: Finding, scope: set[Path]) -> bool:
+        """Tell whether a finding, or what is generated from its place, is in one of these files."""
+        paths = (finding.path, *(heir.path for heir in finding.heirs))
+        return any(self.project.resolve(path) in scope for path in paths)
 
     def _scope(self) -> set[Path] | None:
         return None if self.changed is None else self.project.dependents(self.changed)

@@ -55,6 +55,14 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
                 yield name
 
 
+def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
+    """Yield the attributes that a line of a file sets to something made with one of these classes."""
+    listed = "|".join(map(re.escape, sorted(names)))
+    pattern = re.compile(rf"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)[^\n]*\b(?:{listed})[ \t]*\(")
+    for match in pattern.finditer(module.file.text):
+        yield match[1]
+
+
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
     """Return the methods of a file's classes that return what one of these attributes holds."""
     file = module.file

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.classes import ClassInfo
-from gclint.network.holders import accessors, attribute_uses, holding_attributes
-from gclint.network.modules import Library
+from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
+from gclint.network.modules import library_of
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
@@ -36,11 +37,8 @@ class Network:
         """Describe ``file``; nothing is parsed until a rule asks."""
         self.project = project
         self.file = file
-        library = project.derived.get(Library)
-        if not isinstance(library, Library):
-            library = project.derived[Library] = Library(project)
-        self.library = library
-        self.module = library.module(file)
+        self.library = library_of(project)
+        self.module = self.library.module(file)
 
     @cached_property
     def checkpointing_module(self) -> str | None:
@@ -69,10 +67,24 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
+        return self._sites(self._holding_attributes)
+
+    @cached_property
+    def _holding_attributes(self) -> frozenset[str]:
         classes = self.module.classes.values()
-        names = frozenset(name for info in classes for name in holding_attributes(info))
+        return frozenset(name for info in classes for name in holding_attributes(info))
+
+    def sites_running(self, names: Collection[str]) -> tuple[RunSite, ...]:
+        """Return the run sites, and the calls of single objects of the classes with these ``names``."""
+        single = frozenset(single_attributes(self.module, names))
+        if single <= self._holding_attributes:
+            return self.run_sites
+        return self._sites(self._holding_attributes | single)
+
+    def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:
             return ()
+        classes = self.module.classes.values()
         holders = Holders(names, accessors(self.module, names))
         uses = attribute_uses(self.module, holders.attributes | holders.accessors)
         sites: list[RunSite] = []

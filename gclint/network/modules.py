@@ -66,6 +66,14 @@ class Library:
         return scope
 
 
+def library_of(project: Project) -> Library:
+    """Return what is known of the modules of a project, until one of its files changes."""
+    library = project.derived.get(Library)
+    if not isinstance(library, Library):
+        library = project.derived[Library] = Library(project)
+    return library
+
+
 class Module:
     """What the names at the top of a file stand for."""
 

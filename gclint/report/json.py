@@ -42,6 +42,7 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "location": _location(project, finding.path, finding.start),
         "end_location": _location(project, finding.path, finding.end),
         "fix": _fix(project, finding.fix) if finding.fix else None,
+        "inherited_by": [{"filename": str(heir.path), "symbol": heir.symbol} for heir in finding.heirs],
         "url": documentation_url(finding),
     }
 

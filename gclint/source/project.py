@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -96,7 +97,7 @@ class Project:
             user: the importing file.
             name: the dotted module name, without leading dots.
             level: how many leading dots it has; 0 for an absolute import, which is looked up in
-                the package that ``user`` belongs to.
+                the package that ``user`` belongs to, and among those of the given files.
         """
         base = self._base(user.path, level, name)
         if base is None:
@@ -134,5 +135,13 @@ class Project:
             if parts and parent.name == parts[0]:
                 return parent.parent.joinpath(*parts)
             if not (parent / "__init__.py").exists():
-                return None
-        return None
+                break
+        root = self._packages.get(parts[0]) if parts else None
+        return None if root is None else root.joinpath(*parts)
+
+    @cached_property
+    def _packages(self) -> dict[str, Path]:
+        """The packages that hold given files, by name, with the folders that they lie in."""
+        folders = {self.resolve(path.parent) for path in self.paths}
+        around = {parent for folder in folders for parent in (folder, *folder.parents)}
+        return {folder.name: folder.parent for folder in sorted(around) if (folder / "__init__.py").exists()}

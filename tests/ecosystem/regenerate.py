@@ -85,7 +85,7 @@ def beyond_text(
         expected: the classes in modeling files that should be.
         reasons: by table and class.
     """
-    keys = {each.key for each in found if each.code == "GC001"}
+    keys = {key for each in found if each.code == "GC001" for key in each.keys}
     modular = {key for key in keys if key.startswith("modular_")}
     tables = {
         "modeling": keys - modular - set(expected),

@@ -31,17 +31,25 @@ class Reported:
     outcome: str
     """``safe fix``, or ``unsafe fix`` or ``no fix`` with the reason."""
     message: str
+    heirs: tuple[str, ...] = ()
+    """The keys of what inherits it, in generated files."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all classes that it stands for."""
+        return (self.key, *self.heirs)
 
     @property
     def key(self) -> str:
         """The file and the class, as transformers' files, whose names are unique, allow."""
-        return f"{Path(self.file).name}::{self.symbol}"
+        return _key(self.file, self.symbol)
 
     @property
     def line(self) -> str:
         """One line that says everything but the message, which follows from the rest."""
         parameters = f"({', '.join(self.parameters)})" if self.parameters else ""
-        return f"{self.code} {self.file} {self.symbol}{parameters}: {self.outcome}"
+        heirs = f" and {', '.join(self.heirs)}" if self.heirs else ""
+        return f"{self.code} {self.file} {self.symbol}{parameters}{heirs}: {self.outcome}"
 
 
 @cache
@@ -72,7 +80,12 @@ def _reported(finding: Mapping[str, Any]) -> Reported:
         tuple(re.findall(r"`(\w+)`", subject)) if finding["code"] != "GC001" else (),
         _below_models(_PLACE.sub("", _outcome(finding))),
         finding["message"],
+        tuple(sorted(_key(heir["filename"], heir["symbol"]) for heir in finding["inherited_by"])),
     )
+
+
+def _key(file: str, symbol: str) -> str:
+    return f"{Path(file).name}::{symbol}"
 
 
 def _outcome(finding: Mapping[str, Any]) -> str:

@@ -56,6 +56,12 @@ def _audio_mel_mask(situation: Situation) -> torch.Tensor:
     return torch.zeros(BATCH, FRAMES, dtype=torch.bool)
 
 
+def _mel_spectrogram(situation: Situation) -> torch.Tensor:
+    return situation.floats(
+        "mel_spectrogram", BATCH, situation.get("mel_dim", "num_mel_bins", default=32), 16
+    )
+
+
 def _past(situation: Situation) -> int:
     lags: list[int] = situation.get("lags_sequence", default=[0])
     return int(situation.get("context_length", default=8)) + max(lags)
@@ -98,6 +104,7 @@ AUDIO = (
     (r"input_features", _input_features, True),
     (r"audio_mel", _audio_mel, True),
     (r"audio_mel_mask", _audio_mel_mask, True),
+    (r"mel_spectrogram", _mel_spectrogram, False),
     (r"past_values", _past_values, True),
     (r"future_values", _future_values, True),
     (r"past_observed_mask", _past_observed_mask, False),

@@ -25,7 +25,7 @@ Provider = Callable[[Situation], Any]
 
 _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
     (re.compile(pattern), provider, wanted)
-    for table in (TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS, COMPANIONS)
+    for table in (COMPANIONS, TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS)
     for pattern, provider, wanted in table
 )
 

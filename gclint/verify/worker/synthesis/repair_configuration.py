@@ -41,7 +41,18 @@ def _missing_field(situation: Situation, failure: Failure) -> Plan | None:
     missing = re.search(r"'(\w+Config)' object has no attribute '(\w+)'", failure.message)
     if missing is None:
         return None
+    absent = 0 if kind_of(missing[2]) is Kind.TOKEN else False if missing[2].endswith("bias") else None
+    if absent is not None:
+        return replace(situation.plan, values={**situation.plan.values, (missing[1], missing[2]): absent})
     return _with_value(situation, missing[1], missing[2])
+
+
+def _shared_keys(situation: Situation, failure: Failure) -> Plan | None:
+    """A stack that goes on with the keys of another one, whose heads are of another width."""
+    widths = failure.numbers(r"must match except in dimension 2. Expected size (\d+) but got size (\d+)")
+    if widths is None or "key_states" not in failure.frames[0][1]:
+        return None
+    return replace(situation.plan, values={**situation.plan.values, ("=", "head_dim"): min(widths)})
 
 
 def _empty_field(situation: Situation, failure: Failure) -> Plan | None:
@@ -239,7 +250,7 @@ def _usual(name: str, situation: Situation) -> Any:
 
 _NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
 REPAIRS: tuple[Any, ...] = (
-    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type,
+    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type, _shared_keys,
     _missing_field, _empty_field,
 )  # fmt: skip
 LAST: tuple[Any, ...] = (_all_empty,)

@@ -64,6 +64,15 @@ def _single(situation: Situation, failure: Failure) -> Plan | None:
     return None if situation.plan.single else replace(situation.plan, single=True)
 
 
+def _embedded(situation: Situation, failure: Failure) -> Plan | None:
+    """A stack that embeds no tokens by itself."""
+    refused = r"no attribute 'embed_tokens'|`?input_ids`? is (not expected|expected to be `?None)"
+    plan = situation.plan
+    if re.search(refused, failure.message) is None or "inputs_embeds" not in situation.parameters:
+        return None
+    return replace(plan, without=plan.without | {"input_ids"}, also=plan.also | {"inputs_embeds"})
+
+
 def _rotary_scaling(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
     if (
@@ -79,5 +88,5 @@ def _rotary_scaling(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, values=values) if values != situation.plan.values else None
 
 
-EXACT: tuple[Any, ...] = (_placeholders, _rotary_scaling)
+EXACT: tuple[Any, ...] = (_placeholders, _embedded, _rotary_scaling)
 GUESSES: tuple[Any, ...] = (_single, _left_out)

@@ -13,6 +13,9 @@ from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.plan import Plan, Situation
 from gclint.verify.worker.synthesis.repair_inputs import SWITCHES
 
+_SAMPLES = 1000
+"""What is longer than this is sound rather than a spectrogram of it."""
+
 
 def _multiple(situation: Situation, failure: Failure) -> Plan | None:
     """Sound whose length has to be a multiple of something."""
@@ -28,9 +31,24 @@ def _multiple(situation: Situation, failure: Failure) -> Plan | None:
 def _one_channel(situation: Situation, failure: Failure) -> Plan | None:
     """Samples that have to come with their one channel."""
     shape = failure.numbers(r"expected input\[1, (\d+), (\d+)\] to have 1 channels")
-    for name, value in make_inputs(situation).items():
-        if shape is not None and isinstance(value, torch.Tensor) and value.shape == shape:
+    unindexed = "too many indices for tensor of dimension 2" in failure.message
+    for name, value in make_inputs(situation).items() if shape or unindexed else ():
+        if not isinstance(value, torch.Tensor) or value.dim() != 2:
+            continue
+        # What is padded at its start is longer than the input.
+        if value.shape == shape or value.shape[-1] > _SAMPLES:
             return replace(situation.plan, ranks={**situation.plan.ranks, name: 3})
+    return None
+
+
+def _channels_last(situation: Situation, failure: Failure) -> Plan | None:
+    """A spectrogram whose bands are taken for its frames by what remembers the end of it."""
+    sizes = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
+    for name, value in make_inputs(situation).items() if sizes and "padding" in failure.frames[0][1] else ():
+        if isinstance(value, torch.Tensor) and value.dim() == 3 and value.shape[1:] == (sizes or ())[::-1]:
+            return replace(situation.plan, transposed=situation.plan.transposed | {name})
     return None
 
 
@@ -39,7 +57,7 @@ def _as_long(situation: Situation, failure: Failure) -> Plan | None:
     counts = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
     inputs = make_inputs(situation)
     samples = [
-        value for value in inputs.values() if isinstance(value, torch.Tensor) and value.shape[-1] > 1000
+        value for value in inputs.values() if isinstance(value, torch.Tensor) and value.shape[-1] > _SAMPLES
     ]
     for name, value in inputs.items() if counts is not None and samples else ():
         for before, after in (counts, counts[::-1]) if counts is not None else ():
@@ -59,4 +77,4 @@ def _unset(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
-REPAIRS: tuple[Any, ...] = (_multiple, _one_channel, _as_long, _unset)
+REPAIRS: tuple[Any, ...] = (_multiple, _one_channel, _channels_last, _as_long, _unset)

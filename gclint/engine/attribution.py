@@ -1,0 +1,216 @@
+"""Findings reported where they have to be repaired: those of generated files at their source."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gclint.finding import Applicability, Finding, Fix, Heir
+from gclint.network.lineage import Lineage, Place, place_at
+from gclint.network.modules import library_of
+from gclint.source.generated import is_modular, modular_path
+from gclint.source.project import Project
+
+_LINE = re.compile(r"in \w+\.py, | in line \d+")
+_Piece = tuple[Path, str, str | None]
+"""A header or method: its file, class and name."""
+
+
+@dataclass
+class _Moved:
+    """The findings of one rule that belong to the same header or method."""
+
+    target: Place
+    groups: dict[tuple[Path, _Piece], list[Finding]] = field(default_factory=dict)
+    """By where they were found, in the order of the text."""
+    places: dict[Finding, Place] = field(default_factory=dict)
+
+
+def attribute(
+    project: Project, findings: Sequence[Finding], given: Mapping[Path, Path], lineage: Lineage
+) -> list[Finding]:
+    """Return the findings, with those of generated files merged into those of their source.
+
+    Args:
+        project: the files.
+        findings: what the rules have found.
+        given: the files of the run, as they were given, by their resolved paths.
+        lineage: what is generated from what.
+    """
+    moved: dict[tuple[_Piece, str], _Moved] = {}
+    left: list[Finding] = []
+    for finding in findings:
+        place = _found_at(project, finding)
+        target = None if place is None else _target(project, place, given, lineage)
+        if place is None or target is None or (target == place and finding.subject is None):
+            left.append(_without_source(project, finding, place, given, lineage))
+            continue
+        several = moved.setdefault((_piece(project, target), finding.code), _Moved(target))
+        several.groups.setdefault((finding.path, _piece(project, place)), []).append(finding)
+        several.places[finding] = place
+    natives = _natives(project, left, moved)
+    merged: list[Finding] = []
+    for key, several in moved.items():
+        merged += _merge(project, several, natives[key], given, lineage)
+    replaced = {finding for group in natives.values() for finding in group}
+    return [finding for finding in left if finding not in replaced] + merged
+
+
+def _found_at(project: Project, finding: Finding) -> Place | None:
+    """Return the place of a finding that may belong elsewhere; None for all the others."""
+    library = library_of(project)
+    if finding.subject is not None:
+        path, start, _ = finding.subject
+        return place_at(library.module(project.file(path)), start)
+    file = project.file(finding.path)
+    if not is_modular(file) and modular_path(file) is None:
+        return None
+    return place_at(library.module(file), finding.start)
+
+
+def _target(project: Project, place: Place, given: Mapping[Path, Path], lineage: Lineage) -> Place | None:
+    """Return the last place of a chain of sources that is among the given files."""
+    target = None
+    seen = set()
+    following: Place | None = place
+    while following is not None and following not in seen:
+        seen.add(following)
+        if project.resolve(following.file.path) in given:
+            target = following
+        following = lineage.source(following)
+    return target
+
+
+def _without_source(
+    project: Project, finding: Finding, place: Place | None, given: Mapping[Path, Path], lineage: Lineage
+) -> Finding:
+    """Return a finding that stays where it is, without a fix if that would be undone by the generator."""
+    source = None if place is None else lineage.source(place)
+    if source is None or project.resolve(source.file.path) in given:
+        return finding
+    if finding.fix is None or is_modular(project.file(finding.path)):
+        return finding
+    name = source.file.path.name
+    return replace(
+        finding, fix=None, reason=f"this is generated from {name}: repair that, and generate this file anew"
+    )
+
+
+def _piece(project: Project, place: Place) -> _Piece:
+    return project.resolve(place.file.path), place.info.name, place.method
+
+
+def _natives(
+    project: Project, left: Iterable[Finding], moved: Mapping[tuple[_Piece, str], _Moved]
+) -> defaultdict[tuple[_Piece, str], list[Finding]]:
+    """Return what is found at the sources themselves, in the order of the text."""
+    targets = {key[0][0] for key in moved}
+    natives: defaultdict[tuple[_Piece, str], list[Finding]] = defaultdict(list)
+    for finding in sorted(left, key=lambda each: each.start):
+        if project.resolve(finding.path) not in targets:
+            continue
+        place = place_at(library_of(project).module(project.file(finding.path)), finding.start)
+        if place is not None and (key := (_piece(project, place), finding.code)) in moved:
+            natives[key].append(finding)
+    return natives
+
+
+def _merge(
+    project: Project,
+    several: _Moved,
+    natives: Sequence[Finding],
+    given: Mapping[Path, Path],
+    lineage: Lineage,
+) -> list[Finding]:
+    groups = [sorted(group, key=lambda each: each.start) for group in several.groups.values()]
+    number = len(natives) or len(groups[0])
+    merged: list[list[Finding]] = [[native] for native in natives] or [[] for _ in range(number)]
+    unmerged: list[Finding] = []
+    for group in groups:
+        if len(group) == number:
+            for members, finding in zip(merged, group, strict=True):
+                members.append(finding)
+        else:
+            unmerged += group
+    result = list(unmerged)
+    for members in merged:
+        if natives:
+            result.append(_united(members[0], members[1:]))
+            continue
+        span = _span(several.target, members[0], several.places[members[0]], lineage)
+        if span is None:
+            result += [_not_carried(each, several.target) for each in members]
+            continue
+        path = given[project.resolve(several.target.file.path)]
+        symbol = several.target.info.name if several.target.method is None else members[0].symbol
+        first = replace(
+            members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=()
+        )
+        result.append(_united(first, members, is_moved=True))
+    return result
+
+
+def _not_carried(finding: Finding, target: Place) -> Finding:
+    name = target.file.path.name
+    reason = f"this is generated from {name} in another way: repair that, and generate this file anew"
+    return replace(finding, fix=None, reason=reason)
+
+
+def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tuple[int, int] | None:
+    """Return where a finding stands in the source of its place."""
+    if target.method is None:
+        definition = target.info.definition
+        name = target.file.text.index(definition.name, definition.header + len("class"))
+        return definition.header, name + len(definition.name)
+    start, end = finding.start, finding.end
+    while place != target:
+        twin = lineage.twin(place)
+        source = lineage.source(place)
+        if twin is None or source is None:
+            return None
+        span = twin.source_span(start, end)
+        if span is None:
+            return None
+        (start, end), place = span, source
+    return start, end
+
+
+def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = False) -> Finding:
+    """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
+    heirs = tuple(Heir(each.path, each.symbol) for each in others)
+    message = finding.message
+    # A file of another tree may hold nothing of its own, and run the very class.
+    runners = [
+        each for each in others if each.subject is not None and not each.path.stem.startswith("modular_")
+    ]
+    for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
+        models = {each.path.parent.name for each in those} - {finding.path.parent.name}
+        if models:
+            message += f"; {relation} {', '.join(sorted(models))}"
+    refused = next((each for each in (finding, *others) if each.fix is None), None)
+    reason = None
+    if refused is not None:
+        reason = refused.reason if refused is finding else f"in {refused.path.name}, {refused.reason}"
+    fix = _united_fix(finding, others, is_moved=is_moved) if refused is None else None
+    return replace(finding, message=message, fix=fix, reason=reason, heirs=heirs, subject=None)
+
+
+def _united_fix(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix:
+    known = [each for each in (others if is_moved else (finding, *others)) if each.fix is not None]
+    reasons: dict[str, str] = {}
+    for each in known:
+        if each.fix is not None and each.fix.reason:
+            where = "" if each.path == finding.path else f"in {each.path.name}, "
+            reasons.setdefault(_LINE.sub("", each.fix.reason), where + each.fix.reason)
+    fixes = [each.fix for each in known if each.fix is not None]
+    unsafe = any(fix.applicability is Applicability.UNSAFE for fix in fixes)
+    return Fix(
+        fixes[0].message,
+        tuple(dict.fromkeys(edit for fix in fixes for edit in fix.edits)),
+        Applicability.UNSAFE if unsafe else Applicability.SAFE,
+        "; ".join(reasons.values()) or None,
+        tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs)),
+    )

@@ -1,0 +1,76 @@
+"""Whether a change of the calls in a method means the same in the method's twin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gclint.finding import Edit
+from gclint.network.classes import ClassInfo
+from gclint.network.model import Network
+from gclint.network.modules import library_of
+from gclint.source.project import Project
+from gclint.source.twins import Region, Twin, header_region
+
+
+def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
+    """Tell whether edits change nothing of a region but the header of the class that it is."""
+    text = region.text
+    if not text.lstrip().startswith("class"):
+        return False
+    end = region.file.text.find(":", region.spans[0][0])
+    return all(edit.start < end for edit in edits if region.touches(edit))
+
+
+def call_obstacle(
+    project: Project,
+    twin: Twin,
+    here: Region,
+    there: Region,
+    edits: Sequence[Edit],
+    changed: Collection[Edit],
+) -> str | None:
+    """Return why edits of calls in one twin are not right in the other one, whose names are others.
+
+    What a call means hangs on the block that it runs. So the other method's class has to name a block
+    that corresponds and takes the same parameters; and it has to be a checkpointing layer, or become
+    one by what is ``changed`` in that file, where a legacy branch goes.
+    """
+    network = Network(project, here.file)
+    module = library_of(project).module(there.file)
+    start = there.spans[0][0]
+    owner = next(
+        (e for e in module.classes.values() if e.definition.header <= start < e.definition.limit),
+        None,
+    )
+    sites = [
+        site
+        for site in network.run_sites
+        if site.fragment.file is here.file and any(_overlaps(site.span(site.call), edit) for edit in edits)
+    ]
+    if owner is None or not sites:
+        return f"only {here.file.path.name} can be repaired for certain"
+    goes = any(site.checkpointed for site in sites)
+    for block in {block for site in sites for block in site.blocks}:
+        renamed = twin.renaming.apply(block.name) if here is twin.source else twin.renaming.undo(block.name)
+        other = module.classes.get(renamed or "")
+        if other is None or other.name not in owner.text:
+            return f"it runs other blocks than `{block.name}`"
+        if _parameters(other) != _parameters(block):
+            return f"`{other.name}.forward` has other parameters than `{block.name}.forward`"
+        if goes and not other.is_checkpointing and not _becomes_layer(other, changed):
+            return f"`{other.name}` is no checkpointing layer"
+    return None
+
+
+def _overlaps(span: tuple[int, int], edit: Edit) -> bool:
+    overlaps = edit.start < span[1] and span[0] < edit.end
+    return overlaps or span[0] <= edit.start == edit.end <= span[1]
+
+
+def _parameters(info: ClassInfo) -> list[str] | None:
+    return None if info.signature is None else [parameter.name for parameter in info.signature.parameters]
+
+
+def _becomes_layer(info: ClassInfo, changed: Collection[Edit]) -> bool:
+    header = header_region(info.file, info.definition)
+    return any(header.touches(edit) for edit in changed)

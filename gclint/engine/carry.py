@@ -1,0 +1,293 @@
+"""Fixes carried to all code that has to stay the same: copies, and what is generated.
+
+A fix that changes one of two twins stands only if the other one changes alike: by another finding's
+fix, with which it is then linked, or by the same change, mirrored. Otherwise it is not made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.engine.calls import call_obstacle, changes_header_only
+from gclint.engine.tree import Tree
+from gclint.finding import Applicability, Edit, Finding
+from gclint.network.classes import CHECKPOINTING_BASE
+from gclint.network.model import Network
+from gclint.source.file import SourceFile
+from gclint.source.project import Project
+from gclint.source.twins import Region, Twin
+
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+@dataclass
+class _Carried:
+    """A finding with what else its fix has to change."""
+
+    finding: Finding
+    edits: dict[Path, list[Edit]]
+    doubts: list[str] = field(default_factory=list)
+    refusal: str | None = None
+    outside: dict[Path, str] = field(default_factory=dict)
+    """Files with twins that are not among the given ones, and what they need."""
+    links: set[int] = field(default_factory=set)
+    """Other findings, by their number, that have to be repaired together with this one."""
+
+
+def carry(
+    project: Project,
+    findings: Sequence[Finding],
+    suppressed: Sequence[Finding],
+    given: Mapping[Path, Path],
+    tree: Tree,
+) -> tuple[list[Finding], list[frozenset[int]]]:
+    """Return the findings with fixes that keep all twins alike, and which of them go together.
+
+    Args:
+        project: the files.
+        findings: what is reported.
+        suppressed: what is not, so that the code that it is about stays as it is.
+        given: the files that may change, as they were given, by their resolved paths.
+        tree: what the twins are.
+    """
+    work = _Work(project, findings, suppressed, given, tree)
+    for number in range(len(findings)):
+        work.follow(number)
+    work.link_shared()
+    groups = work.groups()
+    for group in groups:
+        work.share(group)
+    return [work.result(number) for number in range(len(findings))], groups
+
+
+class _Work:
+    def __init__(
+        self,
+        project: Project,
+        findings: Sequence[Finding],
+        suppressed: Sequence[Finding],
+        given: Mapping[Path, Path],
+        tree: Tree,
+    ) -> None:
+        self._project = project
+        self._given = given
+        self._tree = tree
+        self._carried = [_Carried(each, self._by_file(each)) for each in findings]
+        self._editing: defaultdict[Path, list[int]] = defaultdict(list)
+        for number, carried in enumerate(self._carried):
+            for path in carried.edits:
+                self._editing[path].append(number)
+        # What stays as it is: the comment says so, or nobody knows how to repair it.
+        self._fixed_places: defaultdict[Path, list[Finding]] = defaultdict(list)
+        for each in [*suppressed, *(finding for finding in findings if finding.fix is None)]:
+            self._fixed_places[project.resolve(each.path)].append(each)
+
+    def _by_file(self, finding: Finding) -> dict[Path, list[Edit]]:
+        by_file: dict[Path, list[Edit]] = {}
+        for edit in finding.fix.edits if finding.fix else ():
+            own = by_file.setdefault(self._project.resolve(edit.path), [])
+            if edit not in own:
+                own.append(edit)
+        return by_file
+
+    # -- one finding
+
+    def follow(self, number: int) -> None:
+        """Look at every twin that a finding's fix changes, and at those that this changes in turn."""
+        carried = self._carried[number]
+        waiting = list(carried.edits)
+        seen: set[Twin] = set()
+        while waiting and carried.refusal is None:
+            path = waiting.pop()
+            if path not in self._given:
+                continue
+            edits = carried.edits[path]
+            # Headers first: whether a call may change hangs on what its block has become.
+            twins = list(self._tree.touched(path, edits))
+            headers = [each for each in twins if changes_header_only(self._sides(each, path)[0], edits)]
+            for twin in dict.fromkeys([*headers, *twins]):
+                if twin in seen or (twin.is_copy and not twin.in_force):
+                    continue
+                seen.add(twin)
+                changed = self._settle(number, twin, path)
+                if changed is not None:
+                    waiting.append(changed)
+                    seen.clear()
+
+    def _settle(self, number: int, twin: Twin, path: Path) -> Path | None:
+        """Let the other side of a twin change alike; return its file if it changes by what was added."""
+        carried = self._carried[number]
+        here, there = self._sides(twin, path)
+        other = self._project.resolve(there.file.path)
+        if other not in self._given:
+            name = there.file.path.name
+            follows = here is twin.source and not twin.is_copy
+            needed = f"{name} has to be generated anew" if follows else f"the same code is in {name}"
+            carried.outside[other] = needed
+            return None
+        mine = _inside(here, carried.edits.get(path, ()))
+        if mine is None:
+            carried.refusal = f"{_where(here)} changes beyond what {_where(there)} has in common with it"
+            return None
+        theirs = [edit for edit in carried.edits.get(other, ()) if there.touches(edit)]
+        if theirs:
+            if not _alike(twin, here, mine, theirs):
+                carried.refusal = f"{_where(there)} would become something else than {_where(here)}"
+            return None
+        for candidate in self._editing[other]:
+            edits = [edit for edit in self._carried[candidate].edits[other] if there.touches(edit)]
+            if candidate != number and edits and _alike(twin, here, mine, edits):
+                carried.links.add(candidate)
+                return None
+        return self._mirror(carried, twin, here, there, mine)
+
+    def _sides(self, twin: Twin, path: Path) -> tuple[Region, Region]:
+        own = self._project.resolve(twin.source.file.path) == path
+        return (twin.source, twin.derived) if own else (twin.derived, twin.source)
+
+    def _mirror(
+        self, carried: _Carried, twin: Twin, here: Region, there: Region, edits: list[Edit]
+    ) -> Path | None:
+        """Make the same change on the other side of a twin."""
+        mirrored = self._mirrored(twin, here, there, edits, carried)
+        if isinstance(mirrored, str):
+            carried.refusal = mirrored
+            return None
+        path = self._project.resolve(there.file.path)
+        added = [*mirrored, *self._import_edits(there.file, mirrored)]
+        carried.edits.setdefault(path, []).extend(added)
+        if twin.is_copy:
+            carried.doubts.append(f"{_where(there)} changes along, since it has to stay the same")
+        return path
+
+    def _mirrored(
+        self, twin: Twin, here: Region, there: Region, edits: list[Edit], carried: _Carried
+    ) -> Sequence[Edit] | str:
+        """Return the same change for the other side, or why there is none."""
+        why = f"{_where(there)} has to stay the same"
+        for each in self._fixed_places[self._project.resolve(there.file.path)]:
+            if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
+                reason = each.reason if each.fix is None and each.reason else "a comment keeps it as it is"
+                return f"{why}, and {reason}"
+        is_other = twin.is_copy or twin.renaming.replacements
+        if is_other and not changes_header_only(here, edits):
+            changed = carried.edits.get(self._project.resolve(there.file.path), ())
+            obstacle = call_obstacle(self._project, twin, here, there, edits, changed)
+            if obstacle is not None:
+                return f"{why}, and {obstacle}"
+        found = twin.mirrored(edits, to_source=here is twin.derived)
+        if found is None:
+            return f"{why}, and the repair cannot be carried over"
+        return found
+
+    def _import_edits(self, file: SourceFile, edits: Sequence[Edit]) -> Iterator[Edit]:
+        """Yield what the imports of a file need after mirrored edits."""
+        new = {word for edit in edits for word in _WORD.findall(edit.content)}
+        gone = {word for edit in edits for word in _WORD.findall(file.text[edit.start : edit.end])} - new
+        module = Network(self._project, file).checkpointing_module
+        if CHECKPOINTING_BASE in new and module is not None:
+            yield from import_checkpointing_base(file, module)
+        if gone:
+            yield from drop_unused_imports(file, gone, [(edit.start, edit.end) for edit in edits])
+
+    # -- findings that go together
+
+    def link_shared(self) -> None:
+        """Link findings of different files that change the same code: one repair is a part of the other."""
+        changing: dict[tuple[Path, Edit], int] = {}
+        for number, carried in enumerate(self._carried):
+            for path, edits in carried.edits.items():
+                for edit in edits:
+                    first = changing.setdefault((path, replace(edit, path=path)), number)
+                    differs = self._carried[first].finding.path != carried.finding.path
+                    if differs and edit.start < edit.end:
+                        carried.links.add(first)
+
+    def groups(self) -> list[frozenset[int]]:
+        """Return the numbers of findings that are linked, each in one group."""
+        neighbours: defaultdict[int, set[int]] = defaultdict(set)
+        for number, carried in enumerate(self._carried):
+            for other in carried.links:
+                neighbours[number].add(other)
+                neighbours[other].add(number)
+        groups: list[frozenset[int]] = []
+        seen: set[int] = set()
+        for number in neighbours:
+            if number in seen:
+                continue
+            group: set[int] = set()
+            waiting = [number]
+            while waiting:
+                each = waiting.pop()
+                if each not in group:
+                    group.add(each)
+                    waiting += neighbours[each]
+            seen |= group
+            groups.append(frozenset(group))
+        return groups
+
+    def share(self, group: frozenset[int]) -> None:
+        """Let linked findings share what keeps one of them from being repaired, or makes it unsafe."""
+        members = [self._carried[number] for number in sorted(group)]
+        refused = next((each for each in members if each.refusal is not None), None)
+        doubtful = next((each for each in members if _doubts(each)), None)
+        for member in members:
+            if refused is not None and member.refusal is None:
+                member.refusal = f"{_name(refused)} has to change alike, and {refused.refusal}"
+            elif doubtful is not None and not _doubts(member):
+                member.doubts.append(f"{_name(doubtful)} changes alike, and {_doubts(doubtful)[0]}")
+
+    def result(self, number: int) -> Finding:
+        """Return a finding with its fix as it is to be made."""
+        carried = self._carried[number]
+        finding, fix = carried.finding, carried.finding.fix
+        if fix is None:
+            return finding
+        if carried.outside:
+            needed = "; ".join(sorted(set(carried.outside.values())))
+            finding = replace(finding, message=f"{finding.message}; {needed}")
+        if carried.refusal is not None:
+            return replace(finding, fix=None, reason=carried.refusal)
+        edits = [edit for own in carried.edits.values() for edit in own]
+        added = tuple(edit for edit in edits if edit not in fix.edits)
+        reasons = [*([fix.reason] if fix.reason else []), *dict.fromkeys(carried.doubts)]
+        fixed = replace(
+            fix,
+            edits=(*fix.edits, *added),
+            applicability=Applicability.UNSAFE if reasons else fix.applicability,
+            reason="; ".join(reasons) or None,
+        )
+        return replace(finding, fix=fixed)
+
+
+def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:
+    """Return the edits that touch a region; None where one goes beyond it."""
+    found = [edit for edit in edits if region.touches(edit)]
+    return found if all(region.holds(edit) for edit in found) else None
+
+
+def _alike(twin: Twin, here: Region, mine: list[Edit], theirs: list[Edit]) -> bool:
+    if here is twin.source:
+        return twin.changes_alike(mine, theirs)
+    return twin.changes_alike(theirs, mine)
+
+
+def _doubts(carried: _Carried) -> list[str]:
+    fix = carried.finding.fix
+    return [*([fix.reason] if fix is not None and fix.reason else []), *carried.doubts]
+
+
+def _name(carried: _Carried) -> str:
+    return f"`{carried.finding.symbol}` in {carried.finding.path.name}"
+
+
+def _where(region: Region) -> str:
+    start = region.spans[0][0] + len(region.text) - len(region.text.lstrip())
+    around = (each for each in region.file.outline.definitions if each.header <= start < each.limit)
+    names = [each.name for each in around if start < each.end]
+    return f"`{'.'.join(names[:2])}` in {region.file.path.name}"

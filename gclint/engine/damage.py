@@ -1,0 +1,63 @@
+"""Whether edits leave a file Python; only what they touch is looked at, unless that is wrong."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from gclint.finding import Edit, Problem
+from gclint.source.file import SourceFile
+from gclint.source.syntax import compile_problem, syntax_problem
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return ``text`` after edits that do not overlap."""
+    pieces = []
+    end = 0
+    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
+        pieces += [text[end : edit.start], edit.content]
+        end = edit.end
+    return "".join([*pieces, text[end:]])
+
+
+def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
+    """Return what would be wrong with ``file`` after edits that is not wrong now."""
+    try:
+        for edit in edits:
+            file.encode(edit.content)
+    except UnicodeEncodeError:
+        return Problem(file.path, f"it would hold a character that {file.encoding} has not")
+    pieces = _touched_pieces(file, edits)
+    if pieces is not None and all(compile_problem(file.path, piece) is None for piece in pieces):
+        return None
+    text = edited(file.text, edits)
+    problem = compile_problem(file.path, text)
+    if problem is None or compile_problem(file.path, file.text) is None:
+        return problem
+    return syntax_problem(SourceFile(file.path, file.encode(text)))
+
+
+def _touched_pieces(file: SourceFile, edits: Sequence[Edit]) -> list[str] | None:
+    """Return the text afterwards of the definitions at the top level, and of what stands between them.
+
+    Only of those that an edit changes; None where one changes several at once.
+    """
+    bounds = [0]
+    for definition in file.outline.definitions:
+        if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
+            bounds += [definition.start, definition.end]
+    bounds.append(len(file.text))
+    by_piece: defaultdict[int, list[Edit]] = defaultdict(list)
+    for edit in edits:
+        index = bisect_right(bounds, edit.start, hi=len(bounds) - 1) - 1
+        if edit.end > bounds[index + 1]:
+            return None
+        by_piece[index].append(edit)
+    return [
+        edited(
+            file.text[bounds[index] : bounds[index + 1]],
+            [Edit(e.path, e.start - bounds[index], e.end - bounds[index], e.content) for e in own],
+        )
+        for index, own in by_piece.items()
+    ]

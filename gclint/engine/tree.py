@@ -1,0 +1,90 @@
+"""The tree around the given files: which of its files hold copies of which code, or are generated from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from gclint.finding import Edit
+from gclint.network.lineage import Lineage, Place, place_at
+from gclint.network.modules import library_of
+from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.project import Project
+from gclint.source.twins import Twin
+
+_MODELS = "models"
+
+
+class Tree:
+    """The twins of the code in a run's files."""
+
+    def __init__(self, project: Project, given: Mapping[Path, Path]) -> None:
+        """Look at the files at the resolved paths ``given`` and, for a fix, at those beside them."""
+        self._project = project
+        self._given = given
+        self._twins: dict[Path, list[Twin]] = {}
+        self._place_twins: dict[Place, list[Twin]] = {}
+
+    @cached_property
+    def _paths(self) -> tuple[Path, ...]:
+        """The given files, and all others below the same folders of models."""
+        folders = {path.parent.parent for path in self._given if path.parent.parent.name == _MODELS}
+        beside = {path for folder in folders for path in folder.glob("*/mod*_*.py")}
+        return (*self._given, *sorted(beside.difference(self._given)))
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """What is generated from what, among all files of the tree."""
+        return Lineage(library_of(self._project), self._paths)
+
+    @cached_property
+    def _comments(self) -> dict[str, list[tuple[SourceFile, CopyComment]]]:
+        """The comments that call something a copy, by the module that it is a copy of, and by its own."""
+        found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
+        for path in self._paths:
+            if path not in self._given and MARKER.encode() not in path.read_bytes():
+                continue
+            try:
+                file = self._project.file(path)
+            except (OSError, UnreadableFile):
+                continue  # The run reports it if it is one of its files.
+            own = module_of(self._project, file) if MARKER in file.text else None
+            if own is None:
+                continue
+            for comment in copy_comments(file):
+                for module in {own, origin_module(comment.path)} - {None}:
+                    found[str(module)].append((file, comment))
+        return found
+
+    def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
+        """Yield the twins that ``edits`` of the file at ``path`` change on one side."""
+        file = self._project.file(path)
+        for twin in [*self._copies(file), *self._generated(file, edits)]:
+            for region in (twin.source, twin.derived):
+                if region.file is file and any(region.touches(edit) for edit in edits):
+                    yield twin
+                    break
+
+    def _copies(self, file: SourceFile) -> list[Twin]:
+        key = self._project.resolve(file.path)
+        known = self._twins.get(key)
+        if known is None:
+            module = module_of(self._project, file)
+            comments = self._comments.get(module, []) if module is not None else []
+            twins = (twin_of(self._project, copy, comment) for copy, comment in comments)
+            known = self._twins[key] = [twin for twin in twins if twin is not None]
+        return known
+
+    def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[Twin]:
+        module = library_of(self._project).module(file)
+        for place in dict.fromkeys(place_at(module, edit.start) for edit in edits):
+            if place is not None:
+                known = self._place_twins.get(place)
+                if known is None:
+                    places = [place, *self.lineage.heirs(place)]
+                    twins = (self.lineage.twin(each) for each in places)
+                    known = self._place_twins[place] = [twin for twin in twins if twin is not None]
+                yield from known

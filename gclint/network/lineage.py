@@ -1,0 +1,208 @@
+"""What the classes of generated files come from: a modular file, or the file of a parent model.
+
+A modular file writes a class, or a method of it, or leaves it to a class of another model that it
+inherits from; and what the parent's classes need besides is taken along under the new model's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gclint.network.classes import ClassInfo, remembered
+from gclint.network.modules import Library, Module
+from gclint.network.values import External
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.generated import is_modular, modeling_path, modular_path
+from gclint.source.outline import Definition
+from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
+
+_IMPORTED_MODULE = re.compile(r"\bmodeling_\w+(?=[ \t]+import\b)")
+_STEM = re.compile(r"(?:modeling|modular)_")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The header of a class, or one of the methods that it writes."""
+
+    info: ClassInfo
+    method: str | None = None
+
+    @property
+    def file(self) -> SourceFile:
+        """The file that it stands in."""
+        return self.info.file
+
+    @property
+    def definition(self) -> Definition | None:
+        """The method's definition; None for a header, and where the class has no such method."""
+        return None if self.method is None else self.info.definition.method(self.method)
+
+    @property
+    def region(self) -> Region:
+        """Its code."""
+        definition = self.definition
+        if definition is None:
+            return header_region(self.file, self.info.definition)
+        return definition_region(self.file, definition)
+
+
+def place_at(module: Module, offset: int) -> Place | None:
+    """Return the header or method that an offset lies in; None in other parts of classes and outside."""
+    for info in module.classes.values():
+        definition = info.definition
+        if definition.start <= offset < definition.limit and offset < definition.end:
+            for child in definition.methods():
+                if child.start <= offset < child.end:
+                    return Place(info, child.name)
+            start, end = header_region(info.file, definition).spans[0]
+            return Place(info) if start <= offset < end else None
+    return None
+
+
+class Lineage:
+    """Where the code of generated files is written, and which generated files follow some code."""
+
+    def __init__(self, library: Library, paths: tuple[Path, ...]) -> None:
+        """Know the files of a run; of others only what is generated in a file's own folder."""
+        self._library = library
+        self._modulars = [path for path in paths if path.name.startswith("modular_")]
+
+    def source(self, place: Place) -> Place | None:
+        """Return the next place that a header or method comes from; None where it is written itself."""
+        if is_modular(place.file):
+            return _header_source(place.info) if place.method is None else None
+        path = modular_path(place.file)
+        modular = None if path is None else self._module(path)
+        if modular is None:
+            return None
+        own = modular.classes.get(place.info.name)
+        if own is None:
+            return _pulled(place, modular)
+        return Place(own) if place.method is None else _method_source(own, place.method)
+
+    def twin(self, place: Place) -> Twin | None:
+        """Return a generated header or method together with the code that the generator takes it from."""
+        source = self.source(place)
+        if source is not None and source.method is None and is_modular(source.file):
+            source = self.source(source) or source
+        if source is None or is_modular(place.file):
+            return None
+        return Twin(source.region, place.region, _renaming(source, place), is_copy=False)
+
+    def heirs(self, place: Place) -> Iterator[Place]:
+        """Yield the places in generated files that the generator takes from this one."""
+        wanted = place.region.spans
+        for modular in self._followers(place.file):
+            generated = self._module(modeling_path(modular.file))
+            if generated is None or modular_path(generated.file) is None:
+                continue
+            for info in generated.classes.values():
+                heir = Place(info, place.method)
+                if place.method is not None and heir.definition is None:
+                    continue
+                if not _may_follow(info, modular, place.info):
+                    continue
+                twin = self.twin(heir)
+                if twin is not None and twin.source.file is place.file and twin.source.spans == wanted:
+                    yield heir
+
+    def _followers(self, file: SourceFile) -> Iterator[Module]:
+        """Yield the modular files that import from a file, or the file itself if it is one."""
+        if is_modular(file):
+            yield self._library.module(file)
+            return
+        yield from self._importers.get(file.path.stem, ())
+
+    @cached_property
+    def _importers(self) -> Mapping[str, list[Module]]:
+        """The modular files by the names of the modeling files that they import from."""
+        found: defaultdict[str, list[Module]] = defaultdict(list)
+        for modular in filter(None, map(self._module, self._modulars)):
+            for name in set(_IMPORTED_MODULE.findall(modular.file.text)):
+                found[name].append(modular)
+        return found
+
+    def _module(self, path: Path) -> Module | None:
+        try:
+            return self._library.module(self._library.project.file(path))
+        except (OSError, UnreadableFile):
+            return None
+
+
+def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
+    """Tell whether it is worth asking if a generated class comes from ``origin``."""
+    own = modular.classes.get(info.name)
+    if own is None:
+        return bool(_common_suffix(info.name, origin.name))
+    return own is origin or any(name.rpartition(".")[2] == origin.name for name in own.base_names)
+
+
+def _header_source(own: ClassInfo) -> Place | None:
+    """Return the header that the generator takes for a class of a modular file, if not the class's own.
+
+    That is the parent's, unless the class names further bases; ``nn.Module`` counts for nothing.
+    """
+    parents = [base for base in own.bases if isinstance(base, ClassInfo) and base.file is not own.file]
+    others = [base for base in own.bases if base not in parents]
+    if len(parents) != 1 or any(base != External("torch.nn.Module") for base in others):
+        return None
+    return Place(parents[0])
+
+
+def _method_source(own: ClassInfo, name: str) -> Place | None:
+    return next((Place(info, name) for info in own.mro if info.definition.method(name) is not None), None)
+
+
+def _pulled(place: Place, modular: Module) -> Place | None:
+    """Return what a class comes from that the modular file does not name."""
+    for own_prefix, prefix, parent in _families(modular):
+        name = place.info.name
+        if name.startswith(own_prefix):
+            info = parent.classes.get(prefix + name.removeprefix(own_prefix))
+            if info is not None and (place.method is None or info.definition.method(place.method)):
+                return Place(info, place.method)
+    # What has no model's name in it keeps its own.
+    for _, _, parent in _families(modular):
+        info = parent.classes.get(place.info.name)
+        if info is not None:
+            return Place(info, place.method)
+    return None
+
+
+@remembered
+def _families(modular: Module) -> tuple[tuple[str, str, Module], ...]:
+    """Return how a modular file's classes and those they inherit from are called, the most frequent first."""
+    found: Counter[tuple[str, str, Module]] = Counter()
+    for own in modular.classes.values():
+        for base in own.bases:
+            if isinstance(base, ClassInfo) and base.file is not own.file:
+                suffix = _common_suffix(own.name, base.name)
+                if suffix:
+                    found[own.name.removesuffix(suffix), base.name.removesuffix(suffix), base.module] += 1
+    return tuple(family for family, _ in found.most_common())
+
+
+def _common_suffix(one: str, other: str) -> str:
+    """Return the words that two names end with."""
+    length = 0
+    while length < min(len(one), len(other)) and one[-1 - length] == other[-1 - length]:
+        length += 1
+    suffix = one[len(one) - length :]
+    capital = re.search(r"[A-Z]", suffix)
+    return suffix[capital.start() :] if capital else ""
+
+
+def _renaming(source: Place, derived: Place) -> Renaming:
+    """Return how the generator renames what it takes from another model's file."""
+    if source.file.path.parent == derived.file.path.parent:
+        return Renaming()
+    suffix = _common_suffix(derived.info.name, source.info.name)
+    old, new = source.info.name.removesuffix(suffix), derived.info.name.removesuffix(suffix)
+    old_stem, new_stem = (_STEM.sub("", place.file.path.stem, count=1) for place in (source, derived))
+    pairs = [(old, new), (old_stem, new_stem), (old_stem.upper(), new_stem.upper())]
+    return Renaming(tuple((old, new) for old, new in pairs if old and new and old != new))

@@ -1,0 +1,141 @@
+"""Code that says of itself that it is a copy: ``# Copied from transformers.models.bert… with Bert->X``.
+
+A check of the transformers repository keeps such code equal to its origin. A comment stands for the
+class, method or function below it; ``# Ignore copy`` keeps a method out of it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.outline import Definition
+from gclint.source.project import Project
+from gclint.source.twins import Renaming, Twin, definition_region
+from gclint.source.words import offsets_of
+
+MARKER = "opied from transformers."
+_COMMENT = re.compile(
+    r"[ \t]*(?:@\w+[ \t]+)?#(?P<before>.*)\b[Cc]opied from transformers\.(?P<path>\w[\w.]*\w)(?P<rest>.*)"
+)
+_REPLACEMENT = re.compile(r"\s*(?:with\s+)?(\S+)->(\S+)(.*)")
+_IGNORE = re.compile(r"^[ \t]*#\s*Ignore copy\b[^\n]*$", re.MULTILINE)
+_GONE = "NO LONGER"
+_MODULE = re.compile(r"(?:\w+\.)*?mod(?:eling|ular)_\w+(?=\.)")
+_PACKAGE = "transformers"
+
+
+@dataclass(frozen=True)
+class CopyComment:
+    """A comment that calls a definition a copy."""
+
+    definition: Definition
+    path: str
+    """Where the origin is, as a dotted name below ``transformers``."""
+    renaming: Renaming
+
+
+def copy_comments(file: SourceFile) -> Iterator[CopyComment]:
+    """Yield the comments of a file that call a definition a copy; most files have none."""
+    for offset in offsets_of(file.text, (MARKER,)):
+        row = file.position(offset).row
+        match = _COMMENT.fullmatch(file.line(row))
+        if match is None or _GONE in match["before"] or file.outline.in_long_string(offset):
+            continue
+        definition = _below(file, file.line_starts[row - 1] + match.end())
+        if definition is not None:
+            yield CopyComment(definition, match["path"], parse_renaming(match["rest"]))
+
+
+def parse_renaming(text: str) -> Renaming:
+    """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; what is none is left out."""
+    found: list[tuple[str, str]] = []
+    for part in text.split(","):
+        match = _REPLACEMENT.match(part)
+        if match is None:
+            continue
+        old, new = match[1], match[2]
+        found.append((old, new))
+        if match[3].strip() == "all-casing":
+            found += [(old.lower(), new.lower()), (old.upper(), new.upper())]
+    return Renaming(tuple(found))
+
+
+def twin_of(project: Project, file: SourceFile, comment: CopyComment) -> Twin | None:
+    """Return a copy together with its origin; None where there is none at hand."""
+    origin = _origin(project, file, comment.path)
+    if origin is None:
+        return None
+    source, definition = origin
+    exempt = _ignored(file, comment.definition)
+    names = {each.name for each in exempt}
+    return Twin(
+        definition_region(source, definition, [each for each in definition.children if each.name in names]),
+        definition_region(file, comment.definition, exempt),
+        comment.renaming,
+        is_copy=True,
+    )
+
+
+def module_of(project: Project, file: SourceFile) -> str | None:
+    """Return a file's module as copies name it, below ``transformers``; None outside of such a folder."""
+    package = _package(project, file)
+    if package is None:
+        return None
+    return ".".join(project.resolve(file.path).relative_to(package).with_suffix("").parts)
+
+
+def origin_module(path: str) -> str | None:
+    """Return the module in a path such as ``models.bert.modeling_bert.BertLayer``."""
+    match = _MODULE.match(path)
+    return None if match is None else match[0]
+
+
+def _below(file: SourceFile, offset: int) -> Definition | None:
+    """Return the definition that a comment ending at ``offset`` stands above, or between whose decorators."""
+    definitions = file.outline.definitions
+    index = bisect_left(definitions, offset, key=lambda each: each.header)
+    if index == len(definitions):
+        return None
+    found = definitions[index]
+    between = file.text[max(offset, found.start) : found.header] if found.start < offset else ""
+    above = file.text[offset : found.start] if found.start >= offset else ""
+    bare = [line.strip() for line in above.splitlines()]
+    is_above = all(line.startswith("#") or not line for line in bare)
+    return found if is_above or between else None
+
+
+def _ignored(file: SourceFile, definition: Definition) -> list[Definition]:
+    text = file.text[definition.start : definition.end]
+    if "Ignore copy" not in text:
+        return []
+    marked = (_below(file, definition.start + match.end()) for match in _IGNORE.finditer(text))
+    return [each for each in marked if each is not None and each.parent is definition]
+
+
+def _origin(project: Project, user: SourceFile, path: str) -> tuple[SourceFile, Definition] | None:
+    module = origin_module(path)
+    folder = _package(project, user)
+    if module is None or folder is None:
+        return None
+    try:
+        file = project.file(folder.joinpath(*module.split(".")).with_suffix(".py"))
+    except (OSError, UnreadableFile):
+        return None
+    definition: Definition | None = None
+    known = [each for each in file.outline.definitions if each.parent is None]
+    for name in path.removeprefix(f"{module}.").split("."):
+        definition = next((each for each in reversed(known) if each.name == name), None)
+        if definition is None:
+            return None
+        known = definition.children
+    return None if definition is None else (file, definition)
+
+
+def _package(project: Project, file: SourceFile) -> Path | None:
+    """Return the folder of the package that copies name their origins in."""
+    return next((each for each in project.resolve(file.path).parents if each.name == _PACKAGE), None)

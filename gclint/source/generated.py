@@ -1,0 +1,32 @@
+"""Files that transformers generates: ``modeling_x.py`` is made of ``modular_x.py``, and says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from gclint.source.file import SourceFile
+
+_HEADER = re.compile(
+    r"^#\s*This file was automatically generated from\s+(\S+/modular_\w+\.py)\b", re.MULTILINE
+)
+_HEADER_LENGTH = 2000
+_MODULAR = "modular_"
+_MODELING = "modeling_"
+
+
+def modular_path(file: SourceFile) -> Path | None:
+    """Return where the file is that this one was generated from; None for a file that is written by hand."""
+    match = _HEADER.search(file.text, 0, _HEADER_LENGTH)
+    # Always its neighbour; the path in the header begins at the repository's root.
+    return None if match is None else file.path.with_name(PurePosixPath(match[1]).name)
+
+
+def is_modular(file: SourceFile) -> bool:
+    """Tell whether modeling files are generated from this one."""
+    return file.path.name.startswith(_MODULAR)
+
+
+def modeling_path(file: SourceFile) -> Path:
+    """Return where the modeling file is that is generated from a modular one."""
+    return file.path.with_name(_MODELING + file.path.name.removeprefix(_MODULAR))

@@ -1,0 +1,308 @@
+"""Two pieces of code that hold the same: a copy and its origin, or what is generated and its source."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+
+from gclint.finding import Edit
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
+
+_OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
+_LAYOUT = frozenset(
+    (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING)
+)
+_KEPT_COMPARISONS = 4096
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """Replacements made one after the other; what is replaced is a pattern, as in transformers' check."""
+
+    replacements: tuple[tuple[str, str], ...] = ()
+
+    def apply(self, text: str) -> str:
+        """Return what a copy holds where its origin holds ``text``."""
+        for old, new in self.replacements:
+            try:
+                text = re.sub(old, lambda _, new=new: new, text)  # type: ignore[misc]
+            except re.error:
+                text = text.replace(old, new)
+        return text
+
+    def undo(self, text: str) -> str | None:
+        """Return what the origin holds where a copy holds ``text``, or None where that is not certain."""
+        before = text
+        for old, new in reversed(self.replacements):
+            if new:
+                before = before.replace(new, old)
+        return before if self.apply(before) == text else None
+
+
+@dataclass(frozen=True)
+class Region:
+    """A definition's code, or a part of it, in one or several spans of a file's text."""
+
+    file: SourceFile
+    spans: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def text(self) -> str:
+        """The code."""
+        return "".join(self.file.text[start:end] for start, end in self.spans)
+
+    def touches(self, edit: Edit) -> bool:
+        """Tell whether an edit, which is one of this file, changes something in the region."""
+        if self.file.text[edit.start : edit.end] == edit.content:
+            return False
+        return any(
+            (edit.start < end and start < edit.end) or start < edit.start == edit.end < end
+            for start, end in self.spans
+        )
+
+    def holds(self, edit: Edit) -> bool:
+        """Tell whether an edit changes nothing outside of the region."""
+        return any(start <= edit.start and edit.end <= end for start, end in self.spans)
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """Return the code after edits that the region holds."""
+        ordered = sorted(edits)
+        pieces: list[str] = []
+        for start, end in self.spans:
+            for edit in ordered:
+                if start <= edit.start and edit.end <= end:
+                    pieces += [self.file.text[start : edit.start], edit.content]
+                    start = edit.end
+            pieces.append(self.file.text[start:end])
+        return "".join(pieces)
+
+    @cached_property
+    def lines(self) -> list[tuple[int, str]]:
+        """The lines with their endings, each with its offset in the file."""
+        found: list[tuple[int, str]] = []
+        for start, end in self.spans:
+            for line in self.file.text[start:end].splitlines(keepends=True):
+                found.append((start, line))
+                start += len(line)
+        return found
+
+
+def definition_region(file: SourceFile, definition: Definition, exempt: Sequence[Definition] = ()) -> Region:
+    """Return the region of a definition without its decorators and the comments behind it.
+
+    Args:
+        file: the file.
+        definition: the class or function.
+        exempt: methods of it that are left out.
+    """
+    start = definition.header - len(definition.indent)
+    spans: list[tuple[int, int]] = []
+    for hole in sorted(exempt, key=lambda each: each.start):
+        spans.append((start, _code_end(file.text, start, hole.start, len(hole.indent))))
+        start = _code_end(file.text, hole.header, hole.end, len(hole.indent))
+    spans.append((start, _code_end(file.text, start, definition.end, len(definition.indent))))
+    return Region(file, tuple(span for span in spans if span[0] < span[1]))
+
+
+def header_region(file: SourceFile, definition: Definition) -> Region:
+    """Return the region of a class's header: its first line, or lines up to the bracket that closes."""
+    end = re.compile(r"[^\n(:]*(?:\([^)]*\))?[^\n]*\n?").match(file.text, definition.header)
+    assert end is not None
+    return Region(file, ((definition.header - len(definition.indent), end.end()),))
+
+
+def _code_end(text: str, start: int, end: int, indent: int) -> int:
+    """Return where the code ends before blank lines, and comments that are indented no further."""
+    while end > start:
+        line_start = text.rfind("\n", start, end - 1) + 1
+        if line_start == 0:
+            break
+        line = text[line_start:end]
+        bare = line.lstrip()
+        if bare and not (bare.startswith("#") and len(line) - len(bare) <= indent):
+            break
+        end = line_start
+    return end
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A region that holds what another one holds, after a renaming."""
+
+    source: Region
+    derived: Region
+    renaming: Renaming
+    is_copy: bool
+    """Whether a comment says so, not the generator."""
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the two hold the same now."""
+        return same_code(self.source.text, self.derived.text, self.renaming)
+
+    def changes_alike(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
+        """Tell whether edits make the same change on both sides.
+
+        Where the two sides are not the same, as what overrides a method and calls the parent's, the
+        lines that change have to be.
+        """
+        if self.in_force:
+            return self.stays(source_edits, derived_edits)
+        ours, theirs = _line_edits(self.source, source_edits), _line_edits(self.derived, derived_edits)
+        if len(ours) != len(theirs):
+            return False
+        for one, other in zip(ours, theirs, strict=True):
+            old = (_joined(self.source, one), _joined(self.derived, other))
+            if not same_code(*old, self.renaming) or not same_code(one[2], other[2], self.renaming):
+                return False
+        return True
+
+    def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
+        """Tell whether the two still hold the same after edits."""
+        return same_code(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
+
+    def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
+        """Return the edits that make the same change on the other side; None where that is not certain."""
+        here, there = (self.derived, self.source) if to_source else (self.source, self.derived)
+        counterparts = self._counterparts()
+        if to_source:
+            counterparts = {derived: source for source, derived in counterparts.items()}
+        found: list[Edit] = []
+        for first, last, content in _line_edits(here, edits):
+            # An insertion behind the last line that stays has no line of its own.
+            rows = [counterparts.get(row) for row in range(first, last + 1)]
+            start = rows[0]
+            if start is None or rows != list(range(start, start + len(rows))):
+                return None
+            theirs = there.lines[start : start + len(rows)]
+            new = self._moved(content, to_source, theirs[0][1])
+            if new is None:
+                return None
+            new = new.replace("\r\n", "\n").replace("\n", there.file.newline)
+            found.append(Edit(there.file.path, theirs[0][0], theirs[-1][0] + len(theirs[-1][1]), new))
+        alike = self.changes_alike(found, edits) if to_source else self.changes_alike(edits, found)
+        return tuple(found) if alike else None
+
+    def source_span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return where in the source a piece of the derived region's code stands; None if unknown."""
+        rows = [row for row, (offset, _) in enumerate(self.derived.lines) if offset <= start]
+        counterparts = {derived: source for source, derived in self._counterparts().items()}
+        row = counterparts.get(rows[-1]) if rows else None
+        if row is None:
+            return None
+        offset, line = self.source.lines[row]
+        code = self.renaming.undo(self.derived.file.text[start:end])
+        found = -1 if code is None else self.source.file.text.find(code, offset, self.source.spans[-1][1])
+        if code is not None and offset <= found < offset + len(line):
+            return found, found + len(code)
+        return offset + len(_indent(line)), offset + len(line.rstrip())
+
+    def _counterparts(self) -> dict[int, int]:
+        """Return which row of the source corresponds to which of the derived region."""
+        source_indent, derived_indent = (
+            _indent(region.lines[0][1]) for region in (self.source, self.derived)
+        )
+        ours = [
+            self.renaming.apply(_masked(line)).removeprefix(source_indent).rstrip()
+            for _, line in self.source.lines
+        ]
+        theirs = [_masked(line).removeprefix(derived_indent).rstrip() for _, line in self.derived.lines]
+        matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+        return {
+            block.a + step: block.b + step
+            for block in matcher.get_matching_blocks()
+            for step in range(block.size)
+        }
+
+    def _moved(self, content: str, to_source: bool, theirs: str) -> str | None:
+        """Return new lines as the other side writes them."""
+        renamed = self.renaming.undo(content) if to_source else self.renaming.apply(content)
+        if renamed is None:
+            return None
+        name = _OWN_NAME.match(theirs)
+        if name is not None:
+            own = _OWN_NAME.match(renamed)
+            if own is not None:
+                renamed = renamed[: own.start(1)] + name[1] + renamed[own.end(1) :]
+        old, new = _indent(self.source.text), _indent(self.derived.text)
+        if to_source:
+            old, new = new, old
+        return "".join(
+            new + line.removeprefix(old) if line.strip() else line
+            for line in renamed.splitlines(keepends=True)
+        )
+
+
+def _line_edits(region: Region, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
+    """Return edits as whole lines: the first and last row of each, and what stands there afterwards."""
+    found: list[tuple[int, int, str]] = []
+    lines = region.lines
+    for edit in sorted(edits):
+        touched = [
+            row
+            for row, (start, line) in enumerate(lines)
+            if start <= edit.start < start + len(line) or edit.start < start < edit.end
+        ]
+        if not touched:
+            continue
+        first, last = touched[0], touched[-1]
+        start, end = lines[first][0], lines[last][0] + len(lines[last][1])
+        before = region.file.text[start : edit.start]
+        if found and found[-1][1] >= first:
+            previous_first, previous_last, content = found.pop()
+            tail = region.file.text[edit.start : lines[previous_last][0] + len(lines[previous_last][1])]
+            before = content.removesuffix(tail)
+            first = previous_first
+        found.append((first, last, before + edit.content + region.file.text[edit.end : end]))
+    return found
+
+
+def _joined(region: Region, edit: tuple[int, int, str]) -> str:
+    """Return the lines that a line edit replaces."""
+    return "".join(line for _, line in region.lines[edit[0] : edit[1] + 1])
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _masked(line: str) -> str:
+    """Return a definition's line without its name, which may differ between twins."""
+    name = _OWN_NAME.match(line)
+    return line if name is None else line[: name.start(1)] + "_" + line[name.end(1) :]
+
+
+@lru_cache(maxsize=_KEPT_COMPARISONS)
+def same_code(source: str, derived: str, renaming: Renaming) -> bool:
+    """Tell whether two pieces of code are the same after a renaming.
+
+    How lines are broken makes no difference, since longer names make a formatter break them, and
+    neither does the name of the piece itself.
+    """
+    expected = renaming.apply(_masked(source))
+    actual = _masked(derived)
+    return expected == actual or _tokens(expected) == _tokens(actual)
+
+
+def _tokens(text: str) -> list[str]:
+    """Return what a formatter leaves alone, without the commas that it adds behind last items."""
+    found: list[str] = []
+    indent = _indent(text)
+    if indent:
+        text = f"if 1:\n{text}"
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in _LAYOUT:
+                continue
+            if token.string in (")", "]", "}") and found and found[-1] == ",":
+                found.pop()
+            found.append(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        found.append(text)  # A header alone, or syntax that is newer than the running Python.
+    return found[3:] if indent else found

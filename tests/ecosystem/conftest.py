@@ -1,0 +1,24 @@
+"""What several tests of whole releases need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.ecosystem.repaired import Repaired, repair
+
+
+@pytest.fixture(scope="session")
+def repaired(
+    release: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Repaired]:
+    """Return a function that makes all fixes in a copy of a release, once."""
+
+    @cache
+    def made(version: str) -> Repaired:
+        return repair(version, release(version), tmp_path_factory.mktemp(version), "--unsafe-fixes")
+
+    return made

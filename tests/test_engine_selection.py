@@ -1,0 +1,20 @@
+"""Which findings are reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gclint.engine.selection import Selection
+from gclint.finding import Finding, Heir
+from gclint.settings import Settings
+from gclint.source.project import Project
+
+
+def test_a_finding_is_reported_if_what_is_generated_from_its_place_has_changed(tmp_path: Path) -> None:
+    source, generated, other = (tmp_path / f"modeling_{name}.py" for name in ("x", "y", "z"))
+    finding = Finding(
+        "GC001", "some-rule", "goes wrong", source, 0, 1, "Block", heirs=(Heir(generated, "Y"),)
+    )
+    project = Project(Settings())
+    for changed, reported in ((source, [finding]), (generated, [finding]), (other, [])):
+        assert Selection(project, [tmp_path], {changed}).reported([finding]) == reported

@@ -1,0 +1,205 @@
+"""Findings in generated files are told at their source, and repaired there and in what is generated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.trees import (
+    ATTENTION,
+    GCL,
+    HEADER,
+    IMPORTS,
+    LAYER,
+    MODEL,
+    PLAIN_IMPORTS,
+    Tree,
+    converted,
+    kind,
+    model,
+    said,
+    told,
+)
+
+ALPHA = "alpha/modeling_alpha.py"
+MODULAR = "beta/modular_beta.py"
+BETA = "beta/modeling_beta.py"
+PARENT = "from ..alpha.modeling_alpha import AlphaAttention, AlphaLayer, AlphaModel\n"
+INHERITING = f"""\
+{PARENT}
+
+class BetaLayer(AlphaLayer):
+    pass
+
+
+class BetaModel(AlphaModel):
+    pass
+"""
+
+
+def generated(name: str, text: str) -> str:
+    return HEADER.format(name) + text
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_class_that_a_modular_file_writes_is_reported_there(tree: Tree) -> None:
+    written = model("Beta")
+    tree.write({MODULAR: written, BETA: generated("beta", written)})
+    result = tree.check()
+    assert told(result) == ["GC001 modular_beta.py BetaLayer safe"]
+    # It is the model's own file: nothing is inherited.
+    assert "inherited" not in said(result.findings[0])
+    changed, _ = tree.fix()
+    assert changed == {MODULAR: converted(written), BETA: generated("beta", converted(written))}
+
+
+def test_class_that_is_only_inherited_is_reported_at_the_parent(tree: Tree) -> None:
+    tree.write({ALPHA: model("Alpha"), MODULAR: INHERITING, BETA: generated("beta", model("Beta"))})
+    result = tree.check()
+    assert told(result) == ["GC001 modeling_alpha.py AlphaLayer safe"]
+    assert "; inherited by beta" in said(result.findings[0])
+    assert [(each.path.name, each.symbol) for each in result.findings[0].heirs] == [
+        ("modeling_beta.py", "BetaLayer")
+    ]
+    changed, left = tree.fix()
+    assert changed == {ALPHA: converted(model("Alpha")), BETA: generated("beta", converted(model("Beta")))}
+    assert left.findings == []
+
+
+def test_class_that_is_taken_along_is_reported_at_the_parent(tree: Tree) -> None:
+    modular = "from ..alpha.modeling_alpha import AlphaModel\n\n\nclass BetaModel(AlphaModel):\n    pass\n"
+    tree.write({ALPHA: model("Alpha"), MODULAR: modular, BETA: generated("beta", model("Beta"))})
+    assert told(tree.check()) == ["GC001 modeling_alpha.py AlphaLayer safe"]
+    changed, _ = tree.fix()
+    assert changed == {ALPHA: converted(model("Alpha")), BETA: generated("beta", converted(model("Beta")))}
+
+
+def test_chain_of_models_ends_at_the_first(tree: Tree) -> None:
+    files = {
+        ALPHA: model("Alpha"),
+        MODULAR: INHERITING,
+        BETA: generated("beta", model("Beta")),
+        "gamma/modular_gamma.py": INHERITING.replace("Beta", "Gamma")
+        .replace("alpha", "beta")
+        .replace("Alpha", "Beta"),
+        "gamma/modeling_gamma.py": generated("gamma", model("Gamma")),
+    }
+    tree.write(files)
+    result = tree.check()
+    assert told(result) == ["GC001 modeling_alpha.py AlphaLayer safe"]
+    assert "; inherited by beta, gamma" in said(result.findings[0])
+    changed, _ = tree.fix()
+    assert changed == {name: converted(text) for name, text in files.items() if "modeling" in name}
+
+
+def test_defect_of_an_heir_alone_is_repaired_at_its_source(tree: Tree) -> None:
+    silent = model("Alpha", supports=False)
+    modular = INHERITING.replace(
+        "(AlphaModel):\n    pass", "(AlphaModel):\n    supports_gradient_checkpointing = True"
+    )
+    tree.write({ALPHA: silent, MODULAR: modular, BETA: generated("beta", model("Beta"))})
+    assert told(tree.check()) == ["GC001 modeling_alpha.py AlphaLayer safe"]
+    changed, _ = tree.fix()
+    assert changed == {ALPHA: converted(silent), BETA: generated("beta", converted(model("Beta")))}
+
+
+def test_further_base_in_the_modular_file_is_the_one_that_counts(tree: Tree) -> None:
+    modular = INHERITING.replace("(AlphaLayer)", f"(AlphaLayer, {GCL})")
+    own = generated("beta", model("Beta", base=GCL))
+    tree.write(
+        {ALPHA: model("Alpha"), MODULAR: f"from ...modeling_layers import {GCL}\n{modular}", BETA: own}
+    )
+    assert "inherited" not in said(tree.check().findings[0])
+    assert tree.fix()[0] == {ALPHA: converted(model("Alpha"))}
+
+
+def test_call_in_an_overridden_method_is_reported_in_the_modular_file(tree: Tree) -> None:
+    def called(text: str, arguments: str) -> str:
+        return text.replace("layer(hidden_states)", f"layer({arguments})")
+
+    parent, own = model("Alpha", base=GCL), model("Beta", base=GCL)
+    method = own[own.rindex("    def forward") :]
+    modular = INHERITING.replace(
+        "class BetaModel(AlphaModel):\n    pass\n", f"class BetaModel(AlphaModel):\n{method}"
+    )
+    keyword = "hidden_states=hidden_states"
+    tree.write(
+        {ALPHA: parent, MODULAR: called(modular, keyword), BETA: generated("beta", called(own, keyword))}
+    )
+    assert told(tree.check()) == ["GC003 modular_beta.py BetaLayer safe"]
+    changed, _ = tree.fix()
+    assert changed == {MODULAR: modular, BETA: generated("beta", own)}
+
+
+def test_inherited_call_is_reported_at_the_parent(tree: Tree) -> None:
+    keyword = "layer(hidden_states=hidden_states)"
+    parent, own = model("Alpha", base=GCL), model("Beta", base=GCL)
+    tree.write(
+        {
+            ALPHA: parent.replace("layer(hidden_states)", keyword),
+            MODULAR: INHERITING,
+            BETA: generated("beta", own.replace("layer(hidden_states)", keyword)),
+        }
+    )
+    assert told(tree.check()) == ["GC003 modeling_alpha.py AlphaLayer safe"]
+    assert tree.fix()[0] == {ALPHA: parent, BETA: generated("beta", own)}
+
+
+def test_generated_file_alone_is_not_repaired(tree: Tree) -> None:
+    tree.write({ALPHA: model("Alpha"), MODULAR: INHERITING, BETA: generated("beta", model("Beta"))})
+    changed, result = tree.fix(BETA, unsafe=True)
+    assert changed == {}
+    assert told(result) == ["GC001 modeling_beta.py BetaLayer no fix"]
+    assert "repair that, and generate this file anew" in said(result.findings[0])
+
+
+def test_generated_file_that_is_not_given_is_named(tree: Tree) -> None:
+    tree.write({ALPHA: model("Alpha"), MODULAR: model("Beta"), BETA: generated("beta", model("Beta"))})
+    (finding,) = tree.check(MODULAR).findings
+    assert "; modeling_beta.py has to be generated anew" in said(finding)
+    assert tree.fix(MODULAR)[0] == {MODULAR: converted(model("Beta"))}
+
+
+def test_generated_file_that_has_been_edited_by_hand_is_left_with_its_source(tree: Tree) -> None:
+    own = model("Beta").replace("class BetaLayer(nn.Module):", "class BetaLayer(torch.nn.Module):")
+    tree.write({MODULAR: model("Beta"), BETA: generated("beta", own)})
+    changed, result = tree.fix(unsafe=True)
+    assert changed == {}
+    assert [kind(each) for each in result.findings] == ["no fix"]
+
+
+def test_comment_in_the_source_suppresses_what_is_generated_from_it(tree: Tree) -> None:
+    parent = model("Alpha").replace(
+        "class AlphaLayer(nn.Module):", "class AlphaLayer(nn.Module):  # gclint: ignore[GC001]"
+    )
+    tree.write({ALPHA: parent, MODULAR: INHERITING, BETA: generated("beta", model("Beta"))})
+    result = tree.check()
+    assert result.findings == []
+
+
+def test_modular_file_that_is_gone_leaves_a_file_by_itself(tree: Tree) -> None:
+    own = generated("beta", model("Beta"))
+    tree.write({BETA: own})
+    assert tree.fix()[0] == {BETA: converted(own)}
+
+
+def test_legacy_branch_goes_from_source_and_generated_file(tree: Tree) -> None:
+    branch = """\
+            if self.gradient_checkpointing and self.training:
+                hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states)
+            else:
+                hidden_states = layer(hidden_states)
+"""
+    plain = "            hidden_states = layer(hidden_states)\n"
+    written = (PLAIN_IMPORTS + ATTENTION + LAYER).replace("{0}", "Beta").replace("{1}", "nn.Module")
+    written += MODEL.format("Beta", True).replace(plain, branch)
+    tree.write({MODULAR: written, BETA: generated("beta", written)})
+    expected = converted(written).replace(branch, plain)
+    changed, _ = tree.fix()
+    assert changed == {MODULAR: expected, BETA: generated("beta", expected)}
+    assert IMPORTS in expected
