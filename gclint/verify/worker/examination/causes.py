@@ -257,6 +257,15 @@ def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> _Explanati
     return None
 
 
+def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
+        return None
+    return _Explanation(
+        "The class says `supports_gradient_checkpointing`, and no module in it has a `gradient_checkpointing` to "
+        "switch. Let its blocks inherit from `GradientCheckpointingLayer`, or do not say so."
+    )
+
+
 def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if type(case.run.error).__name__ == "CheckpointError":
         return _Explanation(
@@ -298,6 +307,7 @@ _CAUSES = (
     _Cause("statistics", frozenset(("buffers",)), _statistics),
     _Cause("nothing recomputed", frozenset(("recomputation", "saved bytes")), _nothing),
     _Cause("state", _SIDE_EFFECTS, _changing_state),
+    _Cause("nothing to switch", frozenset(("error",)), _nothing_to_switch),
     _Cause("disagreement", _SIDE_EFFECTS, _disagreement),
 )
 """The known causes; the first one that is found takes all symptoms that it may be the cause of."""

@@ -16,7 +16,8 @@ FRAMES = 64
 """How many frames a spectrogram has, where nothing asks for another number of them."""
 
 
-def _input_values(situation: Situation) -> torch.Tensor:
+def input_values(situation: Situation) -> torch.Tensor:
+    """Return samples, or a spectrogram where a class calls it so."""
     bands = situation.get("num_mel_bins")
     if bands is not None and situation.get("conv_stride") is None:
         return situation.floats("input_values", BATCH, situation.get("max_length", default=64), bands)
@@ -100,7 +101,7 @@ def _time_features(name: str) -> Any:
 
 
 AUDIO = (
-    (r"input_values|audio_values", _input_values, True),
+    (r"input_values|audio_values", input_values, True),
     (r"input_features", _input_features, True),
     (r"audio_mel", _audio_mel, True),
     (r"audio_mel_mask", _audio_mel_mask, True),

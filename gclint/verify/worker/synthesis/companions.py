@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.audio import FRAMES
+from gclint.verify.worker.synthesis.audio import FRAMES, input_values
 from gclint.verify.worker.synthesis.documentation import documented
 from gclint.verify.worker.synthesis.patches import get_vision, patch_side
 from gclint.verify.worker.synthesis.plan import BATCH, Situation
@@ -64,6 +64,15 @@ def _characters(situation: Situation) -> torch.Tensor:
     return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
 
 
+def _ends(situation: Situation) -> torch.Tensor:
+    """Return where the only sound of each item ends."""
+    return torch.full((BATCH, 1), input_values(situation).shape[-1])
+
+
+def _spoken(situation: Situation) -> Any:
+    return documented(situation, "decoder_input_values")
+
+
 COMPANIONS = (
     (r"image_token_pooling", _pooling, True),
     (r"image_grids", _pooled_grids, True),
@@ -72,5 +81,7 @@ COMPANIONS = (
     (r"pixel_attention_mask", _seen, False),
     (r"codes", _codes, False),
     (r"char_count_per_id", _characters, False),
+    (r"input_values_cutoffs", _ends, False),
+    (r"decoder_input_values", _spoken, True),
     (r"state", _state, False),
 )

@@ -33,7 +33,12 @@ def documented(situation: Situation, name: str) -> Any:
         return situation.floats(name, *shape)
     if "mask" in name:
         return torch.ones(shape, dtype=torch.bool if "Bool" in annotation + text[:80] else torch.long)
-    if "Long" in annotation or "Int" in annotation or "LongTensor" in text[:80] or name.endswith("ids"):
+    if (
+        "Long" in annotation
+        or "Int" in annotation
+        or "LongTensor" in text[:80]
+        or name.endswith(("ids", "codes"))
+    ):
         return situation.integers(name, 0, 2, *shape)
     return situation.floats(name, *shape)
 

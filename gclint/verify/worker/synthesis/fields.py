@@ -77,6 +77,8 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r".*layer_?drop.*", Kind.DROP),
     (r"depth_coefficient", Kind.DEPTH),
     (r"num_block_repeats", Kind.LAYERS),
+    # Of a sound, in spite of its name.
+    (r"audio_soft_tokens_per_image", Kind.KEEP),
     (
         r"mm_tokens_per_image|image_seq_len(gth)?|.*tokens_per_image|num_image_tokens|vision_soft_tokens.*",
         Kind.IMAGE_TOKENS,
@@ -150,6 +152,8 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     ),
     (r"mask_.*_length", Kind.MASK),
     (r".*lora_rank|.*_rank|.*d_state|state_size|.*ssm_state.*|.*time_step_rank|.*dt_rank", Kind.RANK),
+    # Of samples, many of which become one place.
+    (r".*tokenizer_chunk_size", Kind.KEEP),
     (r".*chunk_(size|len(gth)?)|.*chunk_size.*", Kind.CHUNK),
     (
         r".*kernel.*|.*stride.*|.*dilation.*|.*padding.*|.*ratio.*|.*factor.*|.*_rate|.*scale.*|.*groups|.*num_frames",

@@ -62,6 +62,9 @@ FIELDS: dict[str, dict[str, Any]] = {
     "TvpConfig": {"visual_prompt_size": 8},
     # As many slots of the cache as cycles use; the number of layers is a product of others.
     "HrmTextConfig": {"num_hidden_layers": 16, "num_layers_per_stack": 2},
+    # Tokens of images and of sounds are the last ones of the text's vocabulary.
+    "Gemma3nVisionConfig": {"vocab_offset": 112},
+    "Gemma3nAudioConfig": {"vocab_offset": 120},
 }
 
 

@@ -177,7 +177,10 @@ def _resized(
         if isinstance(value, torch.Tensor)
     ]
     numbers_of_elements = {value.numel() for value in reached[:6]}
-    for name, value in make_inputs(situation).items():
+    said = " ".join(line for _, line in failure.frames[:6])
+    # Of several of the same size, it is the one that the failing lines name.
+    inputs = sorted(make_inputs(situation).items(), key=lambda each: each[0] not in said)
+    for name, value in inputs:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             continue
         if value.dim() < abs(dimension) + (dimension > 0) or value.numel() not in numbers_of_elements:

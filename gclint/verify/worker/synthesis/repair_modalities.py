@@ -16,6 +16,11 @@ from gclint.verify.worker.synthesis.plan import BATCH, Plan, Situation
 def _placeholders(situation: Situation, failure: Failure) -> Plan | None:
     """As many placeholders as there are features."""
     numbers = failure.numbers(r"tokens:? *(\d+).*features:? *(\d+)")
+    pattern = (
+        r"value tensor of shape \[(\d+), \d+\] cannot be broadcast to indexing result of shape \[(\d+), "
+    )
+    written = failure.numbers(pattern)
+    numbers = written[::-1] if written else numbers
     if numbers is None or not numbers[1]:
         return None
     if not numbers[0]:

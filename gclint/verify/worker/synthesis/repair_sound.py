@@ -52,6 +52,16 @@ def _channels_last(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
+def _one_each(situation: Situation, failure: Failure) -> Plan | None:
+    """A text that has to have a token for each place of the sound, which is added to it."""
+    sizes = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
+    if sizes is None or sizes[0] != situation.plan.length or "audio" not in failure.frames[0][1]:
+        return None
+    return replace(situation.plan, length=sizes[1])
+
+
 def _as_long(situation: Situation, failure: Failure) -> Plan | None:
     """A spectrogram that has to have as many frames as the codec makes of the samples."""
     counts = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
@@ -77,4 +87,4 @@ def _unset(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
-REPAIRS: tuple[Any, ...] = (_multiple, _one_channel, _channels_last, _as_long, _unset)
+REPAIRS: tuple[Any, ...] = (_multiple, _one_channel, _channels_last, _one_each, _as_long, _unset)

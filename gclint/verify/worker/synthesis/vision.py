@@ -50,9 +50,15 @@ def _bool_masked_pos(situation: Situation) -> Any:
     return situation.integers("bool_masked_pos", 0, 2, BATCH, count).bool()
 
 
+def _codes_of_patches(situation: Situation) -> torch.Tensor:
+    """Return which of the codes of a codebook each patch of an image is."""
+    return situation.integers("mim_labels", 0, 8, *_bool_masked_pos(situation).shape)
+
+
 VISION = (
     (r"pixel_values|high_res_pixel_values|conditional_pixel_values|prompt_pixel_values", _pixel_values, True),
     (r"pixel_values_videos", _pixel_values_videos, True),
     (r"image_sizes", _image_sizes, True),
     (r"bool_masked_pos", _bool_masked_pos, False),
+    (r"mim_labels", _codes_of_patches, False),
 )
