@@ -46,6 +46,8 @@ class Conditions:
     use_cache: bool = False
     require_input_grads: bool = False
     """Whether to call ``enable_input_require_grads()``, as training of adapters does."""
+    shaken: bool = False
+    """Whether to change all parameters by about what rounding does, to see what that alone changes."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ class Runner:
         conditions, subject = run.conditions, self.subject
         run.stage = "the construction"
         subject.restore(dropout=conditions.dropout)
+        if conditions.shaken:
+            subject.shake()
         if conditions.mode != "plain":
             run.stage = "switching checkpointing on"
             subject.switch_on(conditions.mode)

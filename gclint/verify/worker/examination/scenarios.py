@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters
-from gclint.verify.worker.examination.case import Case, differences
+from gclint.verify.worker.examination.case import Case, Check, Symptom, differences
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, FROZEN_CHECKS
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.fingerprint import fingerprint
@@ -18,6 +19,8 @@ from gclint.verify.worker.protocol import Cost, Failure, Mode
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
+_NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", FROZEN))
+"""The checks that compare numbers."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -113,12 +116,34 @@ class Scenarios:
                 case = replace(self._known_case(), run=run)
                 self._ledger.sites.add(run)
                 self._ledger.sites.judge(case)
-                self._ledger.judge(case, self._ledger.symptoms(case, CHECKS), self._specimen)
+                case, symptoms = self._symptoms(case, plain, CHECKS)
+                self._ledger.judge(case, symptoms, self._specimen)
                 if run.error is not None:
                     self._broken.add(mode)
                 if run.error is not None or case.lost or case.wrong:
                     self._untrainable.add(mode)
         return runs
+
+    def _symptoms(self, case: Case, plain: Conditions, checks: Sequence[Check]) -> tuple[Case, list[Symptom]]:
+        """Return what the checks find, and the case without what rounding alone would change as much.
+
+        Args:
+            case: what is to be judged.
+            plain: how its reference was run.
+            checks: those to make.
+        """
+        symptoms = self._ledger.symptoms(case, checks)
+        if not symptoms or case.lost or any(each.check not in _NUMBERS for each in symptoms):
+            return case, symptoms
+        shaken = self._runner.run(replace(plain, steps=len(case.reference.steps), shaken=True))
+        sensitive = differences(case.reference, shaken)
+        if sensitive:
+            self._ledger.notes.append(
+                f"rounding alone changes {names(sorted(sensitive))} in {plain.scenario}, which are not judged"
+            )
+            case = replace(case, unstable=case.unstable | sensitive)
+            symptoms = self._ledger.symptoms(case, checks)
+        return case, symptoms
 
     def _with_dropout(self) -> None:
         plain = Conditions("dropout", "plain", dropout=True)
@@ -145,7 +170,7 @@ class Scenarios:
             run = self._runner.run(conditions)
             case = replace(self._known_case(), reference=self._once, run=run)
             self._ledger.sites.add(run)
-            symptoms = self._ledger.symptoms(case, CHECKS)
+            case, symptoms = self._symptoms(case, replace(conditions, mode="plain", use_cache=False), CHECKS)
             if not symptoms:
                 continue
             cached = cached or self._runner.run(replace(conditions, mode="plain"))
@@ -183,7 +208,8 @@ class Scenarios:
                     # The hook is to blame here as well; newer releases set it by themselves.
                     continue
                 frozen = replace(case, reference=reference, run=run)
-                self._ledger.judge(frozen, self._ledger.symptoms(frozen, FROZEN_CHECKS), self._specimen)
+                frozen, symptoms = self._symptoms(frozen, plain, FROZEN_CHECKS)
+                self._ledger.judge(frozen, symptoms, self._specimen)
 
     def _tell_of_hook(self, run: Run) -> None:
         assert run.error is not None

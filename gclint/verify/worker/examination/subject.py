@@ -19,6 +19,8 @@ from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.specimen import Specimen
 
 _SEED = 1789
+_SHAKE = 4
+"""How many times the rounding error; a checkpointed pass may take another kernel, which rounds otherwise."""
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """Inputs that another network computes, so that they carry gradient; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
@@ -96,6 +98,15 @@ class Subject:
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
         self.take_gradients()
+
+    def shake(self) -> None:
+        """Change the parameters by a few times the rounding error of their type."""
+        generator = torch.Generator().manual_seed(_SEED)
+        with torch.no_grad():
+            for parameter in self._parameters.values():
+                if parameter.is_floating_point():
+                    noise = torch.randn(parameter.shape, generator=generator).to(parameter)
+                    parameter.detach().mul_(1 + _SHAKE * torch.finfo(parameter.dtype).eps * noise)
 
     def switch_on(self, mode: Mode) -> None:
         """Switch checkpointing on in the way that the release has."""

@@ -80,7 +80,7 @@ def default_count(situation: Situation, modality: str) -> int:
     merge = situation.get("spatial_merge_size", default=1)
     count = max(1, (side // patch) ** 2 // merge**2)
     if "image_token_pooling" in situation.parameters:
-        return count // 4
+        return int(count) // 4
     return count * (1 if modality == "image" else 2) if modality != "audio" else 4
 
 

@@ -250,7 +250,7 @@ def _usual(name: str, situation: Situation) -> Any:
 
 _NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
 REPAIRS: tuple[Any, ...] = (
-    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type, _shared_keys,
-    _missing_field, _empty_field,
+    _another_part, _attention_layers, _encoder_only, _stages, _sections, _no_cache, _lists, _rope_by_type,
+    _shared_keys, _missing_field, _empty_field,
 )  # fmt: skip
 LAST: tuple[Any, ...] = (_all_empty,)

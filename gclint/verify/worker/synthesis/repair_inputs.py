@@ -100,8 +100,14 @@ def _dimensions(situation: Situation, failure: Failure) -> Plan | None:
                 if given is not None and given.dim() > value.dim():
                     # The outer module has put the first two dimensions together.
                     rank += given.dim() - value.dim()
-                return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
+                return _with_rank(situation.plan, name, rank)
     return _rank_by_content(situation, failure, numbers[0])
+
+
+def _with_rank(plan: Plan, name: str, rank: int) -> Plan:
+    # A shape that was learnt before has another number of dimensions.
+    shapes = {each: shape for each, shape in plan.shapes.items() if each != name}
+    return replace(plan, shapes=shapes, ranks={**plan.ranks, name: rank})
 
 
 def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
@@ -117,7 +123,7 @@ def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan 
                 continue
             for name, given in inputs.items():
                 if given.numel() == value.numel() and given.dim() != rank:
-                    return replace(situation.plan, ranks={**situation.plan.ranks, name: rank})
+                    return _with_rank(situation.plan, name, rank)
     return None
 
 

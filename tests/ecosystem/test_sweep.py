@@ -1,0 +1,47 @@
+"""What the verifier says about a release is what somebody has looked at."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from tests.ecosystem.sweep import RELEASE, read_sweep, snapshot, sweep, sweep_text
+
+pytestmark = [pytest.mark.releases, pytest.mark.torch]
+
+_SHARD = "1/8"
+"""All of it takes a quarter of an hour: ``python3 -m tests.ecosystem.sweep``."""
+_CLASSES = 1600
+_WANTED = 0.98
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each class and what is said of it."""
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        yield block.partition(":")[0], block
+
+
+def test_a_part_of_the_models_does_what_is_written_down(tmp_path: Path) -> None:
+    if metadata.version("transformers") != RELEASE:
+        pytest.skip(f"transformers {RELEASE} is not installed: pip install -e '.[verify]' -c constraints.txt")
+    results = tmp_path / "results.jsonl"
+    # 2 is for a file that cannot be imported.
+    assert sweep(Path(sys.executable), results, "--shard", _SHARD, "--device", "cpu") in (0, 1, 2)
+    found = dict(_blocks(sweep_text(read_sweep(results))))
+    assert len(found) > _CLASSES / 16
+    known = dict(_blocks(snapshot(RELEASE).read_text(encoding="utf-8")))
+    assert found == {name: known.get(name) for name in found}
+
+
+def test_nearly_all_models_are_run() -> None:
+    known = dict(_blocks(snapshot(RELEASE).read_text(encoding="utf-8")))
+    assert len(known) == _CLASSES
+    run = [block for block in known.values() if ": not run (" not in block]
+    assert len(run) >= _WANTED * _CLASSES
+    whole = [block for block in run if "; without " not in block]
+    assert len(whole) >= _WANTED * len(run)
