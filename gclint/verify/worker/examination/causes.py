@@ -261,8 +261,8 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
     if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
         return None
     return _Explanation(
-        "The class says `supports_gradient_checkpointing`, and no module in it has a `gradient_checkpointing` "
-        "to switch. Let its blocks inherit from `GradientCheckpointingLayer`, or do not say so."
+        "The class says `supports_gradient_checkpointing`, and no module in it has a "
+        "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, or do not say so."
     )
 
 
