@@ -262,7 +262,8 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
         return None
     return _Explanation(
         "The class says `supports_gradient_checkpointing`, and no module in it has a "
-        "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, or do not say so."
+        "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, "
+        "or do not say so."
     )
 
 
