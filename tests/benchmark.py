@@ -2,7 +2,7 @@
 
 Times depend on the machine, so what counts are ratios: to parsing the files with ``ast``, and to
 starting Python with the libraries that gclint stands on. Needs a system that tells what a process
-has used (not Windows), an otherwise idle machine, and a release of transformers, which is fetched.
+has used (not Windows), an otherwise idle machine, and two releases of transformers, which are fetched.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gclint import __version__
-from tests.ecosystem.releases import ReleaseUnavailable, release_tree
+from tests.ecosystem.releases import ReleaseUnavailable, copy_of_release, release_tree
 
 _RELEASE = "5.23.0"
+_SWEPT = "4.52.4"
+"""The release with the most to repair."""
 _MODELS = "transformers/models"
 _TYPICAL_FILE = f"{_MODELS}/llama/modeling_llama.py"
 _PARSE = """
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print a table; return 0 unless nothing could be measured."""
     options = _options(arguments)
     try:
-        tree = release_tree(_RELEASE)
+        tree, swept = release_tree(_RELEASE), release_tree(_SWEPT)
     except ReleaseUnavailable as error:
         print(error, file=sys.stderr)
         return 2
@@ -76,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _use(tree, *_gclint(_TYPICAL_FILE))  # Leaves compiled modules behind, as an installation has them.
     parts = [_measure(tree, files[::share], options.repeat) for share in (4, 2, 1)]
     typical = _row_of_one_file(tree, options.repeat)
-    _print_table([*_rows_of_all_files(parts[-1]), typical, *_rows_of_parts(parts)])
+    sweep = _row_of_sweep(swept, _modeling_files(swept)[:: options.every], options.repeat)
+    _print_table([*_rows_of_all_files(parts[-1]), typical, sweep, *_rows_of_parts(parts)])
     return 0
 
 
@@ -111,6 +115,21 @@ def _row_of_one_file(tree: Path, repeat: int) -> tuple[str, str, str]:
         check.append(_use(tree, *_gclint(_TYPICAL_FILE)).wall)
         libraries.append(_use(tree, "-c", _LIBRARIES).wall)
     return f"time for Llama's file, to `{_LIBRARIES}`", _ratio(min(check), min(libraries)), "at most 2.5"
+
+
+def _row_of_sweep(tree: Path, files: Sequence[str], repeat: int) -> tuple[str, str, str]:
+    """Repair files, each time in a new copy of the release."""
+    parse, repair = [], []
+    for _ in range(repeat):
+        parse.append(float(_use(tree, "-W", "ignore", "-c", _PARSE, *files).output))
+        with tempfile.TemporaryDirectory() as folder:
+            copy = copy_of_release(_SWEPT, Path(folder)).parent
+            repair.append(_use(copy, *_gclint("--fix", "--unsafe-fixes", *files)).cpu)
+    return (
+        f"CPU time for all fixes in {_SWEPT}, to `ast.parse`",
+        _ratio(min(repair), min(parse)),
+        "at most 6.0",
+    )
 
 
 def _rows_of_all_files(part: _Part) -> list[tuple[str, str, str]]:

@@ -18,6 +18,7 @@ def test_benchmark_prints_ratios_and_targets(
     release: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     release("5.23.0")
+    release("4.52.4")
     assert benchmark.main(["--every", "40", "--repeat", "1"]) == 0
     heading, _, *table = capsys.readouterr().out.splitlines()
     assert re.search(r"transformers 5\.23\.0: \d\d files, \d\.\d MB", heading)
@@ -25,6 +26,7 @@ def test_benchmark_prints_ratios_and_targets(
         rf"CPU time for all files, to `ast\.parse`  +{_RATIO}  +at most 2\.0",
         r"peak memory  +\d+ MB  +under 400 MB",
         rf"time for Llama's file, to `import libcst, click`  +{_RATIO}  +at most 2\.5",
+        rf"CPU time for all fixes in 4\.52\.4, to `ast\.parse`  +{_RATIO}  +at most 6\.0",
         rf"CPU time per file, (\d+) files, to that of \1  +{_RATIO}",
         rf"CPU time per file, \d+ files, to that of \d+  +{_RATIO}  +does not grow",
         rf"CPU time per file, \d+ files, to that of \d+  +{_RATIO}  +does not grow",
