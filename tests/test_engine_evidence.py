@@ -42,7 +42,7 @@ def _place(path: Path, line: int, end_line: int | None = None) -> Place:
     return Place(str(path), line, end_line or line)
 
 
-def _site(path: Path, recomputed: bool = True, calls: int = 2) -> RunSite:
+def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> RunSite:
     return RunSite(
         place=_place(path, 8, 11),
         block="Block",
@@ -79,6 +79,7 @@ def test_a_block_that_is_not_recomputed_confirms_that_the_layer_is_missing(path:
     finding = _finding(path, "GC001", "class Block")
     assert _evidence(path, _run(path, _site(path, recomputed=False)), finding) is Evidence.CONFIRMED
     assert _evidence(path, _run(path, _site(path)), finding) is Evidence.CONTRADICTED
+    assert _evidence(path, _run(path, _site(path, recomputed=None)), finding) is None
 
 
 def test_one_site_that_is_not_recomputed_is_enough(path: Path) -> None:

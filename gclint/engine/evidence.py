@@ -70,8 +70,10 @@ def _covers(project: Project, place: Place, finding: Finding) -> bool:
 
 
 def _of_missing_layer(project: Project, sites: Sequence[RunSite]) -> Evidence | None:
-    if any(not site.recomputed for site in sites):
+    if any(site.recomputed is False for site in sites):
         return Evidence.CONFIRMED
+    if any(site.recomputed is None for site in sites):
+        return None
     by_branch = any(_names_checkpointing(project, site.place) for site in sites)
     # Recomputed by a branch in the model's own loop: that is what such a finding says.
     return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED

@@ -122,8 +122,8 @@ class RunSite:
     """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
     calls: int
     """How many calls in the forward passes of checkpointed steps."""
-    recomputed: bool
-    """Whether all of them were recomputed in the backward pass."""
+    recomputed: bool | None
+    """Whether all of them were recomputed in the backward pass; None where that was not seen."""
     keyword_activations: tuple[str, ...] = ()
     """Keyword arguments that carried gradient."""
     contained_activations: tuple[str, ...] = ()

@@ -135,11 +135,14 @@ def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | 
 def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if case.run.mode != "reentrant":
         return None
-    keywords = dict.fromkeys(name for call in case.run.calls for name in call.keyword)
-    contained = dict.fromkeys(name for call in case.run.calls for name in call.contained)
+    # What calls within a layer pass is recomputed with it.
+    layers = {block.name for block in case.blocks if block.is_layer}
+    passed = [call for call in case.run.calls if call.block in layers]
+    keywords = dict.fromkeys(name for call in passed for name in call.keyword)
+    contained = dict.fromkeys(name for call in passed for name in call.contained)
     if "second time" in " ".join(each.message for each in symptoms):
         keywords, contained = _only_shared(case, keywords, contained)
-    calls = [call for call in case.run.calls if not keywords.keys().isdisjoint(call.keyword)]
+    calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
         return _Explanation(
             f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
@@ -147,7 +150,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation
             _places(calls),
             "GC003",
         )
-    calls = [call for call in case.run.calls if not contained.keys().isdisjoint(call.contained)]
+    calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
     if not calls:
         return None
     return _Explanation(

@@ -67,13 +67,17 @@ class Sites:
             is_layer=any(each.is_layer for each in blocks),
             is_trunk=any(each.is_trunk for each in blocks),
             calls=len(site.calls),
-            # Where no run came to its end, nobody has seen that it is not.
-            recomputed=all(self._recomputed.get(call.block, True) for call in site.calls),
+            recomputed=self._is_recomputed({call.block for call in site.calls}),
             keyword_activations=_names(call.keyword for call in site.calls),
             contained_activations=_names(call.contained for call in site.calls),
             positional_caches=_names(call.positional_caches for call in site.calls),
             rewritten_caches=tuple(site.rewritten),
         )
+
+    def _is_recomputed(self, blocks: set[str]) -> bool | None:
+        """Return whether these were; None where no run came to its end, or they are not counted."""
+        seen = [self._recomputed[each] for each in blocks if each in self._recomputed]
+        return all(seen) if seen else None
 
 
 def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str, ...]:

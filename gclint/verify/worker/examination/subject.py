@@ -19,7 +19,7 @@ from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.specimen import Specimen
 
 _SEED = 1789
-_SHAKE = 4
+_SHAKE = 16
 """How many times the rounding error; a checkpointed pass may take another kernel, which rounds otherwise."""
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """Inputs that another network computes, so that they carry gradient; all others are data."""
