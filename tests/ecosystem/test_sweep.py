@@ -17,7 +17,10 @@ pytestmark = [pytest.mark.releases, pytest.mark.torch]
 _SHARD = "1/8"
 """All of it takes a quarter of an hour: ``python3 -m tests.ecosystem.sweep``."""
 _CLASSES = 1600
-_WANTED = 0.98
+_RUN = 0.98
+"""Of all classes."""
+_WHOLE = 0.94
+"""Of those that are run, how many with all parts of some size."""
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -42,6 +45,6 @@ def test_nearly_all_models_are_run() -> None:
     known = dict(_blocks(snapshot(RELEASE).read_text(encoding="utf-8")))
     assert len(known) == _CLASSES
     run = [block for block in known.values() if ": not run (" not in block]
-    assert len(run) >= _WANTED * _CLASSES
+    assert len(run) >= _RUN * _CLASSES
     whole = [block for block in run if "; without " not in block]
-    assert len(whole) >= _WANTED * len(run)
+    assert len(whole) >= _WHOLE * len(run)
