@@ -96,6 +96,14 @@ def test_cross_attention_is_a_scenario_of_its_own() -> None:
     assert crossing and all(each.grad is not None for each in crossing)
 
 
+def test_layers_that_share_keys_and_values_are_a_scenario_of_its_own() -> None:
+    found = {each.scenario: each for each in specimens(transformers.Gemma4ForCausalLM)}
+    assert list(found) == ["default", "key-value sharing"]
+    config = found["key-value sharing"].config
+    assert config.num_hidden_layers == 2 * config.num_kv_shared_layers > 0
+    assert found["default"].config.num_kv_shared_layers == 0
+
+
 def test_two_layers_of_each_kind_are_kept_and_their_lists_agree() -> None:
     config = OneLayerConfig()
     config.num_hidden_layers = 12

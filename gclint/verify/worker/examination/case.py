@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 
@@ -13,6 +14,9 @@ from gclint.verify.worker.examination.comparison import close, near, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
 from gclint.verify.worker.protocol import Place
+
+_TIMES = 10
+"""How many times what rounding is seen to change it may change at most."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,42 @@ def differences(one: Run, other: Run) -> frozenset[str]:
             name for name in attributes if not same(one.attributes.get(name), other.attributes.get(name))
         }
     return frozenset(names)
+
+
+def rounding(reference: Run, shaken: Run, found: Run) -> frozenset[str]:
+    """Return the names of what differs no more than rounding explains.
+
+    Args:
+        reference: the plain run.
+        shaken: the same with parameters that differ by a rounding error.
+        found: the run that does not agree with the reference.
+    """
+    explained, observed = _deviations(reference, shaken), _deviations(reference, found)
+    names = differences(reference, shaken)
+    return frozenset(each for each in names if observed.get(each, 0.0) <= _TIMES * explained.get(each, 0.0))
+
+
+def _deviations(one: Run, other: Run) -> dict[str, float]:
+    """Return the largest absolute differences of what can be compared."""
+    found: dict[str, float] = {}
+    pairs: list[tuple[str, Any, Any]] = [
+        (name, each, other.values.get(name)) for name, each in one.values.items()
+    ]
+    for mine, yours in zip(one.steps, other.steps, strict=False):
+        pairs += [(name, each, yours.gradients.get(name)) for name, each in mine.gradients.items()]
+        pairs += [(name, each, yours.outputs.get(name)) for name, each in mine.outputs.items()]
+        if mine.own_loss is not None and yours.own_loss is not None:
+            found[OWN] = max(found.get(OWN, 0.0), abs(mine.own_loss - yours.own_loss))
+    for name, mine, yours in pairs:
+        if (
+            isinstance(mine, Tensor)
+            and isinstance(yours, Tensor)
+            and mine.shape == yours.shape
+            and mine.numel()
+        ):
+            difference = float((mine.double() - yours.double()).abs().max())
+            found[name] = max(found.get(name, 0.0), difference)
+    return found
 
 
 def _unequal(mine: Step, yours: Step) -> set[str]:

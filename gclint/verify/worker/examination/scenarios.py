@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters
-from gclint.verify.worker.examination.case import Case, Check, Symptom, differences
+from gclint.verify.worker.examination.case import Case, Check, Symptom, differences, rounding
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, FROZEN_CHECKS
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.fingerprint import fingerprint
@@ -136,7 +136,7 @@ class Scenarios:
         if not symptoms or case.lost or any(each.check not in _NUMBERS for each in symptoms):
             return case, symptoms
         shaken = self._runner.run(replace(plain, steps=len(case.reference.steps), shaken=True))
-        sensitive = differences(case.reference, shaken)
+        sensitive = rounding(case.reference, shaken, case.run)
         if sensitive:
             self._ledger.notes.append(
                 f"rounding alone changes {names(sorted(sensitive))} in {plain.scenario}, which are not judged"

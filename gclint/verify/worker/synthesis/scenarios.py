@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -55,6 +56,18 @@ def _sharing(default: Situation) -> Plan:
         for name, value in fields.items()
         if isinstance(value, list) and len(value) == count and not name.startswith("_")
     }
+    specification = fields.get("_heterogeneity_spec")
+    if specification is not None:
+        values[owner, "_heterogeneity_spec"] = _continued(specification, count)
     values[owner, "num_hidden_layers"] = 2 * count
     values[owner, "num_kv_shared_layers"] = count
     return replace(default.plan, values={**default.plan.values, **values})
+
+
+def _continued(specification: Any, count: int) -> Any:
+    """Return what says how layers differ, with ``count`` more layers that are like the first ones."""
+    further = copy.copy(specification)
+    overrides = dict(specification.per_layer_overrides)
+    overrides |= {layer + count: fields for layer, fields in overrides.items()}
+    further.per_layer_overrides = overrides
+    return further
