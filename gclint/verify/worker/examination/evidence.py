@@ -58,7 +58,8 @@ class Evidence:
 
 
 def _generators() -> dict[str, Any]:
-    kind, keys, *rest = numpy.random.get_state()
+    state: Any = numpy.random.get_state()
+    kind, keys, *rest = state
     return {"random": random.getstate(), "numpy.random": (kind, keys.tobytes(), *rest)}
 
 
