@@ -135,7 +135,7 @@ def _obstacle_in_subclasses(network: Network, group: _Group) -> str | None:
         if info.file is not network.file or _root(info) is not info:
             continue
         for heir in subclasses(network.project, info):
-            if heir.file is network.file or is_modular(heir.file):
+            if heir.file is network.file or is_modular(heir.file.path):
                 continue
             other = Network(network.project, heir.file)
             legacy = _group(other, UnprotectedBlock(heir, ()))

@@ -66,7 +66,7 @@ def _found_at(project: Project, finding: Finding) -> Place | None:
         path, start, _ = finding.subject
         return place_at(library.module(project.file(path)), start)
     file = project.file(finding.path)
-    if not is_modular(file) and modular_path(file) is None:
+    if not is_modular(file.path) and modular_path(file) is None:
         return None
     return place_at(library.module(file), finding.start)
 
@@ -91,7 +91,7 @@ def _without_source(
     source = None if place is None else lineage.source(place)
     if source is None or project.resolve(source.file.path) in given:
         return finding
-    if finding.fix is None or is_modular(project.file(finding.path)):
+    if finding.fix is None or is_modular(finding.path):
         return finding
     name = source.file.path.name
     return replace(
@@ -183,9 +183,7 @@ def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = Fal
     heirs = tuple(Heir(each.path, each.symbol) for each in others)
     message = finding.message
     # A file of another tree may hold nothing of its own, and run the very class.
-    runners = [
-        each for each in others if each.subject is not None and not each.path.stem.startswith("modular_")
-    ]
+    runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
         models = {each.path.parent.name for each in those} - {finding.path.parent.name}
         if models:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gclint.engine.fix import FixResult
 from gclint.finding import Applicability, Finding
+from gclint.source.generated import is_modular, modeling_path
 from gclint.source.project import Project
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
@@ -78,11 +79,7 @@ class _Unit:
     @property
     def run_files(self) -> list[Path]:
         """The files whose runs decide: not a modular source, which no model is imported from."""
-        return [path for path in self.paths if not _is_modular(path)]
-
-
-def _is_modular(path: Path) -> bool:
-    return path.name.startswith("modular_")
+        return [path for path in self.paths if not is_modular(path)]
 
 
 def _units(project: Project, repaired: FixResult) -> list[_Unit]:
@@ -98,8 +95,8 @@ def _units(project: Project, repaired: FixResult) -> list[_Unit]:
             units.update(dict.fromkeys(dropped.paths, kept))
 
     for path in repaired.changed:
-        generated = path.with_name(path.name.replace("modular_", "modeling_", 1))
-        if _is_modular(path) and generated in units:
+        generated = modeling_path(path)
+        if is_modular(path) and generated in units:
             join(generated, path)
     for finding in repaired.applied:
         edits = finding.fix.edits if finding.fix else ()

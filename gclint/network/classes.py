@@ -25,6 +25,7 @@ from gclint.network.values import (
 from gclint.network.walk import dotted_name
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
+from gclint.source.generated import is_modular
 from gclint.source.outline import Definition
 from gclint.source.words import word_ends
 
@@ -237,7 +238,7 @@ class ClassInfo:
         A modular file says `class MyModel(OtherModel)`, where `OtherModel` holds `OtherLayer`s, and
         means that `MyModel` holds `MyLayer`s, which it derives from `OtherLayer` or writes anew.
         """
-        if not self.file.path.name.startswith("modular_"):
+        if not is_modular(self.file.path):
             return values
         return frozenset(self._renamed_value(value, base) for value in values)
 

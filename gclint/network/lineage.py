@@ -70,11 +70,11 @@ class Lineage:
     def __init__(self, library: Library, paths: tuple[Path, ...]) -> None:
         """Know the files of a run; of others only what is generated in a file's own folder."""
         self._library = library
-        self._modulars = [path for path in paths if path.name.startswith("modular_")]
+        self._modulars = [path for path in paths if is_modular(path)]
 
     def source(self, place: Place) -> Place | None:
         """Return the next place that a header or method comes from; None where it is written itself."""
-        if is_modular(place.file):
+        if is_modular(place.file.path):
             return _header_source(place.info) if place.method is None else None
         path = modular_path(place.file)
         modular = None if path is None else self._module(path)
@@ -88,9 +88,9 @@ class Lineage:
     def twin(self, place: Place) -> Twin | None:
         """Return a generated header or method together with the code that the generator takes it from."""
         source = self.source(place)
-        if source is not None and source.method is None and is_modular(source.file):
+        if source is not None and source.method is None and is_modular(source.file.path):
             source = self.source(source) or source
-        if source is None or is_modular(place.file):
+        if source is None or is_modular(place.file.path):
             return None
         return Twin(source.region, place.region, _renaming(source, place), is_copy=False)
 
@@ -98,7 +98,7 @@ class Lineage:
         """Yield the places in generated files that the generator takes from this one."""
         wanted = place.region.spans
         for modular in self._followers(place.file):
-            generated = self._module(modeling_path(modular.file))
+            generated = self._module(modeling_path(modular.file.path))
             if generated is None or modular_path(generated.file) is None:
                 continue
             for info in generated.classes.values():
@@ -113,7 +113,7 @@ class Lineage:
 
     def _followers(self, file: SourceFile) -> Iterator[Module]:
         """Yield the modular files that import from a file, or the file itself if it is one."""
-        if is_modular(file):
+        if is_modular(file.path):
             yield self._library.module(file)
             return
         yield from self._importers.get(file.path.stem, ())

@@ -22,11 +22,11 @@ def modular_path(file: SourceFile) -> Path | None:
     return None if match is None else file.path.with_name(PurePosixPath(match[1]).name)
 
 
-def is_modular(file: SourceFile) -> bool:
-    """Tell whether modeling files are generated from this one."""
-    return file.path.name.startswith(_MODULAR)
+def is_modular(path: Path) -> bool:
+    """Tell whether a modeling file is generated from the one at ``path``."""
+    return path.name.startswith(_MODULAR)
 
 
-def modeling_path(file: SourceFile) -> Path:
-    """Return where the modeling file is that is generated from a modular one."""
-    return file.path.with_name(_MODELING + file.path.name.removeprefix(_MODULAR))
+def modeling_path(path: Path) -> Path:
+    """Return where the modeling file is that is generated from the modular one at ``path``."""
+    return path.with_name(_MODELING + path.name.removeprefix(_MODULAR))

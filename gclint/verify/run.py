@@ -52,15 +52,9 @@ def verify(
     """
     earlier = earlier or Results()
     results = Results()
-    trees: dict[str | None, list[Source]] = {}
     overlay = overlay_of(texts or {})
     digests = {target.source.path: digest(target.source, overlay) for target in targets}
-    for target in targets:
-        sources = trees.setdefault(target.tree, [])
-        source = _left(target.source, digests[target.source.path], earlier, results)
-        if source:
-            sources.append(source)
-    for tree, sources in trees.items():
+    for tree, sources in _left_by_tree(targets, digests, earlier, results).items():
         # Without any source as well: that the environment is still the same has to be seen.
         with closing(work(settings.python, _request(tree, sources, overlay, settings))) as messages:
             for message in messages:
@@ -73,6 +67,19 @@ def verify(
         if results.problem:
             break
     return results
+
+
+def _left_by_tree(
+    targets: Sequence[Target], digests: Mapping[str, str], earlier: Results, results: Results
+) -> dict[str | None, list[Source]]:
+    """Return what is left to run of each tree, perhaps nothing; add what is known to ``results``."""
+    trees: dict[str | None, list[Source]] = {}
+    for target in targets:
+        sources = trees.setdefault(target.tree, [])
+        source = _left(target.source, digests[target.source.path], earlier, results)
+        if source:
+            sources.append(source)
+    return trees
 
 
 def _left(source: Source, found: str, earlier: Results, results: Results) -> Source | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from gclint.finding import Problem
 from gclint.settings import Settings
 from gclint.source.discovery import discover
+from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.worker.protocol import Source
 
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
@@ -48,13 +49,13 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     files, problems = discover(paths, settings)
     given = {_absolute(path) for path in paths}
     for file in files:
-        if _is_modular(file) and _absolute(file) in given:
-            message = f"it is not what runs; verify {file.name.replace('modular_', 'modeling_', 1)}"
+        if is_modular(file) and _absolute(file) in given:
+            message = f"it is not what runs; verify {modeling_path(file).name}"
             problems.append(Problem(file, message))
     wanted = [
         file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
     ]
-    targets = [target_of(file) for file in wanted if not _is_modular(file)]
+    targets = [target_of(file) for file in wanted if not is_modular(file)]
     return sorted(targets, key=lambda each: each.source.path), problems
 
 
@@ -137,7 +138,3 @@ def digest(source: Source, overlay: Mapping[str, str]) -> str:
 def _absolute(path: Path) -> Path:
     # Not resolved: a tree with links in it is imported as it is seen.
     return Path(os.path.abspath(path))  # noqa: PTH100
-
-
-def _is_modular(path: Path) -> bool:
-    return path.name.startswith("modular_")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -127,16 +127,5 @@ def _inner_specimen(
 
 def _detached(value: Any) -> Any:
     """Return a copy of ``value`` that shares nothing with it and belongs to no graph."""
-    memo: dict[int, Any] = {id(each): each.detach().clone() for each in _tensors(value)}
+    memo: dict[int, Any] = {id(each): each.detach().clone() for each in trial.tensors(value)}
     return copy.deepcopy(value, memo)
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each)

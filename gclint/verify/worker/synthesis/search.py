@@ -42,16 +42,6 @@ _LADDER = (
 )
 
 
-class Unsuccessful(NotSynthesisable):
-    """All attempts failed; the message is that of the first one, which nothing had been changed for."""
-
-    def __init__(self, errors: list[Exception]) -> None:
-        first = errors[0]
-        super().__init__(_category(first), f"{type(first).__name__}: {first}"[:400])
-        self.chain = [f"{type(error).__name__}: {str(error)[:150]}" for error in errors]
-        """One line for each attempt."""
-
-
 def specimens(model_class: Any) -> Iterator[Specimen]:
     """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
 
@@ -218,9 +208,13 @@ def _config_class(model_class: Any) -> Any:
 
 
 def _explained(errors: list[Exception]) -> NotSynthesisable:
-    """Return the error to raise after all attempts failed with ``errors``."""
-    told = Unsuccessful(errors)
-    told.__cause__ = errors[0]
+    """Return the error to raise after all attempts failed with ``errors``.
+
+    It is about the first one, which nothing had been changed for.
+    """
+    first = errors[0]
+    told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
+    told.__cause__ = first
     return told
 
 

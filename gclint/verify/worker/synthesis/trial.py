@@ -84,7 +84,9 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
     """
     seed()
     with _running() as ran:
-        outputs = [each for each in tensors(model(**inputs)) if each.requires_grad]
+        outputs = [
+            each for each in tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
+        ]
     if not outputs:
         raise NotSynthesisable("no gradient", "no output carries gradient")
     loss = sum((each.float() * torch.randn(each.shape)).sum() for each in outputs)
@@ -106,10 +108,9 @@ def _running() -> Iterator[set[nn.Module]]:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the floating-point tensors in ``value``, in containers as well."""
+    """Yield the tensors in ``value``, in containers as well."""
     if isinstance(value, torch.Tensor):
-        if value.is_floating_point():
-            yield value
+        yield value
     elif isinstance(value, dict):
         for each in value.values():
             yield from tensors(each)
@@ -134,7 +135,7 @@ def _collect(
     module: nn.Module, prefix: str, ran: set[nn.Module], found: dict[str, nn.Module], depth: int
 ) -> None:
     for name, child in module.named_children():
-        trained = [each for each in child.parameters() if each.requires_grad]
+        trained = [each for each in child.parameters() if each.is_floating_point() and each.requires_grad]
         if not trained:
             continue
         if all(each.grad is None for each in trained) and ran.isdisjoint(child.modules()):
