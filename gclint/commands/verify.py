@@ -231,7 +231,10 @@ def _unchanged(results: Results) -> list[Path]:
 
 def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Finding]]:
     """Return the findings in ``files`` that the runs confirm or contradict, and those that only runs have."""
-    settings = load_settings(common_folder(files)) if files else Settings()
+    try:
+        settings = load_settings(common_folder(files)) if files else Settings()
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
     project = Project(settings)
     rules = [rule for rule in all_rules() if settings.wants(rule)]
     found = check(project, files, rules)

@@ -157,3 +157,12 @@ class B:
     assert not Path("survived").exists()
     write("b", passing("B"))
     assert names(gclint("--resume", "--output-format", "json")) == ["A", "B"]
+
+
+def test_settings_that_cannot_be_used_are_told_without_a_traceback(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    assert gclint("--results", "a.jsonl").status == 0
+    Path("pyproject.toml").write_text("[tool.gclint]\nselect = 3\n")
+    outcome = gclint("merge", "a.jsonl")
+    assert outcome.status == 2
+    assert "pyproject.toml" in outcome.err
