@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gclint.codemod.call import Refusal
 from gclint.codemod.protect import protect
 from gclint.finding import Finding
-from gclint.network.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.rule import Rule
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gclint.network.binding import Binding, bind
-from gclint.network.signature import Kind, Signature, function_signature, method_signature
+from gclint.network.evaluation.signature import Kind, Signature, function_signature, method_signature
 from gclint.source.file import SourceFile
 
 _KINDS = {

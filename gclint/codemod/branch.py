@@ -12,10 +12,10 @@ from gclint.codemod.call import Refusal
 from gclint.finding import Edit
 from gclint.network.activation import CACHES, NEUTRALISED_CACHES
 from gclint.network.binding import Binding, bind
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import Parameter, Signature, function_signature
+from gclint.network.evaluation.walk import children, walk
 from gclint.network.runsite import RunSite
-from gclint.network.scope import Scope
-from gclint.network.signature import Parameter, Signature, function_signature
-from gclint.network.walk import children, walk
 from gclint.source.fragment import Fragment
 
 _CONDITION_NAMES = {

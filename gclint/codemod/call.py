@@ -12,8 +12,8 @@ from gclint.codemod.listing import LINE_LENGTH, Item, comments, layout_of, rende
 from gclint.finding import Edit
 from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
-from gclint.network.signature import Kind, Parameter, Signature
-from gclint.network.walk import walk
+from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.walk import walk
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.finding import Edit
-from gclint.network.classes import CHECKPOINTING_BASE
-from gclint.network.walk import dotted_name
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.walk import dotted_name
 from gclint.source.file import SourceFile
 from gclint.source.fragment import parse_import
 from gclint.source.outline import ImportStatement

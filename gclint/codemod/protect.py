@@ -19,7 +19,7 @@ from gclint.codemod.call import Refusal, repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.finding import Applicability, Edit, Fix, Part, Repair
 from gclint.network.activation import bind_site, requires_cache
-from gclint.network.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite

@@ -20,12 +20,12 @@ from gclint.codemod.listing import Item, comments, layout_of, render
 from gclint.finding import Edit, Part, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
-from gclint.network.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.signature import Kind, Parameter, Signature, header_fragment
+from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
-from gclint.network.signature import Kind, Parameter, Signature, header_fragment
-from gclint.network.walk import dotted_name, walk
 from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.finding import Applicability, Finding, Fix, Heir
+from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
-from gclint.network.modules import library_of
 from gclint.source.generated import is_modular, modular_path
 from gclint.source.project import Project
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gclint.finding import Edit
-from gclint.network.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
-from gclint.network.modules import library_of
 from gclint.source.project import Project
 from gclint.source.twins import Region, Twin, header_region
 

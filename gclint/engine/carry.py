@@ -16,7 +16,7 @@ from gclint.codemod.imports import drop_unused_imports, import_checkpointing_bas
 from gclint.engine.calls import call_obstacle, changes_header_only
 from gclint.engine.tree import Tree
 from gclint.finding import Applicability, Edit, Finding
-from gclint.network.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.source.file import SourceFile
 from gclint.source.project import Project

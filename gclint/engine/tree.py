@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from gclint.finding import Edit
+from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
-from gclint.network.modules import library_of
 from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project

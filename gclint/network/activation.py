@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.network.binding import Binding, BoundArgument, bind
-from gclint.network.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import Parameter, Signature
+from gclint.network.evaluation.values import ExternalInstance, Instance
+from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
-from gclint.network.scope import Scope
-from gclint.network.signature import Parameter, Signature
 from gclint.network.traits import is_learned
-from gclint.network.values import ExternalInstance, Instance
-from gclint.network.walk import dotted_name, walk
 
 NEUTRALISED_CACHES = frozenset(("use_cache", "past_key_value", "past_key_values", "layer_past"))
 """What the base class switches off by name, in one release or another."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.network.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.signature import Kind, Parameter, Signature
 
 
 @dataclass(frozen=True)

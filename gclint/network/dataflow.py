@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gclint.network.walk import children, names_in, walk
+from gclint.network.evaluation.walk import children, names_in, walk
 
 _CUTTING_METHODS = {"detach", "item", "tolist", "size", "numel", "dim", "cpu"}
 _CUTTING_ATTRIBUTES = {"shape", "device", "dtype", "ndim", "is_cuda", "data", "requires_grad"}

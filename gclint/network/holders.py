@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gclint.network.classes import ClassInfo, remembered
-from gclint.network.modules import Module
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
-from gclint.network.values import Container, Instance, Value, Values, list_of
 from gclint.source.words import any_between, offsets_of, word_ends
 
 _STACKS = ("ModuleList(", "ModuleDict(")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from gclint.network.classes import ClassInfo
-from gclint.network.modules import library_of
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import library_of
 from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gclint.network.classes import ClassInfo, remembered
-from gclint.network.modules import Library, Module
-from gclint.network.values import External
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.modules import Library, Module
+from gclint.network.evaluation.values import External
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.activation import fills_cache, requires_cache
-from gclint.network.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
-from gclint.network.modules import library_of
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing

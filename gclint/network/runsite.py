@@ -8,13 +8,13 @@ from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.body import Piece
-from gclint.network.classes import ClassInfo
 from gclint.network.dataflow import carried_names
-from gclint.network.scope import Scope
+from gclint.network.evaluation.body import Piece
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Bound, External, Function, Instance, Values
+from gclint.network.evaluation.walk import children, code, dotted_name, walk, walk_scope
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
-from gclint.network.values import Bound, External, Function, Instance, Values
-from gclint.network.walk import children, code, dotted_name, walk, walk_scope
 from gclint.source.fragment import Fragment
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}

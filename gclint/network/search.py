@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.network.body import Piece
-from gclint.network.scope import Scope
-from gclint.network.walk import dotted_name
+from gclint.network.evaluation.body import Piece
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.walk import dotted_name
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gclint.network.classes import ClassInfo, remembered
-from gclint.network.modules import Module
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.modules import Module
 from gclint.source.file import UnreadableFile
 from gclint.source.outline import Definition
 

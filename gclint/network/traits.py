@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gclint.network.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo, remembered
 
 _MIXING_WORDS = frozenset(
     [

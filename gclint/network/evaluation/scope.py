@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gclint.network.body import Binding, Body, Piece
-from gclint.network.signature import Parameters
-from gclint.network.values import (
+from gclint.network.evaluation.body import Binding, Body, Piece
+from gclint.network.evaluation.signature import Parameters
+from gclint.network.evaluation.values import (
     NOTHING,
     Bound,
     ClassValue,
@@ -27,11 +27,11 @@ from gclint.network.values import (
     list_of,
     merge_containers,
 )
-from gclint.network.walk import walk_scope
+from gclint.network.evaluation.walk import walk_scope
 
 if TYPE_CHECKING:
-    from gclint.network.classes import ClassInfo
-    from gclint.network.modules import Module
+    from gclint.network.evaluation.classes import ClassInfo
+    from gclint.network.evaluation.modules import Module
 
 _MAX_DEPTH = 4
 _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}

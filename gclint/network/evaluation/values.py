@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 if TYPE_CHECKING:
-    from gclint.network.classes import ClassInfo
-    from gclint.network.scope import Scope
+    from gclint.network.evaluation.classes import ClassInfo
+    from gclint.network.evaluation.scope import Scope
     from gclint.source.fragment import Fragment
 
 

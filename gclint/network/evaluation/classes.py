@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import libcst as cst
 
-from gclint.network.body import Body, statement_fragment
-from gclint.network.scope import Scope
-from gclint.network.signature import Signature, method_signature
-from gclint.network.values import (
+from gclint.network.evaluation.body import Body, statement_fragment
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import Signature, method_signature
+from gclint.network.evaluation.values import (
     NOTHING,
     ClassValue,
     Container,
@@ -22,7 +22,7 @@ from gclint.network.values import (
     Values,
     merge_containers,
 )
-from gclint.network.walk import dotted_name
+from gclint.network.evaluation.walk import dotted_name
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.generated import is_modular
@@ -30,7 +30,7 @@ from gclint.source.outline import Definition
 from gclint.source.words import word_ends
 
 if TYPE_CHECKING:
-    from gclint.network.modules import Module
+    from gclint.network.evaluation.modules import Module
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"

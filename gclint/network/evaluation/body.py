@@ -11,8 +11,8 @@ from functools import cache
 import libcst as cst
 from libcst.helpers import ensure_type
 
-from gclint.network.signature import header_end
-from gclint.network.walk import walk_scope
+from gclint.network.evaluation.signature import header_end
+from gclint.network.evaluation.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.walk import code, walk
+from gclint.network.evaluation.walk import code, walk
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition

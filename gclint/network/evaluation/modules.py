@@ -9,11 +9,11 @@ from pathlib import Path
 
 import libcst as cst
 
-from gclint.network.body import Body, statement_fragment
-from gclint.network.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
-from gclint.network.scope import Scope
-from gclint.network.signature import Parameters
-from gclint.network.values import NOTHING, ClassValue, External, Function, Values
+from gclint.network.evaluation.body import Body, statement_fragment
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import Parameters
+from gclint.network.evaluation.values import NOTHING, ClassValue, External, Function, Values
 from gclint.source.file import SourceFile
 from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition, ImportedName
