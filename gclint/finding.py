@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -64,6 +64,17 @@ class Fix:
     repairs: tuple[Repair, ...] = ()
     """What the edits put right; fixes of several findings may share some of it."""
 
+    def __post_init__(self) -> None:
+        if (self.applicability is Applicability.UNSAFE) != (self.reason is not None):
+            raise ValueError("an unsafe fix, and no other, says why it is not safe")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why there is no fix, in words that follow "no fix: "."""
+
+    reason: str
+
 
 @dataclass(frozen=True)
 class Heir:
@@ -84,15 +95,28 @@ class Finding:
     start: int
     end: int
     symbol: str
-    fix: Fix | None = None
-    reason: str | None = None
-    """Why there is no fix at all, where there is none."""
+    remedy: Fix | Refusal
+    """How it is repaired, or why it is not."""
     subject: tuple[Path, int, int] | None = None
     """Where the class is written that it is about, if that is another file."""
     heirs: tuple[Heir, ...] = ()
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """What a run says about it; None where there was no run, or it says nothing."""
+
+    @property
+    def fix(self) -> Fix | None:
+        """The fix, where the remedy is one."""
+        return self.remedy if isinstance(self.remedy, Fix) else None
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the fix; none where there is no fix."""
+        return self.remedy.edits if isinstance(self.remedy, Fix) else ()
+
+    def refused(self, reason: str) -> Finding:
+        """Return this finding with a reason why it is not repaired in place of a fix."""
+        return replace(self, remedy=Refusal(reason))
 
 
 def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gclint.codemod.call import Refusal
 from gclint.codemod.protect import protect
 from gclint.finding import Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -75,8 +74,6 @@ class MissingCheckpointingLayer(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each block that the file defines, or runs and nobody else reports."""
         for block in network.unprotected_blocks:
-            fix = protect(network, block)
-            refused = isinstance(fix, Refusal)
             name = self._name(block)
             elsewhere = block.info.file is not network.file
             site = block.sites[0]
@@ -89,8 +86,7 @@ class MissingCheckpointingLayer(Rule):
                 start,
                 end,
                 block.info.name,
-                fix=None if isinstance(fix, Refusal) else fix,
-                reason=fix.reason if refused else None,
+                protect(network, block),
                 subject=(block.info.file.path, *name) if elsewhere else None,
             )
 

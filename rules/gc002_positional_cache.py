@@ -64,7 +64,6 @@ class PositionalCache(Rule):
                 continue
             bound = defects.positional_caches[0]
             start, end = defects.site.span(bound.arg)
-            fix, reason = defects.repair()
             yield Finding(
                 self.code,
                 self.name,
@@ -73,8 +72,7 @@ class PositionalCache(Rule):
                 start,
                 end,
                 defects.symbol,
-                fix=fix,
-                reason=reason,
+                defects.repair(),
             )
 
     @staticmethod

@@ -62,7 +62,6 @@ class KeywordActivation(Rule):
             if not defects.keyword_activations:
                 continue
             start, end = defects.site.span(defects.keyword_activations[0].arg)
-            fix, reason = defects.repair()
             yield Finding(
                 self.code,
                 self.name,
@@ -71,8 +70,7 @@ class KeywordActivation(Rule):
                 start,
                 end,
                 defects.symbol,
-                fix=fix,
-                reason=reason,
+                defects.repair(),
             )
 
     @staticmethod

@@ -16,7 +16,7 @@ from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
-from tests.toys import CrashingRule, WordRule, without_fix
+from tests.toys import NO_FIX, CrashingRule, WordRule, without_fix
 
 
 class _CallRule(Rule):
@@ -27,7 +27,7 @@ class _CallRule(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         for match in re.finditer(r"(\w+)\([^;]*\)(?=;)", network.file.text):
-            yield Finding(self.code, self.name, "is bad", network.file.path, *match.span(), match[1])
+            yield Finding(self.code, self.name, "is bad", network.file.path, *match.span(), match[1], NO_FIX)
 
 
 _RULES = (WordRule("bad", without_fix), _CallRule())

@@ -19,11 +19,12 @@ import pytest
 
 from gclint import __version__
 from gclint.cli import main
-from gclint.finding import Applicability, Edit, Finding, Fix
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from tests.environment import PROJECT
 from tests.sample import BROKEN, DEFECT, REPAIRED
+from tests.toys import NO_FIX
 
 
 class _WordRule(Rule):
@@ -36,10 +37,10 @@ class _WordRule(Rule):
         file = network.file
         for match in re.finditer(rf"\b{self.word}\b", file.text):
             start, end = match.span()
-            fix = None
+            remedy: Fix | Refusal = NO_FIX
             if self.applicability:
                 reason = "look at it" if self.applicability is Applicability.UNSAFE else None
-                fix = Fix("Say ok", (Edit(file.path, start, end, "ok"),), self.applicability, reason)
+                remedy = Fix("Say ok", (Edit(file.path, start, end, "ok"),), self.applicability, reason)
             yield Finding(
                 self.code,
                 self.name,
@@ -48,8 +49,7 @@ class _WordRule(Rule):
                 start,
                 end,
                 self.word,
-                fix,
-                None if fix else "nobody knows how",
+                remedy,
             )
 
 

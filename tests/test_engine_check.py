@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gclint import __version__
 from gclint.engine.check import CheckResult, check
-from gclint.finding import Edit, Finding, Fix, Position
+from gclint.finding import Edit, Finding, Fix, Position, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.settings import Settings
 from gclint.source.project import Project
-from tests.toys import CrashingRule, WordRule, replacing, without_fix
+from tests.toys import NO_FIX, CrashingRule, WordRule, replacing, without_fix
 
 
 @pytest.fixture(autouse=True)
@@ -139,13 +140,10 @@ def test_finding_in_another_file_is_told_once_under_the_name_that_was_given() ->
     class SameEdits(_AboutAnotherFile):
         def check(self, network: Network) -> Iterable[Finding]:
             for finding in super().check(network):
-                yield Finding(*[getattr(finding, name) for name in _PLAIN_FIELDS])
+                yield replace(finding, remedy=NO_FIX)
 
     result = _check([SameEdits()], *paths)
     assert _told(result) == [("b.py", "TOY3", 0)]
-
-
-_PLAIN_FIELDS = ("code", "name", "message", "path", "start", "end", "symbol")
 
 
 def test_finding_in_another_file_obeys_that_files_comments() -> None:
@@ -170,7 +168,7 @@ def test_fix_that_needs_a_file_that_was_not_given_is_none_and_says_which() -> No
     assert whole.fix is not None
     (part,) = _check([_AboutAnotherFile()], paths[0]).findings
     assert part.fix is None
-    assert part.reason == f"the fix also changes {paths[1].resolve()}: check that as well"
+    assert part.remedy == Refusal(f"the fix also changes {paths[1].resolve()}: check that as well")
 
 
 def test_collector_is_paused_and_comes_back() -> None:

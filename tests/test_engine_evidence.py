@@ -9,11 +9,12 @@ import pytest
 
 from gclint.engine.check import CheckResult
 from gclint.engine.evidence import weigh
-from gclint.finding import Evidence, Finding, Heir
+from gclint.finding import Evidence, Finding, Heir, Refusal
 from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+from tests.toys import NO_FIX
 
 _SOURCE = """\
 class Block(nn.Module):
@@ -56,7 +57,7 @@ def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> RunSite
 
 def _finding(path: Path, code: str, words: str) -> Finding:
     start = _SOURCE.index(words)
-    return Finding(code, "some-rule", "goes wrong", path, start, start + len(words), "Block")
+    return Finding(code, "some-rule", "goes wrong", path, start, start + len(words), "Block", NO_FIX)
 
 
 def _run(path: Path, *sites: RunSite, failures: tuple[Failure, ...] = ()) -> ClassResult:
@@ -144,8 +145,7 @@ def test_failure_that_no_finding_speaks_of_becomes_one(path: Path) -> None:
     assert (seen.code, seen.name, seen.message) == ("GC003", "keyword-activation", "37 gradients are lost")
     assert (seen.evidence, seen.symbol, seen.path) == (Evidence.CONFIRMED, "Block", path)
     assert _SOURCE[seen.start : seen.end] == "hidden_states = layer("
-    assert seen.fix is None
-    assert seen.reason
+    assert isinstance(seen.remedy, Refusal)
 
 
 def test_failure_is_not_reported_beside_the_finding_of_it(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import FixResult, fix
-from gclint.finding import Edit, Finding, Fix
+from gclint.finding import Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.settings import Settings
@@ -230,8 +230,8 @@ def test_file_that_was_not_given_is_not_changed() -> None:
 
     result = _fix(WordRule("bad", both), a="x = bad\n")
     assert result.changed == {}
-    assert [finding.reason for finding in result.findings] == [
-        "the fix also changes other.py: check that as well"
+    assert [finding.remedy for finding in result.findings] == [
+        Refusal("the fix also changes other.py: check that as well")
     ]
 
 
@@ -244,8 +244,9 @@ def test_fix_that_breaks_the_code_is_refused_alone_and_once() -> None:
         y="bad\n",
     )
     assert _texts(result) == {"x": "good, odd, good, late\n", "y": "good\n"}
-    assert [(finding.symbol, finding.fix) for finding in result.findings] == [("odd", None), ("late", None)]
-    assert all(finding.reason for finding in result.findings)
+    refusal = Refusal("its fix is broken by a bug in gclint")
+    left = [(finding.symbol, finding.remedy) for finding in result.findings]
+    assert left == [("odd", refusal), ("late", refusal)]
     messages = {problem.message.partition(" was not made")[0]: problem for problem in result.problems}
     assert set(messages) == {"the fix of TOY2 for odd", "the fix of TOY3 for late"}
     assert len(result.problems) == 2

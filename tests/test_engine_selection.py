@@ -8,12 +8,13 @@ from gclint.engine.selection import Selection
 from gclint.finding import Finding, Heir
 from gclint.settings import Settings
 from gclint.source.project import Project
+from tests.toys import NO_FIX
 
 
 def test_a_finding_is_reported_if_what_is_generated_from_its_place_has_changed(tmp_path: Path) -> None:
     source, generated, other = (tmp_path / f"modeling_{name}.py" for name in ("x", "y", "z"))
     finding = Finding(
-        "GC001", "some-rule", "goes wrong", source, 0, 1, "Block", heirs=(Heir(generated, "Y"),)
+        "GC001", "some-rule", "goes wrong", source, 0, 1, "Block", NO_FIX, heirs=(Heir(generated, "Y"),)
     )
     project = Project(Settings())
     for changed, reported in ((source, [finding]), (generated, [finding]), (other, [])):

@@ -10,9 +10,10 @@ import pytest
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import Proof
 from gclint.engine.transaction import proven_only
+from gclint.finding import Refusal
 from gclint.settings import Settings
 from gclint.source.project import Project
-from tests.toys import WordRule, replacing, without_fix
+from tests.toys import NO_FIX, WordRule, replacing, without_fix
 
 _GOOD, _BAD = Path("modeling_a.py"), Path("modeling_b.py")
 _RULES = (
@@ -59,8 +60,8 @@ def test_a_refused_file_keeps_its_text_and_its_findings() -> None:
     assert project.file(_BAD).text == "y = lost\nbad\n"
     assert project.file(_GOOD).text == "good\n"
     unknown, refused = left.findings
-    assert (unknown.symbol, unknown.reason) == ("lost", "nobody knows how")
-    assert (refused.symbol, refused.fix) == ("bad", None)
-    assert refused.reason == "its repair was run and is not proven: 37 gradients are lost"
+    assert (unknown.symbol, unknown.remedy) == ("lost", NO_FIX)
+    reason = "its repair was run and is not proven: 37 gradients are lost"
+    assert (refused.symbol, refused.remedy) == ("bad", Refusal(reason))
     position = project.file(_BAD).position(refused.start)
     assert (position.row, position.column) == (2, 1)

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.check import CheckResult
-from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
 from gclint.report import diff, statistics, text
 from gclint.report import json as json_report
 from gclint.settings import Settings
 from gclint.source.project import Project
+from tests.toys import NO_FIX
 
 _SOURCE = "import torch\n\n\nclass Bl\u00f6ck(nn.Module):\n\tpass\n"
 
@@ -40,10 +41,10 @@ def path(tmp_path: Path) -> Path:
 
 
 def _finding(
-    path: Path, at: str = "Bl\u00f6ck", code: str = "GC001", fix: Fix | None = None, reason: str | None = None
+    path: Path, at: str = "Bl\u00f6ck", code: str = "GC001", remedy: Fix | Refusal = NO_FIX
 ) -> Finding:
     start = _SOURCE.index(at)
-    return Finding(code, "some-rule", "goes wrong", path, start, start + len(at), "Bl\u00f6ck", fix, reason)
+    return Finding(code, "some-rule", "goes wrong", path, start, start + len(at), "Bl\u00f6ck", remedy)
 
 
 def _fix(path: Path, applicability: Applicability = Applicability.SAFE, reason: str | None = None) -> Fix:
@@ -57,12 +58,13 @@ def _text(project: Project, *findings: Finding, unsafe: bool = False) -> str:
     return stream.getvalue()
 
 
-def test_a_piped_finding_is_one_line(project: Project, path: Path) -> None:
-    assert _text(project, _finding(path)) == f"{path}:4:7: GC001 goes wrong\n"
+def test_a_piped_finding_is_one_line_with_the_reason_below(project: Project, path: Path) -> None:
+    expected = f"{path}:4:7: GC001 goes wrong\n    no fix: nobody knows how\n"
+    assert _text(project, _finding(path)) == expected
 
 
 def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path) -> None:
-    finding = replace(_finding(path, fix=_fix(path)), evidence=Evidence.CONFIRMED)
+    finding = replace(_finding(path, remedy=_fix(path)), evidence=Evidence.CONFIRMED)
     assert _text(project, finding) == f"{path}:4:7: GC001 goes wrong (confirmed by run) [*]\n"
     stream = io.StringIO()
     json_report.write_findings(stream, project, [finding, _finding(path)])
@@ -70,11 +72,11 @@ def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path)
 
 
 def test_a_safe_fix_is_announced(project: Project, path: Path) -> None:
-    assert _text(project, _finding(path, fix=_fix(path))) == f"{path}:4:7: GC001 goes wrong [*]\n"
+    assert _text(project, _finding(path, remedy=_fix(path))) == f"{path}:4:7: GC001 goes wrong [*]\n"
 
 
 def test_an_unsafe_fix_is_announced_where_it_would_be_made(project: Project, path: Path) -> None:
-    finding = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break"))
+    finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break"))
     assert _text(project, finding) == (f"{path}:4:7: GC001 goes wrong\n    unsafe fix: callers break\n")
     assert _text(project, finding, unsafe=True) == (
         f"{path}:4:7: GC001 goes wrong [*]\n    unsafe fix: callers break\n"
@@ -82,7 +84,7 @@ def test_an_unsafe_fix_is_announced_where_it_would_be_made(project: Project, pat
 
 
 def test_a_missing_fix_is_explained(project: Project, path: Path) -> None:
-    assert _text(project, _finding(path, reason="both calls differ")).endswith(
+    assert _text(project, _finding(path, remedy=Refusal("both calls differ"))).endswith(
         "\n    no fix: both calls differ\n"
     )
 
@@ -93,7 +95,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "30")
     stream = _Terminal()
-    finding = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
+    finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
     text.write_findings(stream, project, [finding], unsafe=True)
     assert _without_styles(stream.getvalue()).splitlines() == [
         f"{path}:4:7: GC001 goes wrong [*]",
@@ -111,7 +113,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
     path = tmp_path / "modeling_x.py"
     path.write_bytes("\t\x0c\x1b '\u5c42', call(\n    y)\n".encode())
     start = path.read_text(encoding="utf-8").index("call")
-    finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X")
+    finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X", NO_FIX)
     stream = _Terminal()
     text.write_findings(stream, project, [finding], unsafe=False)
     source, caret = _without_styles(stream.getvalue()).splitlines()[1:3]
@@ -136,9 +138,9 @@ def test_problems_have_their_place() -> None:
 
 
 def test_the_summary_counts_what_can_be_fixed(path: Path) -> None:
-    safe = _finding(path, fix=_fix(path))
-    unsafe = _finding(path, fix=_fix(path, Applicability.UNSAFE, "callers break"))
-    none = _finding(path, reason="both calls differ")
+    safe = _finding(path, remedy=_fix(path))
+    unsafe = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break"))
+    none = _finding(path, remedy=Refusal("both calls differ"))
 
     def summary(*left: Finding, fixed: int = 0, lost: int = 0, unsafe: bool = False) -> str:
         result = CheckResult([*left], [], files=2)
@@ -161,7 +163,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
     stream = io.StringIO()
     fix = _fix(path, Applicability.UNSAFE, "callers break")
     json_report.write_findings(
-        stream, project, [_finding(path, fix=fix), _finding(path, "pass", reason="why")]
+        stream, project, [_finding(path, remedy=fix), _finding(path, "pass", remedy=Refusal("why"))]
     )
     first, second = json.loads(stream.getvalue())
     assert first == {
@@ -204,7 +206,7 @@ def test_json_of_no_findings_is_an_empty_list(project: Project) -> None:
 def test_an_edit_elsewhere_has_its_own_file_and_place(project: Project, path: Path) -> None:
     other = path.with_name("modeling_y.py")
     other.write_text("\n\n  x\n", encoding="utf-8")
-    finding = _finding(path, fix=Fix("both", (*_fix(path).edits, Edit(other, 4, 5, "y"))))
+    finding = _finding(path, remedy=Fix("both", (*_fix(path).edits, Edit(other, 4, 5, "y"))))
     stream = io.StringIO()
     json_report.write_findings(stream, project, [finding])
     edits = json.loads(stream.getvalue())[0]["fix"]["edits"]
@@ -214,9 +216,9 @@ def test_an_edit_elsewhere_has_its_own_file_and_place(project: Project, path: Pa
 
 def test_statistics_count_by_rule(path: Path) -> None:
     findings = [
-        _finding(path, code="GC003", fix=_fix(path)),
-        _finding(path, code="GC001", fix=_fix(path, Applicability.UNSAFE, "callers break")),
-        _finding(path, code="GC002", fix=_fix(path)),
+        _finding(path, code="GC003", remedy=_fix(path)),
+        _finding(path, code="GC001", remedy=_fix(path, Applicability.UNSAFE, "callers break")),
+        _finding(path, code="GC002", remedy=_fix(path)),
         _finding(path, code="GC002"),
     ]
     stream = io.StringIO()

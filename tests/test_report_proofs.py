@@ -6,10 +6,11 @@ import io
 from pathlib import Path
 
 from gclint.engine.proof import Proof
-from gclint.finding import Applicability, Finding, Fix
+from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.report.proofs import write_proofs
 from gclint.verify.files import FileRun
 from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Outcome
+from tests.toys import NO_FIX
 
 _PATH = Path("modeling_x.py")
 _NOTHING = Failure("recomputation", "reentrant", "default", "nothing is recomputed")
@@ -24,8 +25,8 @@ def _run(*failures: Failure, recomputed: int, saved: int) -> dict[Path, FileRun]
     return {_PATH: FileRun((result,))}
 
 
-def _text(*obstacles: str, fix: Fix | None = None) -> str:
-    finding = Finding("GC001", "some-rule", "goes wrong", _PATH, 0, 1, "Block", fix)
+def _text(*obstacles: str, remedy: Fix | Refusal = NO_FIX) -> str:
+    finding = Finding("GC001", "some-rule", "goes wrong", _PATH, 0, 1, "Block", remedy)
     before, after = _run(_NOTHING, recomputed=0, saved=900), _run(recomputed=4, saved=300)
     stream = io.StringIO()
     write_proofs(stream, [Proof((_PATH,), (finding,), before, after, obstacles)])
@@ -48,7 +49,7 @@ def test_a_refused_repair_says_why() -> None:
 
 def test_an_unsafe_repair_still_says_why_it_is_one() -> None:
     assert "    unsafe GC001 of Block: callers break\n" in _text(
-        fix=Fix("Repair", (), Applicability.UNSAFE, "callers break")
+        remedy=Fix("Repair", (), Applicability.UNSAFE, "callers break")
     )
 
 

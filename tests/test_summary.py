@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import fix
-from gclint.finding import Finding, Fix, Part, Repair
+from gclint.finding import Finding, Fix, Part, Refusal, Repair
 from gclint.report.summary import Sweep, closing_lines, markdown
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -79,10 +79,10 @@ def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
 
 
 def _finding(
-    symbol: str, path: Path, *repairs: Repair, reason: str | None = None, code: str = "GC001"
+    symbol: str, path: Path, *repairs: Repair, reason: str = "nobody knows how", code: str = "GC001"
 ) -> Finding:
-    fix = Fix("Repair", (), repairs=repairs) if repairs else None
-    return Finding(code, "some-rule", f"{symbol} is bad", path, 0, 1, symbol, fix, reason)
+    remedy = Fix("Repair", (), repairs=repairs) if repairs else Refusal(reason)
+    return Finding(code, "some-rule", f"{symbol} is bad", path, 0, 1, symbol, remedy)
 
 
 def test_what_two_fixes_put_right_together_counts_once(
@@ -109,7 +109,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
         _finding("C", one, reason="no call"),
         _finding("A", two, reason="no call"),
         _finding("A", two, reason="no call"),
-        _finding("E", two),
+        _finding("E", two, Repair(Part.BLOCK, two, 0, 1)),
     ]
     text = markdown(Sweep.of(Project(Settings()), [], [], left, set()))
     assert text.partition("### What is left\n\n")[2] == (

@@ -9,6 +9,7 @@ import pytest
 from gclint.finding import Finding
 from gclint.source.file import SourceFile
 from gclint.source.suppressions import CODE, NAME, Suppressions
+from tests.toys import NO_FIX
 
 _PATH = Path("modeling_x.py")
 _RULES = {"GC001", "GC002", "GC003"}
@@ -16,7 +17,7 @@ _RULES = {"GC001", "GC002", "GC003"}
 
 def _finding(text: str, marked: str, code: str) -> Finding:
     start = text.index(marked)
-    return Finding(code, "some-rule", "", _PATH, start, start + len(marked), "")
+    return Finding(code, "some-rule", "", _PATH, start, start + len(marked), "", NO_FIX)
 
 
 def _is_suppressed(text: str, marked: str, code: str = "GC001") -> bool:
@@ -36,8 +37,6 @@ def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> 
         if finding.fix is not None:
             (edit,) = finding.fix.edits
             repaired = text[: edit.start] + edit.content + text[edit.end :]
-        else:
-            assert finding.reason
         result.append((finding.message, repaired))
     return result
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gclint.finding import Applicability, Edit, Finding, Fix
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
+
+NO_FIX = Refusal("nobody knows how")
 
 
 class WordRule(Rule):
@@ -23,12 +25,10 @@ class WordRule(Rule):
         *,
         code: str = "TOY1",
         unsafe: bool = False,
-        reason: str | None = "nobody knows how",
     ) -> None:
         self.code = code  # type: ignore[misc]
         self._pattern = re.compile(pattern)
         self._repair = repair
-        self._reason = reason
         self._applicability = Applicability.UNSAFE if unsafe else Applicability.SAFE
 
     def check(self, network: Network) -> Iterable[Finding]:
@@ -39,8 +39,9 @@ class WordRule(Rule):
         edits = self._repair(match, path)
         unsafe = self._applicability is Applicability.UNSAFE
         fix = Fix("Repair", edits, self._applicability, "look" if unsafe else None) if edits else None
-        reason = None if edits else self._reason
-        return Finding(self.code, self.name, f"{match[0]} is bad", path, *match.span(), match[0], fix, reason)
+        return Finding(
+            self.code, self.name, f"{match[0]} is bad", path, *match.span(), match[0], fix or NO_FIX
+        )
 
 
 def replacing(replacement: str) -> Callable[[re.Match[str], Path], tuple[Edit, ...]]:
@@ -59,6 +60,6 @@ class CrashingRule(Rule):
     name = "crashing"
 
     def check(self, network: Network) -> Iterable[Finding]:
-        yield Finding(self.code, self.name, "found before the crash", network.file.path, 0, 1, "")
+        yield Finding(self.code, self.name, "found before the crash", network.file.path, 0, 1, "", NO_FIX)
         if "boom" in network.file.text:
             raise KeyError("boom\nand more")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.codemod.call import Refusal
-from gclint.finding import Edit
+from gclint.finding import Edit, Refusal
 from gclint.network.activation import CACHES, NEUTRALISED_CACHES
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope

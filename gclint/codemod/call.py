@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.codemod.listing import LINE_LENGTH, Item, comments, layout_of, render
-from gclint.finding import Edit
+from gclint.finding import Edit, Refusal
 from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
@@ -32,12 +32,8 @@ _EFFECTS = (
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a repair is not made."""
-
-    reason: str
-    needs_reordering: bool = False
-    """Whether the repair becomes possible when the signature changes its order."""
+class NeedsReordering(Refusal):
+    """A repair becomes possible only when the signature changes its order."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +129,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
     bound = binding.argument(parameter.name)
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
-            return Refusal(
-                f"`{parameter.name}` stands before an activation in `forward`'s signature",
-                needs_reordering=True,
-            )
+            return NeedsReordering(f"`{parameter.name}` stands before an activation in `forward`'s signature")
         return Slot(bound, None)
     if binding.unpacks_mapping:
         return Refusal(
@@ -147,7 +140,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
             f"`{parameter.name}`, which stands before an activation, is not passed and has no literal default"
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
-        return Refusal(f"`{parameter.name}` stands before an activation", needs_reordering=True)
+        return NeedsReordering(f"`{parameter.name}` stands before an activation")
     return Slot(None, None, parameter.default)
 
 

@@ -15,9 +15,9 @@ from gclint.codemod.branch import (
     replacement,
     unused_helpers,
 )
-from gclint.codemod.call import Refusal, repair_call
+from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
-from gclint.finding import Applicability, Edit, Fix, Part, Repair
+from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses

@@ -10,14 +10,13 @@ import libcst as cst
 
 from gclint.codemod.call import (
     CACHES_IN_ORDER,
-    Refusal,
     Slot,
     in_order_of_effects,
     is_live_cache,
     write_call,
 )
 from gclint.codemod.listing import Item, comments, layout_of, render
-from gclint.finding import Edit, Part, Repair
+from gclint.finding import Edit, Part, Refusal, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.classes import ClassInfo

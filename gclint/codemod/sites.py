@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gclint.codemod.call import Refusal, repair_call
+from gclint.codemod.call import NeedsReordering, repair_call
 from gclint.codemod.signature import reorder_forward
-from gclint.finding import Applicability, Fix, Part, Repair
+from gclint.finding import Applicability, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
@@ -31,28 +31,25 @@ class SiteDefects:
         """The name of the block that is run."""
         return self.bindings[0].block.name
 
-    def repair(self) -> tuple[Fix | None, str | None]:
-        """Return the fix of the whole call, or the reason why there is none."""
+    def repair(self) -> Fix | Refusal:
+        """Return the fix of the whole call, or why there is none."""
         repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
         if not isinstance(repaired, Refusal):
             repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
             message = f"Pass activations to `{self.symbol}` by position and caches by keyword"
-            return Fix(message, repaired, repairs=(repair,)), None
-        if not repaired.needs_reordering:
-            return None, repaired.reason
+            return Fix(message, repaired, repairs=(repair,))
+        if not isinstance(repaired, NeedsReordering):
+            return repaired
         block = self.bindings[0].block
         reordered = reorder_forward(self.network, block, self.bindings[0].activations)
         if isinstance(reordered, Refusal):
-            return None, f"{repaired.reason}, and its order cannot be changed: {reordered.reason}"
-        return (
-            Fix(
-                f"Put activations first in `{block.name}.forward`, and in its calls",
-                tuple(reordered.edits),
-                Applicability.UNSAFE,
-                f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
-                tuple(reordered.calls),
-            ),
-            None,
+            return Refusal(f"{repaired.reason}, and its order cannot be changed: {reordered.reason}")
+        return Fix(
+            f"Put activations first in `{block.name}.forward`, and in its calls",
+            tuple(reordered.edits),
+            Applicability.UNSAFE,
+            f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
+            tuple(reordered.calls),
         )
 
 

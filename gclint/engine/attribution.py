@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gclint.finding import Applicability, Finding, Fix, Heir
+from gclint.finding import Applicability, Finding, Fix, Heir, Refusal
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.generated import is_modular, modular_path
@@ -94,9 +94,7 @@ def _without_source(
     if finding.fix is None or is_modular(finding.path):
         return finding
     name = source.file.path.name
-    return replace(
-        finding, fix=None, reason=f"this is generated from {name}: repair that, and generate this file anew"
-    )
+    return finding.refused(f"this is generated from {name}: repair that, and generate this file anew")
 
 
 def _piece(project: Project, place: Place) -> _Piece:
@@ -155,8 +153,9 @@ def _merge(
 
 def _not_carried(finding: Finding, target: Place) -> Finding:
     name = target.file.path.name
-    reason = f"this is generated from {name} in another way: repair that, and generate this file anew"
-    return replace(finding, fix=None, reason=reason)
+    return finding.refused(
+        f"this is generated from {name} in another way: repair that, and generate this file anew"
+    )
 
 
 def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tuple[int, int] | None:
@@ -188,22 +187,23 @@ def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = Fal
         models = {each.path.parent.name for each in those} - {finding.path.parent.name}
         if models:
             message += f"; {relation} {', '.join(sorted(models))}"
-    refused = next((each for each in (finding, *others) if each.fix is None), None)
-    reason = None
-    if refused is not None:
-        reason = refused.reason if refused is finding else f"in {refused.path.name}, {refused.reason}"
-    fix = _united_fix(finding, others, is_moved=is_moved) if refused is None else None
-    return replace(finding, message=message, fix=fix, reason=reason, heirs=heirs, subject=None)
+    remedy = _united_remedy(finding, others, is_moved=is_moved)
+    return replace(finding, message=message, remedy=remedy, heirs=heirs, subject=None)
 
 
-def _united_fix(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix:
-    known = [each for each in (others if is_moved else (finding, *others)) if each.fix is not None]
+def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix | Refusal:
+    fixes: list[Fix] = []
     reasons: dict[str, str] = {}
-    for each in known:
-        if each.fix is not None and each.fix.reason:
+    for each in (finding, *others):
+        if isinstance(each.remedy, Refusal):
+            where = "" if each is finding else f"in {each.path.name}, "
+            return Refusal(where + each.remedy.reason)
+        if each is finding and is_moved:
+            continue
+        fixes.append(each.remedy)
+        if each.remedy.reason is not None:
             where = "" if each.path == finding.path else f"in {each.path.name}, "
-            reasons.setdefault(_LINE.sub("", each.fix.reason), where + each.fix.reason)
-    fixes = [each.fix for each in known if each.fix is not None]
+            reasons.setdefault(_LINE.sub("", each.remedy.reason), where + each.remedy.reason)
     unsafe = any(fix.applicability is Applicability.UNSAFE for fix in fixes)
     return Fix(
         fixes[0].message,

@@ -15,7 +15,7 @@ from pathlib import Path
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.engine.calls import call_obstacle, changes_header_only
 from gclint.engine.tree import Tree
-from gclint.finding import Applicability, Edit, Finding
+from gclint.finding import Applicability, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.source.file import SourceFile
@@ -89,7 +89,7 @@ class _Work:
 
     def _by_file(self, finding: Finding) -> dict[Path, list[Edit]]:
         by_file: dict[Path, list[Edit]] = {}
-        for edit in finding.fix.edits if finding.fix else ():
+        for edit in finding.edits:
             own = by_file.setdefault(self._project.resolve(edit.path), [])
             if edit not in own:
                 own.append(edit)
@@ -172,8 +172,8 @@ class _Work:
         why = f"{_where(there)} has to stay the same"
         for each in self._fixed_places[self._project.resolve(there.file.path)]:
             if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
-                reason = each.reason if each.fix is None and each.reason else "a comment keeps it as it is"
-                return f"{why}, and {reason}"
+                refused = isinstance(each.remedy, Refusal)
+                return f"{why}, and {each.remedy.reason if refused else 'a comment keeps it as it is'}"
         is_other = twin.is_copy or twin.renaming.replacements
         if is_other and not changes_header_only(here, edits):
             changed = carried.edits.get(self._project.resolve(there.file.path), ())
@@ -252,7 +252,7 @@ class _Work:
             needed = "; ".join(sorted(set(carried.outside.values())))
             finding = replace(finding, message=f"{finding.message}; {needed}")
         if carried.refusal is not None:
-            return replace(finding, fix=None, reason=carried.refusal)
+            return finding.refused(carried.refusal)
         edits = [edit for own in carried.edits.values() for edit in own]
         added = tuple(edit for edit in edits if edit not in fix.edits)
         reasons = [*([fix.reason] if fix.reason else []), *dict.fromkeys(carried.doubts)]
@@ -262,7 +262,7 @@ class _Work:
             applicability=Applicability.UNSAFE if reasons else fix.applicability,
             reason="; ".join(reasons) or None,
         )
-        return replace(finding, fix=fixed)
+        return replace(finding, remedy=fixed)
 
 
 def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:

@@ -197,10 +197,8 @@ def _crash(path: Path, what: str, error: Exception) -> Problem:
 
 def _limited_to_given_files(project: Project, finding: Finding, given: Mapping[Path, Path]) -> Finding:
     """Return a finding without a fix that needs other files too."""
-    if finding.fix is None:
-        return finding
-    others = {edit.path for edit in finding.fix.edits if project.resolve(edit.path) not in given}
+    others = {edit.path for edit in finding.edits if project.resolve(edit.path) not in given}
     if not others:
         return finding
     names = " and ".join(sorted(map(str, others)))
-    return replace(finding, fix=None, reason=f"the fix also changes {names}: check that as well")
+    return finding.refused(f"the fix also changes {names}: check that as well")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
-from gclint.finding import Evidence, Finding, in_reading_order
+from gclint.finding import Evidence, Finding, Refusal, in_reading_order
 from gclint.rule import Rule
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
@@ -129,7 +129,7 @@ def _seen_only(
         start + indent,
         start + len(line),
         site.block if site else "",
-        reason=_ONLY_SEEN,
+        Refusal(_ONLY_SEEN),
         evidence=Evidence.CONFIRMED,
     )
     if not Suppressions(file).covers(finding):

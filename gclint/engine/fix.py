@@ -101,7 +101,7 @@ class _Repair:
     def _aims_at(self, changed: set[Path], verdict: Verdict) -> bool:
         """Tell whether a finding or an edit has its offsets in a text that has changed."""
         places = {finding.path for finding in verdict.findings}
-        places.update(edit.path for finding in verdict.findings if finding.fix for edit in finding.fix.edits)
+        places.update(edit.path for finding in verdict.findings for edit in finding.edits)
         return any(self._project.resolve(place) in changed for place in places)
 
     def _to_make(self, result: CheckResult) -> list[Finding]:
@@ -196,7 +196,7 @@ class _Repair:
     def _without_refused_fix(self, finding: Finding) -> Finding:
         if _identity(finding) not in self._refused:
             return finding
-        return replace(finding, fix=None, reason="its fix is broken by a bug in gclint")
+        return finding.refused("its fix is broken by a bug in gclint")
 
     def _tell_restless(self, findings: Iterable[Finding]) -> None:
         """Add a problem for each file that has something to fix however often it is fixed."""
@@ -219,12 +219,12 @@ class _Repair:
 
 def _identity(finding: Finding) -> object:
     """Return what is the same for a finding after edits elsewhere in its file."""
-    contents = [edit.content for edit in finding.fix.edits] if finding.fix else []
+    contents = [edit.content for edit in finding.edits]
     return (finding.path, finding.code, finding.symbol, finding.message, *contents)
 
 
 def _edits_of(findings: Iterable[Finding]) -> list[Edit]:
-    return [edit for finding in findings if finding.fix for edit in finding.fix.edits]
+    return [edit for finding in findings for edit in finding.edits]
 
 
 def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]]) -> list[list[Finding]]:
@@ -260,7 +260,7 @@ def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edi
     """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
     both = dict(taken)
     for finding in findings:
-        own = _by_file(project, finding.fix.edits if finding.fix else ())
+        own = _by_file(project, finding.edits)
         for path, edits in own.items():
             text = project.file(path).text
             if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):

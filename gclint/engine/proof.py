@@ -99,10 +99,8 @@ def _units(project: Project, repaired: FixResult) -> list[_Unit]:
         if is_modular(path) and generated in units:
             join(generated, path)
     for finding in repaired.applied:
-        edits = finding.fix.edits if finding.fix else ()
-        changed = [
-            by_resolved[each] for each in map(project.resolve, (e.path for e in edits)) if each in by_resolved
-        ]
+        edited = [project.resolve(edit.path) for edit in finding.edits]
+        changed = [by_resolved[path] for path in edited if path in by_resolved]
         for path in changed[1:]:
             join(changed[0], path)
         if changed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gclint.engine.check import collector_paused, judge, summarise
@@ -48,7 +47,7 @@ def _refused(finding: Finding, refused: dict[Path, Proof]) -> Finding:
     proof = refused.get(finding.path)
     if proof is None or not any(_is_same(finding, each) for each in proof.repairs):
         return finding
-    return replace(finding, fix=None, reason=f"its repair was run and is not proven: {proof.obstacles[0]}")
+    return finding.refused(f"its repair was run and is not proven: {proof.obstacles[0]}")
 
 
 def _is_same(finding: Finding, other: Finding) -> bool:

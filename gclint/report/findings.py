@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gclint.finding import Applicability, Finding
+from gclint.finding import Applicability, Finding, Refusal
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/README.md"
 
@@ -18,10 +18,10 @@ def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
 
 
 def obstacle(finding: Finding) -> str | None:
-    """Return why there is no safe fix, or None where there is one or nobody knows."""
-    if finding.fix is None:
-        return f"no fix: {finding.reason}" if finding.reason else None
-    return f"unsafe fix: {finding.fix.reason}" if finding.fix.reason else None
+    """Return why there is no safe fix, or None where there is one."""
+    if isinstance(finding.remedy, Refusal):
+        return f"no fix: {finding.remedy.reason}"
+    return f"unsafe fix: {finding.remedy.reason}" if finding.remedy.reason else None
 
 
 def headline(finding: Finding) -> str:

@@ -35,7 +35,7 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "code": finding.code,
         "name": finding.name,
         "message": finding.message,
-        "reason": finding.reason,
+        "reason": None if finding.fix else finding.remedy.reason,
         "symbol": finding.symbol,
         "evidence": finding.evidence.value if finding.evidence else None,
         "filename": str(finding.path),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ class Sweep:
         unwritten: Collection[Path],
     ) -> Sweep:
         """Return the outcome of a run in which the files in ``unwritten`` stayed as they were."""
-        lost = [replace(each, fix=None, reason=_UNWRITTEN) for each in applied if each.path in unwritten]
+        lost = [each.refused(_UNWRITTEN) for each in applied if each.path in unwritten]
         repaired = [each for each in applied if each.path not in unwritten]
         return cls(project, [path for path in changed if path not in unwritten], repaired, [*left, *lost])
 

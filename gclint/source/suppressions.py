@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.finding import Edit, Finding, Fix
+from gclint.finding import Edit, Finding, Fix, Refusal
 
 if TYPE_CHECKING:
     from gclint.source.file import SourceFile
@@ -92,8 +92,8 @@ class Suppressions:
         self, ignore: _Ignore, used: set[str], ran: Collection[str], known: Collection[str]
     ) -> Iterator[Finding]:
         if ignore.mistake is not None:
-            reason = "only its author knows what it is meant to ignore"
-            yield self._finding(ignore, f"this comment suppresses nothing: {ignore.mistake}", None, reason)
+            message = f"this comment suppresses nothing: {ignore.mistake}"
+            yield self._finding(ignore, message, Refusal("only its author knows what it is meant to ignore"))
         elif ignore.codes is None:
             if not used and set(known) <= set(ran):
                 complaint = "this comment suppresses nothing: no rule has a finding here"
@@ -111,9 +111,9 @@ class Suppressions:
                 fix = self._without(ignore, kept) if kept else self._removal(ignore)
                 yield self._finding(ignore, f"{whole} suppresses nothing: {'; '.join(complaints)}", fix)
 
-    def _finding(self, ignore: _Ignore, message: str, fix: Fix | None, reason: str | None = None) -> Finding:
+    def _finding(self, ignore: _Ignore, message: str, remedy: Fix | Refusal) -> Finding:
         symbol = ignore.text.lstrip("# \t")
-        return Finding(CODE, NAME, message, self.path, ignore.start, ignore.end, symbol, fix, reason)
+        return Finding(CODE, NAME, message, self.path, ignore.start, ignore.end, symbol, remedy)
 
     def _removal(self, ignore: _Ignore) -> Fix:
         return Fix("Remove the comment", (Edit(self.path, *ignore.removal, ""),))
