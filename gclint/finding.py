@@ -41,6 +41,11 @@ class Part(Enum):
     CALL = "call site"
     BRANCH = "legacy branch"
 
+    @property
+    def plural(self) -> str:
+        """The word for several."""
+        return "legacy branches" if self is Part.BRANCH else f"{self.value}s"
+
 
 @dataclass(frozen=True)
 class Repair:

@@ -239,7 +239,8 @@ def test_json_is_not_mixed_with_anything(gclint: Run) -> None:
     Path("modeling_y.py").write_text("class nn.ModuleList(:\n")
     status, out, err = gclint("--output-format", "json")
     assert status == 2
-    assert [finding["filename"] for finding in json.loads(out)] == ["modeling_x.py"]
+    found = [(each["code"], each["filename"]) for each in json.loads(out)]
+    assert found == [("GC901", "modeling_x.py"), (None, "modeling_y.py")]
     assert err.startswith("modeling_y.py:1:")
 
 

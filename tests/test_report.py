@@ -9,13 +9,14 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gclint.engine.check import CheckResult
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
-from gclint.report import diff, statistics, text
-from gclint.report import json as json_report
+from gclint.report import diff, text
+from gclint.report.formats import FORMATS
+from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX
@@ -53,8 +54,23 @@ def _fix(path: Path, applicability: Applicability = Applicability.SAFE, reason: 
 
 
 def _text(project: Project, *findings: Finding, unsafe: bool = False) -> str:
+    """Return what is written of findings, without the summary."""
+    return _written("text", Report(project, findings, unsafe=unsafe)).rpartition("Found")[0]
+
+
+def _json(project: Project, *findings: Finding, problems: tuple[Problem, ...] = ()) -> Any:
+    return json.loads(_written("json", Report(project, findings, problems)))
+
+
+def _written(name: str, report: Report) -> str:
     stream = io.StringIO()
-    text.write_findings(stream, project, findings, unsafe=unsafe)
+    FORMATS[name].write(report, stream)
+    return stream.getvalue()
+
+
+def _statistics(name: str, report: Report) -> str:
+    stream = io.StringIO()
+    FORMATS[name].write_statistics(report, stream)
     return stream.getvalue()
 
 
@@ -66,9 +82,8 @@ def test_a_piped_finding_is_one_line_with_the_reason_below(project: Project, pat
 def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path) -> None:
     finding = replace(_finding(path, remedy=_fix(path)), evidence=Evidence.CONFIRMED)
     assert _text(project, finding) == f"{path}:4:7: GC001 goes wrong (confirmed by run) [*]\n"
-    stream = io.StringIO()
-    json_report.write_findings(stream, project, [finding, _finding(path)])
-    assert [each["evidence"] for each in json.loads(stream.getvalue())] == ["confirmed by run", None]
+    found = _json(project, finding, _finding(path))
+    assert [each["evidence"] for each in found] == ["confirmed by run", None]
 
 
 def test_a_safe_fix_is_announced(project: Project, path: Path) -> None:
@@ -96,8 +111,8 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
     monkeypatch.setenv("COLUMNS", "30")
     stream = _Terminal()
     finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
-    text.write_findings(stream, project, [finding], unsafe=True)
-    assert _without_styles(stream.getvalue()).splitlines() == [
+    text.write(Report(project, (finding,), unsafe=True), stream)
+    assert _without_styles(stream.getvalue()).splitlines()[:5] == [
         f"{path}:4:7: GC001 goes wrong [*]",
         "    4 | class Bl\u00f6ck(nn.Module):",
         "      |       ^^^^^",
@@ -115,7 +130,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
     start = path.read_text(encoding="utf-8").index("call")
     finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X", NO_FIX)
     stream = _Terminal()
-    text.write_findings(stream, project, [finding], unsafe=False)
+    text.write(Report(project, (finding,), unsafe=False), stream)
     source, caret = _without_styles(stream.getvalue()).splitlines()[1:3]
     assert source == "    1 |     '\u5c42', call("
     # The ideograph is two columns wide; the span ends with its first line.
@@ -126,25 +141,27 @@ def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pyte
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     stream = _Terminal()
-    text.write_findings(stream, project, [_finding(path)], unsafe=False)
+    text.write(Report(project, (_finding(path),)), stream)
     assert "\x1b[1;31mGC001" in stream.getvalue()
 
 
 def test_problems_have_their_place() -> None:
     stream = io.StringIO()
     path = Path("modeling_x.py")
-    text.write_problems(stream, [Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5))])
+    problems = (Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5)))
+    text.write_notices(Report(Project(Settings()), problems=problems), stream)
     assert stream.getvalue() == ("modeling_x.py: error: vanished\nmodeling_x.py:3:5: error: bad syntax\n")
 
 
-def test_the_summary_counts_what_can_be_fixed(path: Path) -> None:
+def test_the_summary_counts_what_can_be_fixed(project: Project, path: Path) -> None:
     safe = _finding(path, remedy=_fix(path))
     unsafe = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break"))
     none = _finding(path, remedy=Refusal("both calls differ"))
 
     def summary(*left: Finding, fixed: int = 0, lost: int = 0, unsafe: bool = False) -> str:
-        result = CheckResult([*left], [], files=2)
-        return text.summary(result, fixed=fixed, lost=lost, unsafe=unsafe)
+        repairs = Repairs((none,) * fixed, (none,) * lost)
+        report = Report(project, left, files=2, unsafe=unsafe, repairs=repairs)
+        return _statistics("text", report).splitlines()[-1]
 
     assert summary() == "No findings in 2 files."
     assert summary(none) == "Found 1 finding (none fixable)."
@@ -160,12 +177,8 @@ def test_the_summary_counts_what_can_be_fixed(path: Path) -> None:
 
 
 def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> None:
-    stream = io.StringIO()
     fix = _fix(path, Applicability.UNSAFE, "callers break")
-    json_report.write_findings(
-        stream, project, [_finding(path, remedy=fix), _finding(path, "pass", remedy=Refusal("why"))]
-    )
-    first, second = json.loads(stream.getvalue())
+    first, second = _json(project, _finding(path, remedy=fix), _finding(path, "pass", remedy=Refusal("why")))
     assert first == {
         "code": "GC001",
         "name": "some-rule",
@@ -198,39 +211,43 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
 
 
 def test_json_of_no_findings_is_an_empty_list(project: Project) -> None:
-    stream = io.StringIO()
-    json_report.write_findings(stream, project, [])
-    assert json.loads(stream.getvalue()) == []
+    assert _json(project) == []
+
+
+def test_every_format_holds_what_could_not_be_read(project: Project, path: Path) -> None:
+    problems = (Problem(path, "bad syntax", Position(3, 5)), Problem(path, "vanished"))
+    first, second = _json(project, problems=problems)
+    assert first.keys() == _json(project, _finding(path))[0].keys()
+    assert (first["code"], first["message"], first["filename"]) == (None, "bad syntax", str(path))
+    assert first["location"] == first["end_location"] == {"row": 3, "column": 5}
+    assert (second["message"], second["location"]) == ("vanished", None)
+    counts = _statistics("json", Report(project, problems=problems))
+    assert [each["message"] for each in json.loads(counts)] == ["bad syntax", "vanished"]
 
 
 def test_an_edit_elsewhere_has_its_own_file_and_place(project: Project, path: Path) -> None:
     other = path.with_name("modeling_y.py")
     other.write_text("\n\n  x\n", encoding="utf-8")
     finding = _finding(path, remedy=Fix("both", (*_fix(path).edits, Edit(other, 4, 5, "y"))))
-    stream = io.StringIO()
-    json_report.write_findings(stream, project, [finding])
-    edits = json.loads(stream.getvalue())[0]["fix"]["edits"]
+    edits = _json(project, finding)[0]["fix"]["edits"]
     assert [edit["filename"] for edit in edits] == [str(path), str(other)]
     assert edits[1]["location"] == {"row": 3, "column": 3}
 
 
-def test_statistics_count_by_rule(path: Path) -> None:
-    findings = [
+def test_statistics_count_by_rule(project: Project, path: Path) -> None:
+    findings = (
         _finding(path, code="GC003", remedy=_fix(path)),
         _finding(path, code="GC001", remedy=_fix(path, Applicability.UNSAFE, "callers break")),
         _finding(path, code="GC002", remedy=_fix(path)),
         _finding(path, code="GC002"),
-    ]
-    stream = io.StringIO()
-    statistics.write_text(stream, statistics.count_by_rule(findings, unsafe=False))
-    assert stream.getvalue() == (
+    )
+    assert _statistics("text", Report(project, findings)) == (
         "     2  GC002  some-rule (1 fixable)\n"
         "     1  GC001  some-rule (0 fixable)\n"
         "     1  GC003  some-rule (1 fixable)\n"
+        "Found 4 findings (2 fixable with --fix, 1 more with --unsafe-fixes).\n"
     )
-    stream = io.StringIO()
-    statistics.write_json(stream, statistics.count_by_rule(findings[:2], unsafe=True))
-    assert json.loads(stream.getvalue()) == [
+    assert json.loads(_statistics("json", Report(project, findings[:2], unsafe=True))) == [
         {"code": "GC001", "name": "some-rule", "count": 1, "fixable": 1},
         {"code": "GC003", "name": "some-rule", "count": 1, "fixable": 1},
     ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from gclint.engine.proof import Proof
 from gclint.finding import Applicability, Finding, Fix, Refusal
-from gclint.report.proofs import write_proofs
+from gclint.report.proofs import proof_lines
 from gclint.verify.files import FileRun
 from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Outcome
 from tests.toys import NO_FIX
@@ -28,9 +27,8 @@ def _run(*failures: Failure, recomputed: int, saved: int) -> dict[Path, FileRun]
 def _text(*obstacles: str, remedy: Fix | Refusal = NO_FIX) -> str:
     finding = Finding("GC001", "some-rule", "goes wrong", _PATH, 0, 1, "Block", remedy)
     before, after = _run(_NOTHING, recomputed=0, saved=900), _run(recomputed=4, saved=300)
-    stream = io.StringIO()
-    write_proofs(stream, [Proof((_PATH,), (finding,), before, after, obstacles)])
-    return stream.getvalue()
+    proof = Proof((_PATH,), (finding,), before, after, obstacles)
+    return "".join(f"{line}\n" for line in proof_lines([proof]))
 
 
 def test_a_proven_repair_is_shown_before_and_after() -> None:
@@ -56,6 +54,5 @@ def test_an_unsafe_repair_still_says_why_it_is_one() -> None:
 def test_a_class_that_is_not_run_says_why() -> None:
     result = ClassResult(str(_PATH), "Model", "not run", reason="no numbers", category="inputs")
     runs = {_PATH: FileRun((result,))}
-    stream = io.StringIO()
-    write_proofs(stream, [Proof((_PATH,), (), runs, runs, ("nothing is proven",))])
-    assert stream.getvalue().splitlines()[-1] == "    Model is not run (inputs): no numbers"
+    lines = list(proof_lines([Proof((_PATH,), (), runs, runs, ("nothing is proven",))]))
+    assert lines[-1] == "    Model is not run (inputs): no numbers"

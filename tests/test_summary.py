@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from gclint.engine.fix import fix
-from gclint.finding import Finding, Fix, Part, Refusal, Repair
-from gclint.report.summary import Sweep, closing_lines, markdown
+from gclint.finding import Finding, Fix, Part, Problem, Refusal, Repair
+from gclint.report.markdown import markdown
+from gclint.report.report import Repairs, Report
+from gclint.report.text import write_diff_notices
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -23,17 +26,23 @@ _FIXTURES = [
 ]
 
 
-def _swept(path: Path) -> Sweep:
-    project = Project(Settings())
-    result = fix(project, [path], all_rules(), unsafe=True)
-    return Sweep.of(project, result.changed, result.applied, result.findings, set())
+def _repairs(path: Path) -> Repairs:
+    result = fix(Project(Settings()), [path], all_rules(), unsafe=True)
+    return Repairs.of(result.applied, result.changed)
+
+
+def _report(repaired: Iterable[Finding] = (), left: Iterable[Finding] = ()) -> Report:
+    """Return a report in which the files of ``repaired`` are changed."""
+    repaired = tuple(repaired)
+    changed = {finding.path: ("before", "after") for finding in repaired}
+    return Report(Project(Settings()), tuple(left), repairs=Repairs.of(repaired, changed))
 
 
 @pytest.mark.parametrize("path", _FIXTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_fix_says_what_it_puts_right(path: Path) -> None:
-    sweep = _swept(path)
-    assert sweep.repaired
-    for finding in sweep.repaired:
+    repairs = _repairs(path)
+    assert repairs.made
+    for finding in repairs.made:
         assert finding.fix
         kinds = {repair.part for repair in finding.fix.repairs}
         assert Part.BLOCK in kinds if finding.code == "GC001" else kinds == {Part.CALL}
@@ -51,7 +60,7 @@ def test_every_fix_says_what_it_puts_right(path: Path) -> None:
     ],
 )
 def test_what_is_put_right_is_counted(name: str, blocks: int, calls: int, branches: int) -> None:
-    parts = Counter(repair.part for repair in _swept(FIXTURES / f"{name}.py").repairs)
+    parts = _repairs(FIXTURES / f"{name}.py").parts
     assert (parts[Part.BLOCK], parts[Part.CALL], parts[Part.BRANCH]) == (blocks, calls, branches)
 
 
@@ -71,8 +80,8 @@ def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
     # The base is repaired together with what inherits from it.
     assert [finding.symbol for finding in result.applied] == ["ToyLayer", "OwnLayer"]
     assert list(result.changed) == [base]
-    sweep = Sweep.of(project, result.changed, result.applied, result.findings, set())
-    assert {(repair.part, repair.path) for repair in sweep.repairs} == {
+    repairs = Repairs.of(result.applied, result.changed)
+    assert {(repair.part, repair.path) for repair in repairs.pieces} == {
         (Part.BLOCK, base),
         (Part.BLOCK, user),
     }
@@ -93,12 +102,10 @@ def test_what_two_fixes_put_right_together_counts_once(
     branch = Repair(Part.BRANCH, path, 10, 20)
     blocks = [Repair(Part.BLOCK, path, start, start + 1) for start in (1, 2)]
     findings = [_finding("A", path, blocks[0], branch), _finding("B", path, blocks[1], branch, blocks[0])]
-    findings.append(_finding("C", path, Repair(Part.BRANCH, tmp_path / path, 10, 20)))
-    sweep = Sweep.of(Project(Settings()), [path], findings, [], set())
-    assert Counter(repair.part for repair in sweep.repairs) == {Part.BLOCK: 2, Part.BRANCH: 1}
-    assert "3 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left." in markdown(
-        sweep
-    )
+    report = _report(findings)
+    assert report.repairs.parts == {Part.BLOCK: 2, Part.BRANCH: 1}
+    introduction = "2 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left."
+    assert introduction in markdown(report)
 
 
 def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> None:
@@ -111,7 +118,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
         _finding("A", two, reason="no call"),
         _finding("E", two, Repair(Part.BLOCK, two, 0, 1)),
     ]
-    text = markdown(Sweep.of(Project(Settings()), [], [], left, set()))
+    text = markdown(_report(left=left))
     assert text.partition("### What is left\n\n")[2] == (
         "GC001 some-rule:\n\n"
         "- one/modeling_one.py: `C`: no fix: no call\n"
@@ -127,11 +134,23 @@ def test_the_closing_lines_name_some_models_only(tmp_path: Path) -> None:
     paths = [tmp_path / f"m{number:02}" / "modeling_x.py" for number in range(11)]
     repaired = [_finding("A", path, Repair(Part.CALL, path, 0, 1)) for path in paths]
     left = [_finding("B", paths[4]), _finding("B", paths[9])]
-    sweep = Sweep.of(Project(Settings()), paths, repaired, left, set())
-    assert [*closing_lines(sweep)] == [
+    assert _closing_lines(repaired, left) == [
         "  in 11 files of 11 models: 11 call sites",
         "  by rule: GC001 11 of 13",
         "  by model: m04 1 of 2, m09 1 of 2, m00 1 of 1, m01 1 of 1, m02 1 of 1, m03 1 of 1, m05 1 of 1, "
         "m06 1 of 1, and 3 more",
     ]
-    assert [*closing_lines(Sweep.of(Project(Settings()), paths[:1], repaired[:1], left, set()))] == []
+    assert _closing_lines(repaired[:1], left) == []
+
+
+def _closing_lines(repaired: list[Finding], left: list[Finding]) -> list[str]:
+    """Return the lines below the first one."""
+    stream = io.StringIO()
+    write_diff_notices(_report(repaired, left), stream)
+    return stream.getvalue().splitlines()[1:]
+
+
+def test_what_went_wrong_is_in_the_summary(tmp_path: Path) -> None:
+    problem = Problem(tmp_path / "toy" / "modeling_toy.py", "syntax error: invalid syntax")
+    text = markdown(_report().also([problem]))
+    assert text.endswith("### What went wrong\n\n- toy/modeling_toy.py: syntax error: invalid syntax\n")

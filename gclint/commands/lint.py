@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,17 @@ import click
 from gclint import __version__
 from gclint.commands import CannotRun
 from gclint.commands.run_options import run_options, run_settings
+from gclint.report.formats import FORMATS
+from gclint.report.text import write_notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gclint.engine.check import CheckResult
     from gclint.engine.fix import FixResult
-    from gclint.engine.selection import Recognised, Selection
-    from gclint.finding import Problem
-    from gclint.report.summary import Sweep
+    from gclint.engine.proof import Proof
+    from gclint.engine.selection import Selection
+    from gclint.report.report import Report
     from gclint.rule import Rule
     from gclint.settings import Settings
     from gclint.source.project import Project
@@ -116,7 +118,7 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
     callback=_selectors,
     help="Do not run these, even if selected.",
 )
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @click.option("--statistics", is_flag=True, help="Print how many findings a rule has, in place of them.")
 @click.option("--changed-only", is_flag=True, help="Report only what changed, or depends on a change.")
 @click.option(
@@ -150,7 +152,6 @@ def lint(
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
-    from gclint.report import text
     from gclint.source.discovery import discover
     from gclint.source.project import Project
 
@@ -159,14 +160,22 @@ def lint(
     project = Project(settings)
     files, problems = discover(paths, settings)
     selection = _selection(project, paths, files, options)
-    result, recognised = selection.narrowed(_run(files, rules, selection, options))
-    problems += result.problems
-    problems += _finish(project, result, recognised, options)
-    text.write_problems(sys.stderr, problems)
+    result, proofs = _run(files, rules, selection, options)
+    narrowed, recognised = selection.narrowed(result)
+    report = _written(project, narrowed, options)
+    report = replace(
+        report,
+        problems=(*problems, *report.problems),
+        proofs=proofs,
+        baseline=options.baseline,
+        recognised=recognised,
+    )
+    report = _show(report, options)
+    write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
-    is_left = _is_something_left(result, recognised, options)
-    context.exit(2 if problems else int(is_left and not options.exit_zero))
+    is_left = _is_something_left(report, options)
+    context.exit(2 if report.problems else int(is_left and not options.exit_zero))
 
 
 def _settings_and_rules(
@@ -210,13 +219,13 @@ def _selection(
 
 def _run(
     files: Sequence[Path], rules: Sequence[Rule], selection: Selection, options: _Options
-) -> CheckResult:
+) -> tuple[CheckResult, tuple[Proof, ...]]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
     with _progress(len(files)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, files, rules, advance)
+            return check(selection.project, files, rules, advance), ()
         repaired = fix(
             selection.project,
             files,
@@ -225,100 +234,65 @@ def _run(
             advance=advance,
             wanted=selection.reported,
         )
-    return _proven(selection.project, repaired, rules, options) if options.verify else repaired
+    return _proven(selection.project, repaired, rules, options) if options.verify else (repaired, ())
 
 
-def _proven(project: Project, repaired: FixResult, rules: Sequence[Rule], options: _Options) -> FixResult:
-    """Run the repaired files, say what came out, and return what is proven."""
+def _proven(
+    project: Project, repaired: FixResult, rules: Sequence[Rule], options: _Options
+) -> tuple[FixResult, tuple[Proof, ...]]:
+    """Run the repaired files, and return what is proven, with what the runs say."""
     from gclint.engine.proof import prove
     from gclint.engine.transaction import proven_only
-    from gclint.report.proofs import write_proofs
     from gclint.verify.files import NothingRuns, runner
 
     try:
-        proofs = prove(project, repaired, runner(run_settings(*options.about_runs)))
+        proofs = tuple(prove(project, repaired, runner(run_settings(*options.about_runs))))
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
-    # What goes on with a list of findings, or a diff, reads standard output.
-    write_proofs(sys.stderr if options.diff or options.output_format != "text" else sys.stdout, proofs)
-    return proven_only(project, repaired, proofs, rules)
+    return proven_only(project, repaired, proofs, rules), proofs
 
 
-def _finish(
-    project: Project, result: CheckResult, recognised: Recognised, options: _Options
-) -> list[Problem]:
-    """Write the files, print what came out, and return what could not be written."""
+def _written(project: Project, result: CheckResult, options: _Options) -> Report:
+    """Write the repaired files, and return what there is to report."""
+    from gclint.engine.fix import FixResult
+    from gclint.engine.write import write_all
+    from gclint.report.report import Repairs, Report
+
+    problems, repairs = list(result.problems), Repairs()
+    if isinstance(result, FixResult):
+        unwritten = [] if options.diff else write_all(project, result.changed)
+        problems += unwritten
+        repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
+    return Report(
+        project, tuple(result.findings), tuple(problems), result.files, options.unsafe_fixes, repairs
+    )
+
+
+def _show(report: Report, options: _Options) -> Report:
+    """Write what the options ask for; return the report with what could not be written."""
     from gclint.engine.baseline import Baseline
-    from gclint.engine.fix import FixResult
-    from gclint.engine.write import write_all, write_text
+    from gclint.engine.write import write_text
     from gclint.report import text
-    from gclint.report.summary import Sweep, markdown
-
-    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ([], {})
-    problems = [] if options.diff else write_all(project, changed)
-    sweep = Sweep.of(project, changed, applied, result.findings, {problem.path for problem in problems})
-    if options.summary:
-        problems += write_text(options.summary, markdown(sweep))
-    if options.diff:
-        _show_diff(changed, sweep)
-    elif options.write_baseline:
-        baseline = Baseline.of(options.write_baseline, project, result.findings)
-        problems += write_text(options.write_baseline, baseline.text)
-        print(text.baseline_summary(baseline, fixed=len(sweep.repaired)))
-    else:
-        _show_result(project, result, sweep, options)
-    if options.baseline:
-        text.write_recognised(sys.stderr, options.baseline, recognised)
-    return problems
-
-
-def _show_result(project: Project, result: CheckResult, sweep: Sweep, options: _Options) -> None:
-    from gclint.report.summary import closing_lines
-    from gclint.report.text import summary
-
-    if options.statistics:
-        _show_statistics(result, options)
-    else:
-        _show_findings(project, result, options)
-    if options.output_format == "text":
-        fixed, lost = len(sweep.repaired), len(sweep.left) - len(result.findings)
-        closing = summary(result, fixed=fixed, lost=lost, unsafe=options.unsafe_fixes)
-        print(closing, *closing_lines(sweep), sep="\n")
-
-
-def _show_findings(project: Project, result: CheckResult, options: _Options) -> None:
-    if options.output_format == "json":
-        from gclint.report import json
-
-        json.write_findings(sys.stdout, project, result.findings)
-    else:
-        from gclint.report import text
-
-        text.write_findings(sys.stdout, project, result.findings, unsafe=options.unsafe_fixes)
-
-
-def _show_statistics(result: CheckResult, options: _Options) -> None:
-    from gclint.report import statistics
-
-    counts = statistics.count_by_rule(result.findings, unsafe=options.unsafe_fixes)
-    write = statistics.write_json if options.output_format == "json" else statistics.write_text
-    write(sys.stdout, counts)
-
-
-def _show_diff(changed: dict[Path, tuple[str, str]], sweep: Sweep) -> None:
     from gclint.report.diff import write_diff
-    from gclint.report.summary import closing_lines
-    from gclint.report.text import diff_summary
+    from gclint.report.markdown import markdown
 
-    write_diff(sys.stdout, changed)
-    closing = diff_summary(fixed=len(sweep.repaired), changed=len(changed), left=len(sweep.left))
-    print(closing, *closing_lines(sweep), sep="\n", file=sys.stderr)
+    if options.summary:
+        report = report.also(write_text(options.summary, markdown(report)))
+    if options.diff:
+        write_diff(sys.stdout, report.repairs.changed)
+        text.write_diff_notices(report, sys.stderr)
+    elif options.write_baseline:
+        baseline = Baseline.of(options.write_baseline, report.project, report.findings)
+        report = report.also(write_text(options.write_baseline, baseline.text))
+        text.write_baseline_summary(report, baseline, sys.stdout)
+    else:
+        output = FORMATS[options.output_format]
+        (output.write_statistics if options.statistics else output.write)(report, sys.stdout)
+    return report
 
 
-def _is_something_left(result: CheckResult, recognised: Recognised, options: _Options) -> bool:
-    from gclint.engine.fix import FixResult
-
+def _is_something_left(report: Report, options: _Options) -> bool:
     if options.write_baseline:
         return False
-    would_change = options.diff and isinstance(result, FixResult) and result.changed
-    return bool(result.findings or recognised.stale or would_change)
+    is_stale = report.recognised is not None and bool(report.recognised.stale)
+    return bool(report.findings or is_stale or (options.diff and report.repairs.changed))

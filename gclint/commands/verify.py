@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,10 +16,11 @@ from gclint.commands import CannotRun
 from gclint.commands.run_options import run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
-from gclint.finding import Finding, Problem
-from gclint.report import verification
-from gclint.report.json import findings_objects
-from gclint.report.text import write_findings, write_problems
+from gclint.finding import Problem
+from gclint.report.formats import FORMATS
+from gclint.report.report import Report
+from gclint.report.text import write_notices
+from gclint.report.verification import shown
 from gclint.rule import all_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
 from gclint.source.project import Project
@@ -43,8 +45,9 @@ def _part(_context: click.Context, _option: click.Parameter, value: str) -> tupl
 
 
 _output_format = click.option(
-    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True
 )
+_verbose = click.option("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
 _write_repro = click.option(
     "--write-repro",
     metavar="DIR",
@@ -80,6 +83,7 @@ _write_repro = click.option(
 )
 @click.option("--resume", is_flag=True, help="Go on with that file, and run only what is new or has changed.")
 @_output_format
+@_verbose
 @_write_repro
 @click.pass_context
 def run(
@@ -91,6 +95,7 @@ def run(
     results_path: Path,
     resume: bool,
     output_format: str,
+    verbose: bool,
     write_repro: Path | None,
     **about_runs: Any,
 ) -> None:
@@ -113,27 +118,30 @@ def run(
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
         context.exit(130)
-    _report(results, output_format, write_repro, [target.path for target in targets])
-    write_problems(sys.stderr, problems)
-    sys.stdout.flush()
+    files = [target.path for target in targets]
+    _report(results, files, problems, write_repro, output_format, verbose=verbose)
     context.exit(2 if problems else results.exit_status)
 
 
 @click.command(name="merge")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @_output_format
+@_verbose
 @_write_repro
 @click.pass_context
 def merge(
-    context: click.Context, files: tuple[Path, ...], output_format: str, write_repro: Path | None
+    context: click.Context,
+    files: tuple[Path, ...],
+    output_format: str,
+    verbose: bool,
+    write_repro: Path | None,
 ) -> None:
     """Put the results of all shards of a run together: FILES are what --results named."""
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise CannotRun(str(error)) from None
-    _report(results, output_format, write_repro, _unchanged(results))
-    sys.stdout.flush()
+    _report(results, _unchanged(results), (), write_repro, output_format, verbose=verbose)
     context.exit(results.exit_status)
 
 
@@ -201,36 +209,39 @@ def _display(sources: int, output_format: str) -> Iterator[Callable[[Heard], Non
         yield lambda _heard: None
 
 
-def _report(results: Results, output_format: str, write_repro: Path | None, files: Sequence[Path]) -> None:
-    project, findings = _findings(results, files)
-    if output_format == "json":
-        verification.write_json(sys.stdout, results, findings_objects(project, findings))
-    else:
-        if sys.stdout.isatty():
-            from gclint.report.live import show_results
-
-            show_results(sys.stdout, results.sorted())
-        write_findings(sys.stdout, project, findings, unsafe=True)
-        verification.write_text(sys.stdout, results)
+def _report(
+    results: Results,
+    files: Sequence[Path],
+    problems: Sequence[Problem],
+    write_repro: Path | None,
+    output_format: str,
+    *,
+    verbose: bool,
+) -> None:
+    """Write what came of the runs, and the scripts that show failures."""
+    report = replace(_joined(results, files), problems=tuple(problems), verbose=verbose)
+    FORMATS[output_format].write(report, sys.stdout)
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):
                 click.echo(f"{path} shows a failure.", err=True)
         except OSError as error:
             raise CannotRun(f"a script cannot be written: {error}") from None
+    write_notices(report, sys.stderr)
+    sys.stdout.flush()
 
 
 def _unchanged(results: Results) -> list[Path]:
     """Return the files that are at hand as they were when they were run."""
     return [
-        Path(verification.shown(source))
+        Path(shown(source))
         for source, known in sorted(results.digests.items())
         if Path(source).is_file() and digest(target_of(Path(source)).source, {}) == known
     ]
 
 
-def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Finding]]:
-    """Return the findings in ``files`` that the runs confirm or contradict, and those that only runs have."""
+def _joined(results: Results, files: Sequence[Path]) -> Report:
+    """Return what the runs say, with the findings in ``files`` that they confirm, contradict or add."""
     try:
         settings = load_settings(common_folder(files)) if files else Settings()
     except SettingsError as error:
@@ -239,4 +250,5 @@ def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Fi
     rules = [rule for rule in all_rules() if settings.wants(rule)]
     found = check(project, files, rules)
     weighed = weigh(project, found, results.sorted(), rules)
-    return project, [finding for finding in weighed if finding.evidence]
+    findings = tuple(finding for finding in weighed if finding.evidence)
+    return Report(project, findings, files=found.files, unsafe=True, runs=results)

@@ -30,6 +30,6 @@ def headline(finding: Finding) -> str:
     return f"{finding.code} {finding.message}{evidence}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and its noun: ``1 finding``, ``2 findings``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"

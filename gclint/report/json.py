@@ -1,36 +1,57 @@
-"""Findings for programs: a JSON list of objects with the fields that ruff's have, and ``symbol``."""
+"""The format for programs: a JSON list of objects with the fields that ruff's have, and ``symbol``.
+
+What could not be read is in the list as well, as ruff has it: with ``code`` null. Where models were run,
+the list is the field ``findings`` of an object that holds what the runs say beside it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
+from gclint import __version__
 from gclint.report.findings import documentation_url
+from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
-    from gclint.finding import Edit, Finding, Fix
+    from gclint.engine.proof import Proof
+    from gclint.finding import Finding, Fix, Position, Problem
+    from gclint.report.report import Report
     from gclint.source.project import Project
+    from gclint.verify.results import Results
 
 
-def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding]) -> None:
-    """Write findings in their order; rows and columns count from 1, columns in characters."""
-    write_list(stream, findings_objects(project, findings))
+def write(report: Report, stream: TextIO) -> None:
+    """Write everything; rows and columns count from 1, columns in characters."""
+    entries = [
+        *(_finding(report.project, finding) for finding in report.findings),
+        *(_problem(problem) for problem in report.problems),
+    ]
+    if report.runs is None and not report.proofs:
+        _dump(entries, stream)
+        return
+    document: dict[str, object] = {"gclint": __version__, "findings": entries}
+    if report.proofs:
+        document["proofs"] = [_proof(proof) for proof in report.proofs]
+    if report.runs is not None:
+        document.update(_runs(report.runs))
+    _dump(document, stream)
 
 
-def findings_objects(project: Project, findings: Iterable[Finding]) -> list[dict[str, object]]:
-    """Return findings as JSON has them."""
-    return [_finding(project, finding) for finding in findings]
+def write_statistics(report: Report, stream: TextIO) -> None:
+    """Write an object for each rule that has findings, as a list, with what could not be read behind it."""
+    counts = count_by_rule(report.findings, unsafe=report.unsafe)
+    _dump([*(asdict(each) for each in counts), *(_problem(each) for each in report.problems)], stream)
 
 
-def write_list(stream: TextIO, objects: Iterable[object]) -> None:
-    """Write ``objects`` as a JSON list that a person can read too."""
-    json.dump(list(objects), stream, indent=2)
+def _dump(document: object, stream: TextIO) -> None:
+    json.dump(document, stream, indent=2)
     stream.write("\n")
 
 
 def _finding(project: Project, finding: Finding) -> dict[str, object]:
+    file = project.file(finding.path)
     return {
         "code": finding.code,
         "name": finding.name,
@@ -39,11 +60,30 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "symbol": finding.symbol,
         "evidence": finding.evidence.value if finding.evidence else None,
         "filename": str(finding.path),
-        "location": _location(project, finding.path, finding.start),
-        "end_location": _location(project, finding.path, finding.end),
+        "location": _location(file.position(finding.start)),
+        "end_location": _location(file.position(finding.end)),
         "fix": _fix(project, finding.fix) if finding.fix else None,
         "inherited_by": [{"filename": str(heir.path), "symbol": heir.symbol} for heir in finding.heirs],
         "url": documentation_url(finding),
+    }
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    """Return what went wrong with a file in the form of a finding without a rule."""
+    location = None if problem.position is None else _location(problem.position)
+    return {
+        "code": None,
+        "name": None,
+        "message": problem.message,
+        "reason": None,
+        "symbol": None,
+        "evidence": None,
+        "filename": str(problem.path),
+        "location": location,
+        "end_location": location,
+        "fix": None,
+        "inherited_by": [],
+        "url": None,
     }
 
 
@@ -52,19 +92,50 @@ def _fix(project: Project, fix: Fix) -> dict[str, object]:
         "applicability": fix.applicability.value,
         "message": fix.message,
         "reason": fix.reason,
-        "edits": [_edit(project, edit) for edit in fix.edits],
+        "edits": [
+            {
+                "content": edit.content,
+                "filename": str(edit.path),
+                "location": _location(project.file(edit.path).position(edit.start)),
+                "end_location": _location(project.file(edit.path).position(edit.end)),
+            }
+            for edit in fix.edits
+        ],
     }
 
 
-def _edit(project: Project, edit: Edit) -> dict[str, object]:
-    return {
-        "content": edit.content,
-        "filename": str(edit.path),
-        "location": _location(project, edit.path, edit.start),
-        "end_location": _location(project, edit.path, edit.end),
-    }
-
-
-def _location(project: Project, path: Path, offset: int) -> dict[str, int]:
-    position = project.file(path).position(offset)
+def _location(position: Position) -> dict[str, int]:
     return {"row": position.row, "column": position.column}
+
+
+def _proof(proof: Proof) -> dict[str, object]:
+    return {
+        "filenames": [str(path) for path in proof.paths],
+        "proven": not proof.obstacles,
+        "obstacles": list(proof.obstacles),
+        "repairs": [
+            {"code": each.code, "symbol": each.symbol, "filename": str(each.path)} for each in proof.repairs
+        ],
+        "before": [asdict(result) for run in proof.before.values() for result in run.results],
+        "after": [asdict(result) for run in proof.after.values() for result in run.results],
+    }
+
+
+def _runs(runs: Results) -> dict[str, object]:
+    from gclint.verify.results import reasons
+
+    return {
+        "environments": [
+            {"tree": tree, **asdict(environment)} for tree, environment in runs.environments.items()
+        ],
+        "exit_status": runs.exit_status,
+        "problem": runs.problem,
+        "summary": {
+            "passed": len(runs.of("passed")),
+            "failed": len(runs.of("failed")),
+            "not_run": dict(reasons(runs.of("not run"))),
+            "not_covered": sum(bool(each.not_covered) for each in runs.sorted()),
+        },
+        "unusable": [asdict(runs.unusable[source]) for source in sorted(runs.unusable)],
+        "results": [asdict(result) for result in runs.sorted()],
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from gclint.report.findings import counted
 
@@ -18,13 +18,13 @@ _CHECKPOINTED = "non-reentrant"
 """The mode whose memory is shown."""
 
 
-def write_proofs(stream: TextIO, proofs: Iterable[Proof]) -> None:
-    """Write what becomes of the repair of each file, and why."""
+def proof_lines(proofs: Iterable[Proof]) -> Iterator[str]:
+    """Yield what becomes of the repair of each file, and why."""
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
-        stream.write(f"{names}: {'not repaired' if proof.obstacles else 'repaired'}\n")
+        yield f"{names}: {'not repaired' if proof.obstacles else 'repaired'}"
         for line in (*_repairs(proof), *_runs(proof)):
-            stream.write(f"    {line}\n")
+            yield f"    {line}"
 
 
 def _repairs(proof: Proof) -> Iterator[str]:

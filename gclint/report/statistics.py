@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gclint.report.findings import is_fixable
-from gclint.report.json import write_list
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -31,14 +30,3 @@ def count_by_rule(findings: Iterable[Finding], *, unsafe: bool) -> list[RuleCoun
     fixable = Counter(finding.code for finding in findings if is_fixable(finding, unsafe=unsafe))
     counts = [RuleCount(code, name, count, fixable[code]) for (code, name), count in rules.items()]
     return sorted(counts, key=lambda each: (-each.count, each.code))
-
-
-def write_text(stream: TextIO, counts: Iterable[RuleCount]) -> None:
-    """Write a line for every rule."""
-    for each in counts:
-        stream.write(f"{each.count:>6}  {each.code}  {each.name} ({each.fixable} fixable)\n")
-
-
-def write_json(stream: TextIO, counts: Iterable[RuleCount]) -> None:
-    """Write an object for every rule, as a list."""
-    write_list(stream, (asdict(each) for each in counts))

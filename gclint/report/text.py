@@ -1,34 +1,113 @@
-"""Findings for people: one line each when piped, and with the source line on a terminal."""
+"""The format for people: a line for each finding when piped, and with the source line on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.report.findings import counted, headline, is_fixable, obstacle
+from gclint.report.report import Repairs, Report, model_of
+from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gclint.engine.baseline import Baseline
-    from gclint.engine.check import CheckResult
-    from gclint.engine.selection import Recognised
-    from gclint.finding import Finding, Problem
-    from gclint.source.project import Project
+    from gclint.finding import Finding, Part
+
+_MODELS_SHOWN = 8
 
 
-def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding], *, unsafe: bool) -> None:
-    """Write findings in their order; ``unsafe`` says whether an unsafe fix counts as one."""
+def write(report: Report, stream: TextIO) -> None:
+    """Write proofs, findings and failures in their order, and a summary."""
+    _write_proofs(report, stream)
+    if report.runs is None:
+        _write_findings(report, stream)
+        stream.writelines(f"{line}\n" for line in _summary(report))
+        return
+    from gclint.report.verification import run_lines
+
+    if stream.isatty():
+        from gclint.report.live import show_results
+
+        show_results(stream, report.runs.sorted())
+    _write_findings(report, stream)
+    names_passed = not stream.isatty()
+    stream.writelines(f"{line}\n" for line in run_lines(report, names_passed=names_passed))
+
+
+def write_statistics(report: Report, stream: TextIO) -> None:
+    """Write a line for each rule that has findings, and a summary."""
+    _write_proofs(report, stream)
+    for each in count_by_rule(report.findings, unsafe=report.unsafe):
+        stream.write(f"{each.count:>6}  {each.code}  {each.name} ({each.fixable} fixable)\n")
+    stream.writelines(f"{line}\n" for line in _summary(report))
+
+
+def write_notices(report: Report, stream: TextIO) -> None:
+    """Write what went wrong, and what a baseline hides: the same beside every format."""
+    if report.baseline is not None and report.recognised is not None:
+        if report.recognised.known:
+            known = counted(report.recognised.known, "known finding")
+            stream.write(f"{report.baseline}: {known} not reported\n")
+        for entry, count in sorted(report.recognised.stale.items()):
+            often = f" {count} times" if count > 1 else ""
+            stream.write(
+                f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs"
+                f"{often}; drop it, or write it anew with --write-baseline\n"
+            )
+    for problem in report.problems:
+        position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
+        stream.write(f"{problem.path}{position}: error: {problem.message}\n")
+
+
+def write_diff_notices(report: Report, stream: TextIO) -> None:
+    """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
+    _write_proofs(report, stream)
+    fixed, left = len(report.repairs.made), len(report.left)
+    if fixed:
+        files = counted(len(report.repairs.changed), "file")
+        stream.write(f"Would fix {counted(fixed, 'finding')} in {files}; {left} left.\n")
+    else:
+        stream.write(f"Nothing would be fixed; {counted(left, 'finding')} left.\n")
+    stream.writelines(f"{line}\n" for line in _repair_lines(report))
+
+
+def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -> None:
+    """Write the closing line where what was found has become the baseline."""
+    known, fixed = baseline.known.total(), len(report.repairs.made)
+    if fixed:
+        stream.write(f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {baseline.path}.\n")
+    else:
+        stream.write(f"{counted(known, 'finding')} written to {baseline.path}.\n")
+
+
+def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
+    """Return how many pieces of code of each kind are put right: ``2 blocks, 1 call site``."""
+    from gclint.finding import Part
+
+    return ", ".join(
+        _counted_part(part, repairs.parts[part]) for part in Part if also_none or repairs.parts[part]
+    )
+
+
+def _write_proofs(report: Report, stream: TextIO) -> None:
+    if report.proofs:
+        from gclint.report.proofs import proof_lines
+
+        stream.writelines(f"{line}\n" for line in proof_lines(report.proofs))
+
+
+def _write_findings(report: Report, stream: TextIO) -> None:
     if stream.isatty():
         from gclint.report.terminal import console_on, show_finding
 
         console = console_on(stream)
-        for finding in findings:
-            show_finding(console, project.file(finding.path), finding, unsafe=unsafe)
+        for finding in report.findings:
+            show_finding(console, report.project.file(finding.path), finding, unsafe=report.unsafe)
         return
-    for finding in findings:
-        position = project.file(finding.path).position(finding.start)
-        star = " [*]" if is_fixable(finding, unsafe=unsafe) else ""
+    for finding in report.findings:
+        position = report.project.file(finding.path).position(finding.start)
+        star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
         place = f"{finding.path}:{position.row}:{position.column}"
         stream.write(f"{place}: {headline(finding)}{star}\n")
         why = obstacle(finding)
@@ -36,67 +115,58 @@ def write_findings(stream: TextIO, project: Project, findings: Iterable[Finding]
             stream.write(f"    {why}\n")
 
 
-def write_problems(stream: TextIO, problems: Iterable[Problem]) -> None:
-    """Write a line for everything that went wrong."""
-    for problem in problems:
-        position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
-        stream.write(f"{problem.path}{position}: error: {problem.message}\n")
+def _summary(report: Report) -> Iterator[str]:
+    """Yield the closing lines: what was found or repaired, and what can be."""
+    found, left, lost = len(report.repairs.made), len(report.left), len(report.repairs.lost)
+    fixed = f"Fixed {counted(found, 'finding')}" if found else None
+    if left:
+        outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
+        unwritten = f", {lost} in files that cannot be written" if lost else ""
+        yield f"{outcome} ({_fixable(report)}{unwritten})."
+    else:
+        outcome = f"{fixed}; none is left" if fixed else "No findings"
+        yield f"{outcome} in {counted(report.files, 'file')}."
+    yield from _repair_lines(report)
 
 
-def summary(result: CheckResult, *, fixed: int, lost: int, unsafe: bool) -> str:
-    """Return the closing line: what was found or repaired, and what can be.
-
-    Args:
-        result: what is left.
-        fixed: how many findings were repaired.
-        lost: how many more would have been if their files could be written.
-        unsafe: whether an unsafe fix counts as one.
-    """
-    left = len(result.findings) + lost
-    if not left:
-        outcome = f"Fixed {counted(fixed, 'finding')}; none is left" if fixed else "No findings"
-        return f"{outcome} in {counted(result.files, 'file')}."
-    outcome = (
-        f"Fixed {counted(fixed, 'finding')}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
-    )
-    unwritten = f", {lost} in files that cannot be written" if lost else ""
-    return f"{outcome} ({_fixable(result.findings, unsafe=unsafe)}{unwritten})."
-
-
-def diff_summary(*, fixed: int, changed: int, left: int) -> str:
-    """Return the closing line to a diff: what it repairs in so many files, and what it leaves."""
-    if not fixed:
-        return f"Nothing would be fixed; {counted(left, 'finding')} left."
-    return f"Would fix {counted(fixed, 'finding')} in {counted(changed, 'file')}; {left} left."
-
-
-def baseline_summary(baseline: Baseline, *, fixed: int) -> str:
-    """Return the closing line where what was found has become the baseline."""
-    known = baseline.known.total()
-    if fixed:
-        return f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {baseline.path}."
-    return f"{counted(known, 'finding')} written to {baseline.path}."
-
-
-def write_recognised(stream: TextIO, baseline: Path, recognised: Recognised) -> None:
-    """Write what a baseline hides, and which of its entries do not occur any more."""
-    if recognised.known:
-        known = counted(recognised.known, "known finding")
-        stream.write(f"{baseline}: {known} not reported\n")
-    for entry, count in sorted(recognised.stale.items()):
-        often = f" {count} times" if count > 1 else ""
-        stream.write(
-            f"{baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{often}; "
-            f"drop it, or write it anew with --write-baseline\n"
-        )
-
-
-def _fixable(findings: Collection[Finding], *, unsafe: bool) -> str:
-    in_any_way = sum(is_fixable(finding, unsafe=True) for finding in findings)
-    safely = sum(is_fixable(finding, unsafe=False) for finding in findings)
+def _fixable(report: Report) -> str:
+    in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
+    safely = sum(is_fixable(finding, unsafe=False) for finding in report.findings)
     if not in_any_way:
         return "none fixable"
-    if unsafe or not safely:
+    if report.unsafe or not safely:
         return f"{in_any_way} fixable with --fix --unsafe-fixes"
     more = f", {in_any_way - safely} more with --unsafe-fixes" if in_any_way > safely else ""
     return f"{safely} fixable with --fix{more}"
+
+
+def _repair_lines(report: Report) -> Iterator[str]:
+    """Yield the lines that tell more than how many findings are repaired, where it is more than a file."""
+    changed = report.repairs.changed
+    if len(changed) < 2:
+        return
+    models = {model_of(path) for path in changed}
+    where = f"{counted(len(changed), 'file')} of {counted(len(models), 'model')}"
+    what = counted_parts(report.repairs, also_none=False)
+    yield f"  in {where}{': ' if what else ''}{what}"
+    yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
+    by_model = _shares(report, lambda each: model_of(each.path))
+    more = len(by_model) - _MODELS_SHOWN
+    rest = f", and {more} more" if more > 0 else ""
+    yield f"  by model: {', '.join(by_model[:_MODELS_SHOWN])}{rest}"
+
+
+def _shares(report: Report, key: Callable[[Finding], str]) -> list[str]:
+    """Return ``GC001 3 of 4`` for three of four findings that are repaired; first where most is left."""
+
+    def count(findings: Iterable[Finding]) -> Counter[str]:
+        return Counter(map(key, findings))
+
+    repaired, left = count(report.repairs.made), count(report.left)
+    found = repaired + left
+    names = sorted(found, key=lambda name: (-left[name], -found[name], name))
+    return [f"{name} {repaired[name]} of {found[name]}" for name in names]
+
+
+def _counted_part(part: Part, number: int) -> str:
+    return counted(number, part.value, part.plural)

@@ -1,72 +1,97 @@
-"""Results of runs for people, as plain text, and for programs."""
+"""What runs of models say, for people: a story for each cause of failures, and a summary."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TextIO
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from gclint import __version__
 from gclint.report.findings import counted
+from gclint.report.report import Report
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.protocol import ClassResult, Failure, Place
 
 _PARAMETERS = 6
 _REPAIRS = "gclint --fix --select {rule} {path}"
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def write_text(stream: TextIO, results: Results) -> None:
-    """Write what failed and what to do about it, what could not be run, and a summary."""
-    for source in sorted(results.unusable):
-        stream.write(f"{shown(source)}: error: {results.unusable[source].message}\n")
-    for result in results.of("not run"):
-        stream.write(f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}\n")
-    for result in results.of("failed"):
-        for line in failure_lines(result):
-            stream.write(f"{line}\n")
-    for line in summary_lines(results):
-        stream.write(f"{line}\n")
+def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
+    """Yield what failed and what to do about it, what could not be run, and a summary.
+
+    Args:
+        report: what came of a run of models.
+        names_passed: whether classes that passed are told too: by file, with their names if the report
+            is to be verbose.
+    """
+    assert report.runs is not None
+    runs = report.runs
+    for source in sorted(runs.unusable):
+        yield f"{shown(source)}: error: {runs.unusable[source].message}"
+    for result in runs.of("not run"):
+        yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
+    for story in _stories(runs.of("failed")):
+        yield from story.lines()
+    if names_passed:
+        yield from _passed(runs.of("passed"), verbose=report.verbose)
+    yield from summary_lines(runs)
 
 
-def write_json(stream: TextIO, results: Results, findings: Sequence[object]) -> None:
-    """Write everything that is known as one JSON object, with what the linter's findings are now."""
-    json.dump(
-        {
-            "gclint": __version__,
-            "environments": [
-                {"tree": tree, **asdict(environment)} for tree, environment in results.environments.items()
-            ],
-            "exit_status": results.exit_status,
-            "problem": results.problem,
-            "summary": {
-                "passed": len(results.of("passed")),
-                "failed": len(results.of("failed")),
-                "not_run": dict(reasons(results.of("not run"))),
-                "not_covered": sum(bool(each.not_covered) for each in results.sorted()),
-            },
-            "unusable": [asdict(results.unusable[source]) for source in sorted(results.unusable)],
-            "findings": findings,
-            "results": [asdict(result) for result in results.sorted()],
-        },
-        stream,
-        indent=2,
-    )
-    stream.write("\n")
+@dataclass
+class _Story:
+    """Failures of one cause: what is told once, and the classes that have it."""
+
+    first: Failure
+    classes: dict[str, list[str]] = field(default_factory=dict)
+    """By file, in the order of the results."""
+    conditions: dict[str, None] = field(default_factory=dict)
+    """Modes and scenarios."""
+
+    def lines(self) -> Iterator[str]:
+        (path, names), *others = self.classes.items()
+        failure = self.first
+        where = ", ".join(self.conditions)
+        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        yield f"{shown(path)}: {who} failed {failure.check} ({where}): {failure.message}"
+        if len(names) > 1:
+            yield f"    in {', '.join(names)}"
+        for other, inside in others:
+            yield f"    in {', '.join(inside)} of {shown(other)}"
+        yield from (f"    {line}" for line in _advice(failure, of=names[0] if self.is_shared else None))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether more than one class has the failure."""
+        return sum(map(len, self.classes.values())) > 1
 
 
-def failure_lines(result: ClassResult) -> Iterator[str]:
-    """Yield what failed in a class, and what to do about it."""
-    yield f"{shown(result.source)}: {result.name} failed {counted(len(result.failures), 'check')}"
-    alike: dict[Failure, list[str]] = {}
-    for failure in result.failures:
-        key = replace(failure, mode="plain", scenario="")
-        alike.setdefault(key, []).append(f"{failure.mode} {failure.scenario}")
-    for failure, conditions in alike.items():
-        yield f"    {failure.check} ({', '.join(conditions)}): {failure.message}"
-        yield from (f"        {line}" for line in _advice(failure))
+def _stories(results: Iterable[ClassResult]) -> list[_Story]:
+    """Return the failures, those of one cause together."""
+    stories: dict[object, _Story] = {}
+    for result in results:
+        for failure in result.failures:
+            story = stories.setdefault(_cause(failure), _Story(failure))
+            names = story.classes.setdefault(result.source, [])
+            if result.name not in names:
+                names.append(result.name)
+            story.conditions[f"{failure.mode} {failure.scenario}"] = None
+    return list(stories.values())
+
+
+def _cause(failure: Failure) -> object:
+    """Return what is the same for failures of one cause: all but numbers, which each class has of its own."""
+    return failure.check, _NUMBER.sub("", failure.message), failure.places
+
+
+def _passed(results: Iterable[ClassResult], *, verbose: bool) -> Iterator[str]:
+    by_file: defaultdict[str, list[str]] = defaultdict(list)
+    for result in results:
+        by_file[result.source].append(result.name)
+    for source, names in by_file.items():
+        listed = f": {', '.join(names)}" if verbose else ""
+        yield f"{shown(source)}: {_classes(len(names))} passed{listed}"
 
 
 def summary_lines(results: Results) -> Iterator[str]:
@@ -90,16 +115,14 @@ def summary_lines(results: Results) -> Iterator[str]:
 
 
 def shown(path: str) -> str:
-    """Return a path as somebody in the current folder would write it."""
-    relative = os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-    return str(relative)
+    """Return a path as somebody in the current folder would write it, if that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(path) else path
 
 
-def _advice(failure: Failure) -> Iterator[str]:
+def _advice(failure: Failure, of: str | None) -> Iterator[str]:
     if failure.parameters:
-        names = failure.parameters[:_PARAMETERS]
-        more = len(failure.parameters) - len(names)
-        yield f"parameters: {', '.join(names)}{f' and {more} more' if more else ''}"
+        yield f"parameters{f' of {of}' if of else ''}: {_listed(failure.parameters)}"
     for place in failure.places:
         yield f"at {_position(place)}"
     if failure.rule:
@@ -107,12 +130,18 @@ def _advice(failure: Failure) -> Iterator[str]:
         yield f"{failure.rule} repairs it: {_REPAIRS.format(rule=failure.rule, path=path)}"
 
 
+def _listed(parameters: Sequence[str]) -> str:
+    names = parameters[:_PARAMETERS]
+    more = len(parameters) - len(names)
+    return f"{', '.join(names)}{f' and {more} more' if more else ''}"
+
+
 def _position(place: Place) -> str:
     return f"{shown(place.path)}:{place.line}:1"
 
 
 def _classes(number: int) -> str:
-    return "1 class" if number == 1 else f"{number} classes"
+    return counted(number, "class", "classes")
 
 
 def _example(result: ClassResult) -> str:

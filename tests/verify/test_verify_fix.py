@@ -123,11 +123,17 @@ def test_a_diff_shows_what_is_proven_and_writes_nothing(gclint: Gclint) -> None:
     assert "modeling_x.py: repaired" in outcome.err
 
 
-def test_json_is_still_a_list_of_findings(gclint: Gclint) -> None:
+def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     path, _ = _write("str(is_layer)")
     outcome = gclint("--fix", "--verify", "--output-format", "json", str(path), command=())
-    (finding,) = json.loads(outcome.out)
+    assert outcome.err == ""
+    document = json.loads(outcome.out)
+    (finding,), (proof,) = document["findings"], document["proofs"]
     assert finding["reason"].startswith("its repair was run and is not proven")
+    assert (proof["filenames"], proof["proven"]) == ([str(path)], False)
+    assert proof["obstacles"][0].startswith("Toy computes something else")
+    assert [each["code"] for each in proof["repairs"]] == ["GC001"]
+    assert [each["name"] for each in proof["after"]] == ["Toy"]
 
 
 def test_an_interpreter_that_is_none_writes_nothing(gclint: Gclint) -> None:

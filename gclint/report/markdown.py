@@ -1,0 +1,81 @@
+"""What a run repairs and what it leaves, by rule and by model, for a pull request's description."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gclint.finding import Part
+from gclint.report.findings import counted, obstacle
+from gclint.report.report import Report, model_of
+from gclint.report.text import counted_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gclint.finding import Finding
+
+
+def markdown(report: Report) -> str:
+    """Return the summary of a run with ``--fix`` or ``--diff``."""
+    blocks = [_introduction(report), _rule_table(report), _model_table(report), *_what_is_left(report)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _introduction(report: Report) -> str:
+    repairs = report.repairs
+    return (
+        "## Gradient checkpointing, repaired by gclint\n\n"
+        f"{counted(len(repairs.made), 'finding')} repaired in {counted(len(repairs.changed), 'file')}: "
+        f"{counted_parts(repairs, also_none=True)}. {len(report.left)} left."
+    )
+
+
+def _rule_table(report: Report) -> str:
+    repaired = Counter(finding.code for finding in report.repairs.made)
+    left = Counter(finding.code for finding in report.left)
+    names = {finding.code: finding.name for finding in (*report.repairs.made, *report.left)}
+    rows = [(f"{code} {names[code]}", repaired[code], left[code]) for code in sorted(names)]
+    return _table(("rule", "repaired", "left"), rows)
+
+
+def _model_table(report: Report) -> str:
+    repairs = report.repairs
+    files = Counter(model_of(path) for path in repairs.changed)
+    parts = Counter((model_of(repair.path), repair.part) for repair in repairs.pieces)
+    repaired = Counter(model_of(finding.path) for finding in repairs.made)
+    left = Counter(model_of(finding.path) for finding in report.left)
+    rows = [
+        (model, files[model], *(parts[model, part] for part in Part), repaired[model], left[model])
+        for model in report.models
+    ]
+    heads = tuple(part.plural for part in Part)
+    return _table(("model", "files", *heads, "findings repaired", "left"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [heads, ("---", *["---:"] * (len(heads) - 1)), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _place(path: Path) -> str:
+    return f"{model_of(path)}/{path.name}"
+
+
+def _what_is_left(report: Report) -> Iterator[str]:
+    """Yield for each rule what is left and why, file by file, and what could not be read or written."""
+    by_rule: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in report.left:
+        by_rule[finding.code, finding.name].append(finding)
+    if by_rule:
+        yield "### What is left"
+    for (code, name), findings in sorted(by_rule.items()):
+        symbols: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        for finding in findings:
+            symbols[_place(finding.path), obstacle(finding) or finding.message][f"`{finding.symbol}`"] = None
+        lines = [f"- {file}: {', '.join(own)}: {why}" for (file, why), own in sorted(symbols.items())]
+        yield "\n".join([f"{code} {name}:", "", *lines])
+    if report.problems:
+        yield "### What went wrong"
+        yield "\n".join(f"- {_place(each.path)}: {each.message}" for each in report.problems)
