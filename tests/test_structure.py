@@ -1,0 +1,129 @@
+"""The rooms of the house, from what modules import: data flows one way, and nothing goes in circles."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import gclint.rules
+
+import gclint
+
+_LAYERS: tuple[tuple[str, ...], ...] = (
+    ("gclint.__main__",),
+    ("gclint.cli",),
+    ("gclint.commands",),
+    ("gclint.report",),
+    ("gclint.engine",),
+    ("gclint.rules", "gclint.verify"),
+    ("gclint.rule",),
+    ("gclint.codemod",),
+    ("gclint.network",),
+    ("gclint.network.evaluation",),
+    ("gclint.source",),
+    ("gclint.settings", "gclint.releases"),
+    ("gclint.finding", "gclint.verify.worker"),
+    ("gclint",),
+)
+"""From the top: a room imports from those below it, and from none beside or above it."""
+
+_CIRCLE = "gclint.network.evaluation"
+"""Names, scopes, classes and modules: mutually recursive by nature."""
+
+_WORKER = "gclint.verify.worker"
+_WORKERS_LANGUAGE = {f"{_WORKER}.{name}" for name in ("protocol", "vocabulary", "scenarios")}
+"""What the host imports of the worker; these need nothing but Python."""
+
+
+@cache
+def _imports() -> Mapping[str, frozenset[str]]:
+    """Return the modules of gclint that each of its modules imports, wherever in its text."""
+    files = dict(_modules())
+    return {
+        name: frozenset(imported for imported in _imported(path) if imported in files)
+        for name, path in files.items()
+    }
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    folders = {"gclint": Path(gclint.__file__).parent, "gclint.rules": Path(gclint.rules.__file__).parent}
+    for prefix, folder in folders.items():
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            yield ".".join((prefix, *(part for part in parts if part != "__init__"))), path
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _room(module: str) -> str:
+    rooms = [room for layer in _LAYERS for room in layer]
+    return max((each for each in rooms if _is_in(module, each)), key=len)
+
+
+def _is_in(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+def test_every_room_imports_from_below_only() -> None:
+    height = {room: -number for number, layer in enumerate(_LAYERS) for room in layer}
+    up = [
+        f"{user} imports {used}"
+        for user, imported in _imports().items()
+        for used in imported
+        if used != "gclint" and _room(user) != _room(used) and height[_room(used)] >= height[_room(user)]
+    ]
+    assert sorted(up) == []
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    reached = {name: _reached(name) for name in _imports()}
+    circles = {
+        name for name, others in reached.items() if any(name in reached[each] for each in others - {name})
+    }
+    assert sorted(name for name in circles if not _is_in(name, _CIRCLE)) == []
+
+
+def _reached(module: str) -> frozenset[str]:
+    found: set[str] = set()
+    waiting = [*_imports()[module]]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _imports()[name]
+    return frozenset(found)
+
+
+def test_the_worker_imports_nothing_but_itself_and_the_host_only_its_language() -> None:
+    leaving: defaultdict[str, set[str]] = defaultdict(set)
+    entering: defaultdict[str, set[str]] = defaultdict(set)
+    for user, imported in _imports().items():
+        for used in imported - {"gclint", "gclint.verify", _WORKER}:
+            if _is_in(user, _WORKER) and not _is_in(used, _WORKER):
+                leaving[user].add(used)
+            elif _is_in(used, _WORKER) and not _is_in(user, _WORKER) and used not in _WORKERS_LANGUAGE:
+                entering[user].add(used)
+    assert (leaving, entering) == ({}, {})
+
+
+def test_only_the_worker_imports_torch() -> None:
+    heavy = {"torch", "transformers"}
+    users = {
+        name
+        for name, path in _modules()
+        if heavy.intersection(imported.partition(".")[0] for imported in _imported(path))
+    }
+    assert users
+    assert all(_is_in(name, _WORKER) for name in users)
