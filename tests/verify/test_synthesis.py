@@ -13,8 +13,9 @@ transformers = pytest.importorskip("transformers")
 from transformers import PretrainedConfig, PreTrainedModel  # noqa: E402
 
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
-from gclint.verify.worker.synthesis import specimens, trial  # noqa: E402
-from gclint.verify.worker.synthesis.configuration import Sizes, shrink  # noqa: E402
+from gclint.verify.worker.synthesis import specimens  # noqa: E402
+from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
 
 
 class OneLayerConfig(PretrainedConfig):  # type: ignore[misc]
