@@ -18,9 +18,9 @@ def constructor_arguments(model_class: Any, config: Any) -> dict[str, Any]:
 
 
 def _value(parameter: inspect.Parameter, config: Any) -> Any:
-    hint = parameter.annotation if inspect.isclass(parameter.annotation) else None
+    wanted = parameter.annotation if inspect.isclass(parameter.annotation) else None
     for part in descendants(config):
-        if hint is not None and hint is not int and isinstance(part, hint):
+        if wanted is not None and wanted is not int and isinstance(part, wanted):
             return part
     if "grid" in parameter.name or "resolution" in parameter.name:
         size, patch = find(config, "image_size", default=32), find(config, "patch_size", default=8)

@@ -40,11 +40,9 @@ def _reads_encoder(default: Situation) -> bool:
 
 
 def _cross_attention(default: Situation) -> Plan:
-    values = dict(default.plan.values)
-    for name in ("is_decoder", "add_cross_attention"):
-        if hasattr(default.config, name):
-            values[type(default.config).__name__, name] = True
-    return replace(default.plan, also=default.plan.also | {_CROSS}, values=values)
+    owner, names = type(default.config).__name__, ("is_decoder", "add_cross_attention")
+    plan = default.plan.with_values({(owner, name): True for name in names if hasattr(default.config, name)})
+    return replace(plan, also=plan.also | {_CROSS})
 
 
 def _sharing(default: Situation) -> Plan:

@@ -31,13 +31,13 @@ def default_configuration(model_class: Any) -> Any:
 
 def _config_class(model_class: Any) -> Any:
     try:
-        hints = typing.get_type_hints(model_class.__init__)
+        types = typing.get_type_hints(model_class.__init__)
     except (NameError, TypeError):
-        hints = {}
+        types = {}
     for name in inspect.signature(model_class.__init__).parameters:
-        hint = hints.get(name)
-        if inspect.isclass(hint) and issubclass(hint, PretrainedConfig) and hint is not PretrainedConfig:
-            return hint
+        given = types.get(name)
+        if inspect.isclass(given) and issubclass(given, PretrainedConfig) and given is not PretrainedConfig:
+            return given
     return model_class.config_class
 
 

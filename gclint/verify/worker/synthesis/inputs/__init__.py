@@ -1,1 +1,1 @@
-"""Inputs of a model, made from the signature of its ``forward``, its documentation and its configuration."""
+"""Inputs of a model, made from the signature and the documentation of ``forward``, and the configuration."""

@@ -1,4 +1,4 @@
-"""What one attempt to run a model class has to go by, and what it reads from that."""
+"""What an attempt to run a model class goes by: the class, its configuration and a plan."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 
 BATCH = 2
+"""How many items the inputs of an attempt have, unless its plan says otherwise."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A class, its configuration and a plan: everything that inputs are made from."""
+    """A class, its configuration and a plan: everything that inputs are made from, and that hints look at."""
 
     model_class: Any
     config: PretrainedConfig

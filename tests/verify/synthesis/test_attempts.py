@@ -10,41 +10,10 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from transformers import PretrainedConfig, PreTrainedModel  # noqa: E402
-
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis import specimens  # noqa: E402
 from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
-
-
-class OneLayerConfig(PretrainedConfig):  # type: ignore[misc]
-    model_type = "one_layer"
-
-    def __init__(self, hidden_size: int = 768, **others: Any) -> None:
-        self.hidden_size = hidden_size
-        super().__init__(**others)
-
-
-class OneLayerModel(PreTrainedModel):  # type: ignore[misc]
-    config_class = OneLayerConfig
-    main_input_name = "hidden_states"
-    supports_gradient_checkpointing = True
-
-    def __init__(self, config: Any) -> None:
-        super().__init__(config)
-        self.layer = torch.nn.Linear(config.hidden_size, config.hidden_size)
-        self.gate = torch.nn.Parameter(torch.zeros(config.hidden_size))
-        self.forgotten = torch.nn.Parameter(torch.empty(config.hidden_size))
-        self.unused = torch.nn.Linear(64, 64)
-        self.trifle = torch.nn.Linear(4, 4)
-
-    def forward(self, hidden_states: Any) -> Any:
-        return self.gate * self.layer(hidden_states) + self.forgotten
-
-
-def first(model_class: Any) -> Any:
-    return next(iter(specimens(model_class)))
+from tests.verify.synthesis.one_layer import OneLayerModel, first  # noqa: E402
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -103,42 +72,6 @@ def test_layers_that_share_keys_and_values_are_a_scenario_of_its_own() -> None:
     config = found["key-value sharing"].config
     assert config.num_hidden_layers == 2 * config.num_kv_shared_layers > 0
     assert found["default"].config.num_kv_shared_layers == 0
-
-
-def test_two_layers_of_each_kind_are_kept_and_their_lists_agree() -> None:
-    config = OneLayerConfig()
-    config.num_hidden_layers = 12
-    config.layer_types = ["linear", "linear", "linear", "full"] * 3
-    config.cross_attention_layers = [3, 7, 11]
-    small = shrink(config, Sizes())
-    assert small.layer_types == ["linear", "linear", "full", "full"]
-    assert small.num_hidden_layers == 4
-    assert small.cross_attention_layers == [2, 3]
-
-
-def test_special_tokens_stay_apart_in_the_small_vocabulary() -> None:
-    config = OneLayerConfig()
-    config.vocab_size, config.image_token_id, config.video_token_id = 150_000, 149_999, 149_998
-    config.eos_token_id = 2
-    small = shrink(config, Sizes())
-    assert small.eos_token_id == 2
-    assert len({2, small.image_token_id, small.video_token_id}) == 3
-    assert max(small.image_token_id, small.video_token_id) < small.vocab_size
-
-
-def test_heads_times_their_width_stays_the_multiple_of_the_width_that_it_was() -> None:
-    config = OneLayerConfig(hidden_size=2048)
-    config.num_attention_heads, config.num_key_value_heads, config.head_dim = 16, 4, 256
-    small = shrink(config, Sizes())
-    assert small.num_attention_heads * small.head_dim == 2 * small.hidden_size
-    assert small.num_attention_heads % small.num_key_value_heads == 0
-    assert small.num_key_value_heads < small.num_attention_heads
-
-
-def test_an_image_takes_part_where_a_text_has_places_for_it() -> None:
-    specimen = first(transformers.LlavaForConditionalGeneration)
-    assert "pixel_values" in specimen.inputs()
-    assert not [each for each in specimen.not_covered if each.endswith("vision_tower")]
 
 
 def test_a_model_that_needs_a_library_says_so() -> None:
