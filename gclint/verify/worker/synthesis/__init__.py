@@ -1,9 +1,13 @@
 """Tiny models and inputs for them, made by rule.
 
-The rules read the configuration class (:mod:`fields`, :mod:`configuration`) and the signature and the
-documentation of ``forward`` (:mod:`inputs`), and learn from the errors of attempts (:mod:`repair`).
+Four rooms, each of which imports only those after it, none of which imports one before it:
+
+1. :mod:`attempts` builds a class, runs it, and asks for hints and tries again where it fails;
+2. :mod:`hints` reads the error of a failed attempt and proposes another plan;
+3. :mod:`inputs` makes inputs from the signature and the documentation of ``forward``, and the configuration;
+4. :mod:`configurations` makes tiny configurations from configuration classes.
 """
 
-from gclint.verify.worker.synthesis.search import specimens
+from gclint.verify.worker.synthesis.attempts.search import specimens
 
 __all__ = ["specimens"]

@@ -1,0 +1,72 @@
+"""Optional features that hide defects while they are off: which ones a class has, each enabled by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_CROSS = "encoder_hidden_states"
+
+
+def further_plans(default: Situation) -> Iterator[tuple[str, Plan]]:
+    """Yield the optional features of a class by name, each with the plan that enables it."""
+    if _CROSS in default.parameters and _CROSS not in make_inputs(default):
+        yield "cross-attention", _cross_attention(default)
+    if fields_of(default.text).get("num_kv_shared_layers") == 0:
+        yield "key-value sharing", _sharing(default)
+
+
+def takes_part(default: Situation, feature: str, model: Any) -> bool:
+    """Tell whether ``feature`` took part in the step that ``model`` has run."""
+    if feature != "cross-attention":
+        return True
+    return any(
+        parameter.grad is not None
+        and any(word in name for word in ("cross", "encoder_attn", "crossattention"))
+        for name, parameter in model.named_parameters()
+    ) or _reads_encoder(default)
+
+
+def _reads_encoder(default: Situation) -> bool:
+    """Tell whether a decoder by itself reads the encoder's output in each of its layers."""
+    return default.is_for("Decoder")
+
+
+def _cross_attention(default: Situation) -> Plan:
+    owner, names = type(default.config).__name__, ("is_decoder", "add_cross_attention")
+    plan = default.plan.with_values({(owner, name): True for name in names if hasattr(default.config, name)})
+    return replace(plan, also=plan.also | {_CROSS})
+
+
+def _sharing(default: Situation) -> Plan:
+    """Let as many layers as there are now be followed by as many that take keys and values from them."""
+    fields = fields_of(default.text)
+    count = fields["num_hidden_layers"]
+    owner = type(default.text).__name__
+    values: dict[tuple[str, str], Any] = {
+        (owner, name): value * 2
+        for name, value in fields.items()
+        if isinstance(value, list) and len(value) == count and not name.startswith("_")
+    }
+    specification = fields.get("_heterogeneity_spec")
+    if specification is not None:
+        values[owner, "_heterogeneity_spec"] = _continued(specification, count)
+    values[owner, "num_hidden_layers"] = 2 * count
+    values[owner, "num_kv_shared_layers"] = count
+    return default.plan.with_values(values)
+
+
+def _continued(specification: Any, count: int) -> Any:
+    """Return what says how layers differ, with ``count`` more layers that are like the first ones."""
+    further = copy.copy(specification)
+    overrides = dict(specification.per_layer_overrides)
+    overrides |= {layer + count: fields for layer, fields in overrides.items()}
+    further.per_layer_overrides = overrides
+    return further

@@ -1,0 +1,131 @@
+"""Inputs of an inner model, recorded while a model that holds it runs.
+
+What only an outer model computes, such as reference points, the levels of a pyramid or codes of another
+tower, no rule can make up: shapes and values depend on what ran before.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.synthesis.attempts import trial
+
+_HOLDERS = 3
+"""How many outer classes are tried."""
+
+
+def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -> Specimen | None:
+    """Return ``model_class`` as a model of the same file runs it, or None where none does.
+
+    Args:
+        model_class: The class of the inner model.
+        scenario: What to call the result.
+        make: Makes a specimen of an outer class.
+    """
+    for holder in _holders(model_class)[:_HOLDERS]:
+        try:
+            outer = make(holder)
+        except NotSynthesisable:
+            continue
+        found = _record(model_class, outer)
+        if found is not None:
+            return _inner_specimen(model_class, scenario, outer, *found)
+    return None
+
+
+def _holders(model_class: Any) -> list[Any]:
+    """Return the models of the file whose text leads to ``model_class``, the nearest first."""
+    module = inspect.getmodule(model_class)
+    classes = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == model_class.__module__
+    }
+    texts = {name: inspect.getsource(value) for name, value in classes.items()}
+    reached, border = [model_class.__name__], [model_class.__name__]
+    while border:
+        mentioned = re.compile(rf"\b({'|'.join(border)})\(")
+        border = [name for name in texts if name not in reached and mentioned.search(texts[name])]
+        reached += border
+    models = [classes[name] for name in reached[1:] if name in classes]
+    return [
+        each for each in models if issubclass(each, PreTrainedModel) and not issubclass(each, model_class)
+    ]
+
+
+def _record(model_class: Any, outer: Specimen) -> tuple[str, dict[str, Any]] | None:
+    """Return the name of an inner model of ``model_class`` and the arguments that it is called with."""
+    model = outer.build()
+    calls: list[tuple[str, dict[str, Any]]] = []
+    signature = inspect.signature(model_class.forward)
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            # A copy, since the model may go on to write into what it passes.
+            calls.append((name, _detached(_by_name(signature, module, args, kwargs))))
+
+        return hook
+
+    for name, module in model.named_modules():
+        if type(module) is model_class and name:
+            module.register_forward_pre_hook(note(name), with_kwargs=True)
+    trial.seed()
+    with torch.no_grad():
+        model(**outer.inputs())
+    return calls[0] if calls else None
+
+
+def _by_name(
+    signature: inspect.Signature, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for name, value in list(signature.bind(module, *args, **kwargs).arguments.items())[1:]:
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        else:
+            named[name] = value
+    return named
+
+
+def _inner_specimen(
+    model_class: Any, scenario: str, outer: Specimen, name: str, arguments: dict[str, Any]
+) -> Specimen | None:
+    """Return the first way to build the inner model that runs."""
+    config = outer.build().get_submodule(name).config
+
+    def alone() -> Any:
+        return trial.build(model_class, config)
+
+    def within() -> Any:
+        return outer.build().get_submodule(name)
+
+    for build in (alone, within):
+        try:
+            model = build()
+            not_covered = trial.step(model, _detached(arguments))
+        except Exception:
+            # Its constructor may want more than a configuration; and not every inner model has an output
+            # that carries gradient.
+            continue
+        return Specimen(
+            scenario=scenario,
+            config=config,
+            build=build,
+            inputs=lambda: _detached(arguments),
+            not_covered=not_covered,
+        )
+    return None
+
+
+def _detached(value: Any) -> Any:
+    """Return a copy of ``value`` that shares nothing with it and belongs to no graph."""
+    memo: dict[int, Any] = {id(each): each.detach().clone() for each in trial.tensors(value)}
+    return copy.deepcopy(value, memo)

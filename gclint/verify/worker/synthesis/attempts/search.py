@@ -1,0 +1,170 @@
+"""Finding a configuration and inputs with which a class runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.synthesis.attempts import trial
+from gclint.verify.worker.synthesis.attempts.features import further_plans, takes_part
+from gclint.verify.worker.synthesis.attempts.outer import recorded
+from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
+from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
+from gclint.verify.worker.synthesis.hints.table import next_plan
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_ATTEMPTS = 10
+_SECONDS = 6.0
+"""Of processor time, so that a busy machine finds no less than an idle one."""
+_LADDER = (
+    Sizes(),
+    Sizes(derived=True),
+    Sizes(multiples=True),
+    Sizes(width=128, heads=8),
+    Sizes(width=96),
+    Sizes(proportional=True),
+    Sizes(plain=True),
+)
+
+
+def specimens(model_class: Any) -> Iterator[Specimen]:
+    """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
+
+    The first one is the scenario ``default``; each further one has an optional feature, and is the scenario
+    of that name.
+
+    Raises:
+        NotSynthesisable: No configuration or no inputs were found with which the class runs.
+    """
+    try:
+        default, not_covered = _find(model_class)
+    except NotSynthesisable:
+        found = recorded(model_class, "default", _whole)
+        if found is None:
+            raise
+        yield found
+        return
+    yield _specimen(default, "default", not_covered)
+    for feature, plan in further_plans(default):
+        further = _further(default, feature, plan)
+        if further is not None:
+            yield further
+
+
+def _whole(model_class: Any) -> Specimen:
+    situation, not_covered = _find(model_class)
+    return _specimen(situation, "default", not_covered)
+
+
+def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
+    """Return the specimen that has an optional ``feature``, or None where the class cannot be run with it."""
+    errors: list[Exception] = []
+    found = _climb(
+        default.model_class, default_configuration(default.model_class), plan, errors, time.process_time()
+    )
+    if found is None or not takes_part(default, feature, found[2]):
+        return None
+    return _specimen(found[0], feature, found[1])
+
+
+def _find(model_class: Any) -> tuple[Situation, tuple[str, ...]]:
+    """Return what makes ``model_class`` run, and the parts of it that do not run then."""
+    config = default_configuration(model_class)
+    errors: list[Exception] = []
+    started = time.process_time()
+    plan = Plan()
+    for sizes in _LADDER:
+        plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
+        found = _climb(model_class, config, plan, errors, started)
+        if found is not None:
+            return found[0], found[1]
+    raise _explained(errors)
+
+
+def _climb(
+    model_class: Any, config: Any, plan: Plan, errors: list[Exception], started: float
+) -> tuple[Situation, tuple[str, ...], Any] | None:
+    """Attempt ``plan`` and what the errors make of it; return what ran, what of it did not, and the model."""
+    tried: list[Plan] = []
+    for _ in range(_ATTEMPTS):
+        tried.append(plan)
+        try:
+            situation = _situate(model_class, config, plan)
+        except Exception as error:
+            # A configuration class may refuse what the rules made of its fields.
+            errors.append(error)
+            return None
+        try:
+            model, not_covered = _attempt(situation)
+        except NotSynthesisable as error:
+            errors.append(error)
+            return None
+        except Exception as error:
+            errors.append(error)
+            following = next_plan(situation, error, tried)
+            if following is None or time.process_time() - started > _SECONDS:
+                return None
+            plan = following
+        else:
+            return situation, not_covered, model
+    return None
+
+
+def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
+    """Return the situation in which ``plan`` puts a class whose configuration is ``default``."""
+    whole = make_tiny(model_class, default, plan.sizes)
+    config = whole if plan.inside is None else getattr(whole, plan.inside)
+    for (owner, name), value in plan.values.items():
+        for part in descendants(config):
+            fields = fields_of(part)
+            if (
+                (owner == "=" and name in fields)
+                or (owner == "" and name in fields and fields[name] is None)
+                or (owner == type(part).__name__)
+            ):
+                fields[name] = value
+    if plan.attention is not None:
+        config._attn_implementation = plan.attention
+    return Situation(model_class, config, plan, whole)
+
+
+def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
+    trial.size(situation.model_class, situation.config)
+    model = trial.build(situation.model_class, situation.config)
+    return model, trial.step(model, make_inputs(situation))
+
+
+def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:
+    return Specimen(
+        scenario=scenario,
+        config=situation.config,
+        build=lambda: trial.build(situation.model_class, situation.config),
+        inputs=lambda: make_inputs(situation),
+        not_covered=not_covered,
+    )
+
+
+def _explained(errors: list[Exception]) -> NotSynthesisable:
+    """Return the error to raise after all attempts failed with ``errors``.
+
+    It is about the first one, which nothing had been changed for.
+    """
+    first = errors[0]
+    told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
+    told.__cause__ = first
+    return told
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, NotSynthesisable):
+        return error.category
+    if isinstance(error, ImportError):
+        return "extra library"
+    return "inputs"

@@ -1,0 +1,170 @@
+"""Building a model, running one step, and seeing which of its parts took part."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+import torch
+from torch import nn
+
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.attempts.arguments import constructor_arguments
+
+LARGEST = 20_000_000
+"""Parameters of the largest model that is built."""
+_SEED = 20
+_DIGITS = re.compile(r"\d+")
+_SHARE = 0.05
+"""Of the parameters: a part that has fewer, such as a pooler that a task does not read, is not missed."""
+_SMALL = 0.05
+
+
+def seed() -> None:
+    """Give every source of random numbers its first state."""
+    torch.manual_seed(_SEED)
+    numpy.random.seed(_SEED)
+    random.seed(_SEED)
+
+
+def build(model_class: Any, config: Any) -> Any:
+    """Return a new model in training mode, the same one each time.
+
+    What a model leaves uninitialised, or initialises with zeros, gets small random numbers: a gate that is
+    zero hides everything behind it.
+    """
+    with torch.random.fork_rng(devices=[]), _marked_memory():
+        seed()
+        model = create(model_class, config)
+        _perturb(model)
+    for module in model.modules():
+        if isinstance(getattr(module, "layerdrop", None), float):
+            module.layerdrop = 0.0
+    return model.train()
+
+
+def create(model_class: Any, config: Any) -> Any:
+    """Return a new ``model_class`` made of a copy of ``config``."""
+    own = copy.deepcopy(config)
+    return model_class(own, **constructor_arguments(model_class, own))
+
+
+def size(model_class: Any, config: Any) -> int:
+    """Return the number of parameters, without making them.
+
+    Raises:
+        NotSynthesisable: More than :data:`LARGEST`.
+    """
+    try:
+        with torch.device("meta"):
+            model = create(model_class, config)
+    except Exception:
+        # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
+        return 0
+    count: int = sum(parameter.numel() for parameter in model.parameters())
+    if count > LARGEST:
+        raise NotSynthesisable("too large", f"{count:,} parameters")
+    return count
+
+
+def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
+    """Run forward and backward once.
+
+    Returns:
+        The names of the parts of the model, of some size, that did not run.
+
+    Raises:
+        NotSynthesisable: No output carries gradient, or no parameter receives one.
+    """
+    seed()
+    with _running() as ran:
+        outputs = [
+            each for each in tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
+        ]
+    if not outputs:
+        raise NotSynthesisable("no gradient", "no output carries gradient")
+    loss = sum((each.float() * torch.randn(each.shape)).sum() for each in outputs)
+    loss.backward()
+    if not any(parameter.grad is not None for parameter in model.parameters()):
+        raise NotSynthesisable("no gradient", "no parameter receives a gradient")
+    return _idle(model, ran)
+
+
+@contextmanager
+def _running() -> Iterator[set[nn.Module]]:
+    """Gather the modules that run."""
+    ran: set[nn.Module] = set()
+    handle = nn.modules.module.register_module_forward_pre_hook(lambda module, _inputs: ran.add(module))
+    try:
+        yield ran
+    finally:
+        handle.remove()
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in ``value``, in containers as well."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors(each)
+
+
+def _idle(model: Any, ran: set[nn.Module]) -> tuple[str, ...]:
+    """Return the names of the parts that neither ran nor received a gradient, and are no trifle."""
+    found: dict[str, nn.Module] = {}
+    _collect(model, "", ran, found, 3)
+    total = sum(each.numel() for each in model.parameters())
+    # The same part of each layer counts as one.
+    sizes: Counter[str] = Counter()
+    for name, part in found.items():
+        sizes[_DIGITS.sub("", name)] += sum(each.numel() for each in part.parameters())
+    return tuple(name for name in found if sizes[_DIGITS.sub("", name)] >= _SHARE * total)
+
+
+def _collect(
+    module: nn.Module, prefix: str, ran: set[nn.Module], found: dict[str, nn.Module], depth: int
+) -> None:
+    for name, child in module.named_children():
+        trained = [each for each in child.parameters() if each.is_floating_point() and each.requires_grad]
+        if not trained:
+            continue
+        if all(each.grad is None for each in trained) and ran.isdisjoint(child.modules()):
+            found[prefix + name] = child
+        elif depth and any(each.grad is None for each in trained):
+            _collect(child, f"{prefix}{name}.", ran, found, depth - 1)
+
+
+def _perturb(model: Any) -> None:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.is_floating_point():
+                continue
+            undefined = ~parameter.isfinite()
+            if undefined.any():
+                parameter[undefined] = torch.randn_like(parameter[undefined]) * _SMALL
+            if parameter.numel() and not parameter.any():
+                parameter.copy_(torch.randn_like(parameter) * _SMALL)
+
+
+@contextmanager
+def _marked_memory() -> Iterator[None]:
+    """Fill memory that nobody initialises with NaN, so that it can be told from weights."""
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])

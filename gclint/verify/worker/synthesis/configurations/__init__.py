@@ -1,0 +1,1 @@
+"""Tiny configurations, made by rule from configuration classes."""

@@ -1,0 +1,46 @@
+"""Backbones of another library in favour of native ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import ResNetConfig, ViTConfig
+
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+
+
+def use_native_backbones(config: Any) -> None:
+    """Put a residual network in place of each backbone below ``config`` that the timm library would build."""
+    for part in list(descendants(config)):
+        fields = fields_of(part)
+        if fields.get("use_timm_backbone") and fields.get("backbone_config", 0) is None:
+            levels = int(fields.get("num_feature_levels", 1))
+            fields["backbone_config"] = ResNetConfig(out_indices=[2, 3, 4] if levels > 1 else [4])
+            fields["use_timm_backbone"] = fields["use_pretrained_backbone"] = False
+            fields["backbone"] = fields["backbone_kwargs"] = None
+        for name, value in list(fields.items()):
+            kind = value.get("model_type") if isinstance(value, dict) else getattr(value, "model_type", None)
+            if name == "backbone_config" and kind == "timm_backbone":
+                indices = value.get("out_indices") if isinstance(value, dict) else value.out_indices
+                wanted = [index for index in indices or (4,) if 1 <= index <= 4]
+                fields[name] = ResNetConfig(out_indices=wanted or [4])
+                fields["use_timm_backbone"] = False
+                fields["backbone"] = None
+            elif all(hasattr(value, field) for field in ("architecture", "model_args", "do_pooling")):
+                fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
+
+
+def _native_tower(timm: Any, has_class_token: bool) -> Any:
+    """Return a vision transformer or a residual network with what else the fields of ``timm`` say."""
+    if has_class_token or timm.architecture.startswith("vit"):
+        native = ViTConfig()
+    else:
+        native = ResNetConfig()
+        native.hidden_size = native.hidden_sizes[-1]
+    for name, value in own_fields(timm):
+        if not hasattr(native, name):
+            fields_of(native)[name] = value
+    # The only way to ask timm for a width.
+    native.model_args = {"embed_dim": Sizes().width}
+    return native

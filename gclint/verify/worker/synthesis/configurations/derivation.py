@@ -1,0 +1,39 @@
+"""Fields that a configuration class works out from others."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+
+_STAGES = ("stage_names", "_out_indices", "_out_features")
+
+
+def derive(config: Any) -> Any:
+    """Return ``config`` built anew from the fields that its class takes, so that all others follow from them.
+
+    A number that is None by default was derived as well. Whatever the class refuses raises what it raises.
+    """
+    rebuilt: dict[int, Any] = {}
+    for part in reversed(list(descendants(config))):
+        if isinstance(part, PretrainedConfig):
+            rebuilt[id(part)] = _built_anew(part, rebuilt)
+    return rebuilt[id(config)]
+
+
+def _built_anew(part: Any, rebuilt: dict[int, Any]) -> Any:
+    fields = fields_of(part)
+    given: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(part).__init__).parameters.items():
+        value = fields.get(name, parameter.empty)
+        derived = parameter.default is None and isinstance(value, int | float)
+        if value is not parameter.empty and not derived:
+            given[name] = rebuilt.get(id(value), value)
+    new = type(part)(**given)
+    fields_of(new).update({name: value for name, value in own_fields(part) if not hasattr(new, name)})
+    if all(name in fields for name in _STAGES) and len(new.stage_names) == len(fields["stage_names"]):
+        fields_of(new).update({name: fields[name] for name in _STAGES})
+    return new

@@ -1,0 +1,159 @@
+"""Leaving out layers, but keeping two of each kind."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.tree import fields_of, own_fields
+
+_MOST = 10
+_INDICES = re.compile(r".*(layers|layer|indexes|indices|idx|idxs|_ids|layer_list|_index)")
+_ALL_WANTED = re.compile(r".*out_indices|.*(feature|deepstack|select|hook|output|visual|proj|extract).*")
+_SHARED = re.compile(r".*num_kv_shared_layers")
+
+
+def name_layers(part: Any, least: int) -> None:
+    """Give a list of the kinds of feed-forward layers to a configuration that leaves it open."""
+    fields = fields_of(part)
+    if fields.get("mlp_layer_types", 0) is None and "num_hidden_layers" in fields:
+        fields["mlp_layer_types"] = ["dense"] * least + ["sparse"] * least
+        fields["num_hidden_layers"] = 2 * least
+
+
+def compress_layers(part: Any, least: int) -> None:
+    """Leave out layers of the stacks of ``part``: ``least`` of each kind are left.
+
+    The lists with an entry for each layer lose the same entries, and in lists of layers' numbers those of
+    the layers that are left are put right.
+    """
+    stages = {len(value) for name, value in own_fields(part) if is_stages(name, value)}
+    counts = {
+        value
+        for name, value in own_fields(part)
+        if kind_of(name) is Kind.LAYERS
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+        and value > least
+    } - stages
+    for count in counts:
+        kept = _select(part, count, least)
+        if kept is not None:
+            _apply(part, count, kept)
+
+
+def clamp_layer_numbers(part: Any, least: int) -> None:
+    """Bring numbers of layers into range where the stack belongs to another part of the configuration."""
+    counts = [v for n, v in own_fields(part) if kind_of(n) is Kind.LAYERS and isinstance(v, int)]
+    for name, value in own_fields(part):
+        if (
+            _is_numbers(name, value, 1000)
+            and _ALL_WANTED.fullmatch(name)
+            and max(value) >= max(counts, default=0)
+        ):
+            fields_of(part)[name] = type(value)(min(max(number, -least), least - 1) for number in value)
+
+
+def _select(part: Any, count: int, least: int) -> list[int] | None:
+    """Return the numbers of the layers to keep, or None where nothing tells one layer from another."""
+    fields = own_fields(part)
+    per_layer = [value for name, value in fields if _is_per_layer(name, value, count)]
+    per_layer_all = {name: value for name, value in fields if _is_per_layer(name, value, count)}
+    per_layer = [values for values in per_layer if len({repr(each) for each in values}) <= 4]
+    numbers = {name: _positive(value, count) for name, value in fields if _is_numbers(name, value, count)}
+    starts = [at for name, value in fields for at in _borders(name, value, count)]
+    overrides = _overrides(part)
+    if not (per_layer or numbers or starts or overrides):
+        return None
+    keys = [
+        (
+            tuple(repr(values[layer]) for values in per_layer),
+            tuple(layer in value for name, value in numbers.items() if not _ALL_WANTED.fullmatch(name)),
+            tuple(layer >= start for start in starts),
+            repr(sorted(overrides.get(layer, {}).items())),
+        )
+        for layer in range(count)
+    ]
+    wanted = {layer for name, value in numbers.items() if _ALL_WANTED.fullmatch(name) for layer in value}
+    kept: list[int] = []
+    for layer, key in enumerate(keys):
+        if layer in wanted or (keys[:layer].count(key) < least and len(kept) < _MOST):
+            # Of a kind that there is one of, there shall be two: defects of what several share need them.
+            kept += [each for each in _sources(per_layer_all, layer) if each not in kept]
+            kept += [layer] * (1 if numbers or overrides or keys.count(key) >= least else least)
+    return sorted(kept)
+
+
+def _sources(per_layer: dict[str, Any], layer: int) -> list[int]:
+    """Return the numbers of the layers that ``layer`` takes something from."""
+    named = (values[layer] for name, values in per_layer.items() if "source" in name)
+    return [each for each in named if isinstance(each, int) and each < layer]
+
+
+def _apply(part: Any, count: int, kept: list[int]) -> None:
+    fields = fields_of(part)
+    place = {layer: new for new, layer in enumerate(kept)}
+    for name, value in own_fields(part):
+        if _is_per_layer(name, value, count):
+            entries = [value[layer] for layer in kept]
+            if re.search("source|shared", name) and all(isinstance(each, int) for each in entries):
+                entries = [
+                    new if each == kept[new] else place.get(each, new) for new, each in enumerate(entries)
+                ]
+            fields[name] = type(value)(entries)
+        elif _is_numbers(name, value, count):
+            left = (place.get(layer, layer if layer < 0 else None) for layer in value)
+            fields[name] = type(value)(layer for layer in left if layer is not None)
+        elif borders := _borders(name, value, count):
+            beyond = sum(layer >= borders[0] for layer in kept)
+            fields[name] = beyond if _SHARED.fullmatch(name) else len(kept) - beyond
+        elif kind_of(name) is Kind.LAYERS and value == count:
+            fields[name] = len(kept)
+    overrides = _overrides(part)
+    moved = {place[layer]: value for layer, value in overrides.items() if layer in place}
+    overrides.clear()
+    overrides.update(moved)
+
+
+def _overrides(part: Any) -> dict[int, dict[str, Any]]:
+    """Return what single layers have in place of the fields of the whole."""
+    spec = fields_of(part).get("_heterogeneity_spec")
+    found: dict[int, dict[str, Any]] = spec.per_layer_overrides if spec is not None else {}
+    return found
+
+
+def _borders(name: str, value: Any, count: int) -> list[int]:
+    """Return the number of the layer from which on layers are of another kind, if ``name`` says one."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= count:
+        return []
+    if _SHARED.fullmatch(name):
+        return [count - value]
+    return [value] if kind_of(name) is Kind.DENSE else []
+
+
+def is_stages(name: str, value: Any) -> bool:
+    """Tell whether ``value`` says how many layers each stage has."""
+    if kind_of(name) is not Kind.LAYERS or not isinstance(value, list | tuple):
+        return False
+    return len(value) <= _MOST and all(isinstance(each, int) and each > 0 for each in value)
+
+
+def _is_per_layer(name: str, value: Any, count: int) -> bool:
+    return isinstance(value, list | tuple) and len(value) == count and name != "stage_names"
+
+
+def _is_numbers(name: str, value: Any, count: int) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and 0 < len(value) < count
+        and all(
+            isinstance(each, int) and not isinstance(each, bool) and -count <= each < count for each in value
+        )
+        and _INDICES.fullmatch(name) is not None
+        and max(value) >= 2
+    )
+
+
+def _positive(numbers: Any, count: int) -> set[int]:
+    return {number % count if number < 0 else number for number in numbers}

@@ -1,0 +1,294 @@
+"""Making a configuration tiny by rule."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from gclint.verify.worker.synthesis.configurations.codecs import fit_codec
+from gclint.verify.worker.synthesis.configurations.derivation import derive
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.layers import (
+    clamp_layer_numbers,
+    compress_layers,
+    is_stages,
+    name_layers,
+)
+from gclint.verify.worker.synthesis.configurations.rope import shrink_rope
+from gclint.verify.worker.synthesis.configurations.stages import fit_stages
+from gclint.verify.worker.synthesis.configurations.tokens import remap_tokens
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+
+_WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a tiny model is."""
+
+    width: int = 64
+    heads: int = 4
+    layers: int = 2
+    vocabulary: int = 128
+    positions: int = 128
+    image: int = 32
+    patch: int = 8
+    mel: int = 32
+    experts: int = 4
+    queries: int = 6
+    stage_width: int = 16
+    """The width of the first stage of a pyramid, which doubles from stage to stage."""
+    multiples: bool = False
+    """Let what was a multiple or a part of the width of the stream be the same one of the smaller width."""
+    proportional: bool = False
+    """Divide all widths by the same power of two, so that their sums and products stay what they are."""
+    plain: bool = False
+    """Leave the widths and the numbers of heads alone."""
+    derived: bool = False
+    """Let the configuration class work out again what follows from the smaller fields."""
+
+
+def shrink(config: Any, sizes: Sizes) -> Any:
+    """Return a tiny copy of ``config`` whose fields still fit one another."""
+    small = copy.deepcopy(config)
+    parts = list(descendants(small))
+    factor = _factor(parts, sizes) if sizes.proportional else 0
+    originals = [dict(fields_of(part)) for part in parts]
+    for part, original in zip(parts, originals, strict=True):
+        name_layers(part, sizes.layers)
+        clamp_layer_numbers(part, sizes.layers)
+        compress_layers(part, sizes.layers)
+        _shrink_part(part, original, sizes)
+        if factor:
+            _divide_widths(part, original, factor)
+        _restore_products(part, original)
+        fit_stages(part, original)
+        fit_codec(part, original)
+        shrink_rope(part, original)
+    remap_tokens(parts, sizes.vocabulary)
+    return derive(small) if sizes.derived else small
+
+
+def _factor(parts: list[Any], sizes: Sizes) -> int:
+    """Return the power of two that makes the widest stream about as wide as ``sizes`` says."""
+    names = ("hidden_size", "d_model", "embed_dim", "n_embd", "dim", "hidden_dim")
+    widths = [fields_of(part).get(name) for part in parts for name in names]
+    widest = max((width for width in widths if _is_int(width)), default=sizes.width)
+    return 1 << max(0, (widest // sizes.width).bit_length() - 1)
+
+
+def _divide_widths(part: Any, original: dict[str, Any], factor: int) -> None:
+    fields = fields_of(part)
+    for name, value in original.items():
+        kind = kind_of(name)
+        if kind in (Kind.WIDTH, Kind.COORDINATE):
+            fields[name] = _divided(value, factor, 8)
+
+
+def _divided(value: Any, factor: int, least: int) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_divided(each, factor, least) for each in value)
+    return max(value // factor, min(value, least)) if _is_int(value) else value
+
+
+def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
+    fields = fields_of(part)
+    widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and _is_int(value)}
+    pyramid = isinstance(original.get("in_channels"), list | tuple)
+    stages = {len(value) for name, value in original.items() if is_stages(name, value)}
+    for name, value in own_fields(part):
+        kind = kind_of(name)
+        if kind is None and _is_int(value) and value > sizes.width and value in widths:
+            kind = Kind.WIDTH
+        if value is True and re.fullmatch(r"use_\w*kernels?", name):
+            # The kernels are for GPUs, and the model asks to be told where there are none.
+            fields[name] = False
+            continue
+        if sizes.plain and kind in _WIDTHS:
+            continue
+        if re.fullmatch("(width|depth)_coefficient", name):
+            fields[name] = min(value, 1.0)
+        if pyramid and name == "out_channels":
+            # What one stage gives out is what the next one takes, and that stays as it is.
+            continue
+        if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
+            continue
+        if kind is Kind.LAYERS and _is_int(value) and value in stages:
+            continue
+        fields[name] = _shrink_value(kind, value, original, sizes)
+    spec = fields.get("_heterogeneity_spec")
+    for overrides in spec.per_layer_overrides.values() if spec is not None else ():
+        before = dict(overrides)
+        for name, value in before.items():
+            kind = kind_of(name)
+            if kind is not None:
+                overrides[name] = _shrink_value(kind, value, {**original, **before}, sizes)
+
+
+def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
+    if isinstance(value, list | tuple):
+        if kind is Kind.IMAGE and value and all(_is_int(each) for each in value):
+            return type(value)(sizes.image * (each // min(value)) for each in value)
+        if all(isinstance(each, int | float | list | tuple) for each in value):
+            return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
+        return value
+    if kind is Kind.DROP and isinstance(value, float):
+        return 0.0
+    if kind is Kind.DEPTH and isinstance(value, float):
+        return min(value, 1.0)
+    if kind is Kind.SPREAD and isinstance(value, float):
+        return max(value, 0.1)
+    return _shrink_number(kind, value, original, sizes) if _is_int(value) else value
+
+
+def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Sizes) -> int:
+    if kind is Kind.WIDTH:
+        return _shrink_width(value, original, sizes)
+    if kind is Kind.WINDOW and _is_int(original.get("patch_size")) and value > 2 * original["patch_size"]:
+        # A window in pixels.
+        patch: int = original["patch_size"]
+        return value // patch * min(sizes.patch, patch)
+    if kind is Kind.PINPOINTS:
+        smallest: int = min(min(each) for each in original["image_grid_pinpoints"])
+        return sizes.image * max(1, value // smallest)
+    if kind is Kind.IMAGE_TOKENS:
+        return _image_tokens(value, original, sizes)
+    if kind is Kind.KEY_HEADS:
+        heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v)), value)
+        return sizes.heads if value == heads else min(value, sizes.heads // 2)
+    return min(value, _limits(value, original, sizes).get(kind, value))
+
+
+def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, int]:
+    """Return what a number of each kind is at most."""
+    return {
+        Kind.HEADS: _power_of_two(sizes.heads, value),
+        Kind.HEAD_WIDTH: sizes.width // sizes.heads,
+        Kind.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
+        Kind.VOCABULARY: sizes.vocabulary,
+        Kind.POSITIONS: sizes.positions,
+        Kind.IMAGE: max(sizes.image, _least_image(original)),
+        Kind.PATCH: sizes.patch,
+        Kind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
+        Kind.MEL: sizes.mel,
+        Kind.EXPERTS: sizes.experts,
+        Kind.CHOSEN: 2,
+        Kind.GROUPS: 2,
+        Kind.QUERIES: sizes.queries,
+        Kind.PERIOD: 2,
+        Kind.OFFSET: 1,
+        Kind.DENSE: 2,
+        Kind.MASK: 2,
+        Kind.RANK: 16,
+        Kind.PLACES: sizes.image // sizes.patch,
+        Kind.HALF: sizes.width // 2,
+        Kind.STEM: 8,
+        Kind.CODEBOOKS: 4,
+        Kind.COORDINATE: sizes.width // 6,
+        Kind.CHUNK: 16,
+    }
+
+
+def _least_image(original: dict[str, Any]) -> int:
+    """Return the side of an image of which the last stage of a pyramid has two places left."""
+    depths, patch = original.get("depths"), original.get("patch_size")
+    return (
+        int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
+    )
+
+
+def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
+    base = original.get("embed_dim")
+    if _is_int(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
+        return sizes.stage_width * (value // base)
+    main = _main_width(original)
+    if sizes.multiples and main and value != main:
+        if value % main == 0 and value // main <= 8:
+            return sizes.width * (value // main)
+        if main % value == 0 and sizes.width % (main // value) == 0:
+            return sizes.width // (main // value)
+    return sizes.width if value >= 32 else value
+
+
+def _main_width(original: dict[str, Any]) -> int | None:
+    names = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
+    return next((original[name] for name in names if _is_int(original.get(name))), None)
+
+
+def _repeats(original: dict[str, Any]) -> int:
+    """Return how many layers a pattern needs to come twice, where there is one that is repeated."""
+    patterns = [
+        len(value)
+        for name, value in original.items()
+        if re.fullmatch("_?block_types", name) and isinstance(value, list | tuple)
+    ]
+    return 2 * max(patterns, default=0)
+
+
+def _image_tokens(value: int, original: dict[str, Any], sizes: Sizes) -> int:
+    """Return how many tokens stand for an image, as large a part of its patches as before."""
+    vision = original.get("vision_config")
+    image, patch = (getattr(vision, name, None) for name in ("image_size", "patch_size"))
+    small = (sizes.image // sizes.patch) ** 2
+    if not _is_int(image) or not _is_int(patch):
+        return min(value, small)
+    return max(1, value * small // (image // patch) ** 2)
+
+
+def _power_of_two(limit: int, value: int) -> int:
+    """Return the largest power of two that is neither above ``limit`` nor above ``value``."""
+    return 1 << (min(limit, value).bit_length() - 1) if value > 0 else value
+
+
+def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
+    """Return how many layers are needed so that there are two of each kind that a period makes."""
+    alternating = any(
+        kind_of(name) in (Kind.PERIOD, Kind.DENSE)
+        and _is_int(value)
+        and value > (kind_of(name) is Kind.PERIOD)
+        for name, value in original.items()
+    )
+    return max(2 * sizes.layers if alternating else sizes.layers, _repeats(original))
+
+
+def _restore_products(part: Any, original: dict[str, Any]) -> None:
+    """Let the width of a head times the number of heads be the multiple of a width that it was."""
+    fields = fields_of(part)
+    nope, rope = fields.get("qk_nope_head_dim"), fields.get("qk_rope_head_dim")
+    if _is_int(nope) and _is_int(rope) and "qk_head_dim" in fields:
+        fields["qk_head_dim"] = nope + rope
+    widths = {n: v for n, v in original.items() if kind_of(n) is Kind.WIDTH and _is_int(v) and v >= 32}
+    heads = {n: v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v) and v > 0}
+    for name, value in original.items():
+        if kind_of(name) is not Kind.HEAD_WIDTH or not _is_int(value):
+            continue
+        for head_name, count in heads.items():
+            if _stem(head_name) != _stem(name):
+                continue
+            width, multiple = _multiple_of(value * count, widths, _stem(name))
+            if width is not None:
+                fields[name] = multiple * fields[width] // fields[head_name]
+
+
+def _multiple_of(product: int, widths: dict[str, int], stem: str) -> tuple[str | None, int]:
+    """Return the width that ``product`` is a small multiple of, preferably one of the same ``stem``."""
+    order = sorted(
+        widths, key=lambda name: (_stem(name) != stem, name not in ("hidden_size", "d_model"), name)
+    )
+    for multiple in (1, 2, 3, 4):
+        for name in order:
+            if widths[name] * multiple == product:
+                return name, multiple
+    return None, 1
+
+
+def _stem(name: str) -> str:
+    """Return what ``name`` is about: ``mamba`` in both ``mamba_n_heads`` and ``mamba_d_head``."""
+    first = name.split("_")[0]
+    return first if first in ("mamba", "linear", "ssm", "index", "indexer", "encoder", "decoder") else ""
+
+
+def _is_int(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,47 @@
+"""The tiny configuration of a model class: its default one, made smaller and completed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from functools import cache
+from typing import Any
+
+from gclint.verify.worker.synthesis.configurations.known import apply_known
+from gclint.verify.worker.synthesis.configurations.rope import fill_sections
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
+from gclint.verify.worker.synthesis.configurations.towers import deepen_towers
+from gclint.verify.worker.synthesis.configurations.tree import descendants
+
+
+def make_tiny(model_class: Any, default: Any, sizes: Sizes) -> Any:
+    """Return a tiny copy of ``default``, a configuration of ``model_class``."""
+    small = shrink(default, sizes)
+    apply_known(list(descendants(small)))
+    deepen_towers(small, sizes.layers)
+    fill_sections(small, _source(model_class))
+    for part in list(descendants(small)):
+        # A part may belong to a model of its own, whose text has a default for it.
+        fill_sections(part, _source_beside(type(part).__module__))
+    return small
+
+
+@cache
+def _source(model_class: Any) -> str:
+    try:
+        return inspect.getsource(sys.modules[model_class.__module__])
+    except (KeyError, OSError):
+        # A class made on the fly has no text; then there are no defaults to be read from it.
+        return ""
+
+
+@cache
+def _source_beside(name: str) -> str:
+    if ".configuration_" not in name:
+        return ""
+    try:
+        return inspect.getsource(importlib.import_module(name.replace(".configuration_", ".modeling_")))
+    except ImportError:
+        # The model needs what is not installed, or has no file of its own.
+        return ""

@@ -1,0 +1,110 @@
+"""Configurations that suit a class: the part of it that is wanted, kinds of layers, heads, attention."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.synthesis.configurations.tree import children, fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+
+def another_part(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that only a sub-configuration has: the class wants that one."""
+    missing = re.search(r"'(\w+)' object has no attribute '(\w+)'", failure.message)
+    if missing is None or type(situation.config).__name__ != missing[1] or situation.plan.inside is not None:
+        return None
+    if not any("super().__init__" in line or "model_class(" in line for _, line in failure.frames):
+        return None
+    fitting = [
+        name
+        for name, child in children(situation.whole)
+        if isinstance(child, PretrainedConfig) and hasattr(child, missing[2])
+    ]
+    task = situation.model_class.__name__.removeprefix(type(situation.whole).__name__.removesuffix("Config"))
+    explicit = task.startswith(("Model", "For"))
+    named = [
+        name for name in fitting if name.removesuffix("_config") in situation.model_class.__name__.lower()
+    ]
+    other = "encoder" if "Decoder" in situation.model_class.__name__ else "decoder"
+    fitting = named or [name for name in fitting if not name.startswith(other) and not explicit]
+    return replace(situation.plan, inside=fitting[0]) if fitting else None
+
+
+def attention_layers(situation: Situation, failure: Failure) -> Plan | None:
+    """A hybrid whose default has no layer with attention."""
+    types = situation.get("layer_types")
+    if "can only be called on Attention layers" not in failure.message:
+        return None
+    if "attn_layer_indices" in fields_of(situation.config):
+        count = situation.get("num_hidden_layers") + 2
+        values = {("=", "attn_layer_indices"): [count - 2, count - 1], ("=", "num_hidden_layers"): count}
+        return situation.plan.with_values(values)
+    if not isinstance(types, list):
+        return None
+    mixed = [*types[: len(types) // 2], *["full_attention"] * (len(types) - len(types) // 2)]
+    return situation.plan.with_values({("=", "layer_types"): mixed})
+
+
+def encoder_only(situation: Situation, failure: Failure) -> Plan | None:
+    """A class for encoders alone, whose configuration has a decoder by default."""
+    if "encoder-only" not in failure.message:
+        return None
+    return situation.plan.with_values({("=", "is_encoder_decoder"): False})
+
+
+def backbone_stages(situation: Situation, failure: Failure) -> Plan | None:
+    """A head that reads several stages of its backbone."""
+    found = re.search(r"(out_indices) to be a list of (\d+) integers", failure.message)
+    if found is None:
+        return None
+    count = int(found[2])
+    chosen = list(range(1, count + 1))
+    values = {
+        ("=", "num_hidden_layers"): count,
+        ("=", "stage_names"): ["stem", *(f"stage{number}" for number in chosen)],
+        ("=", "_out_indices"): chosen,
+        ("=", "_out_features"): [f"stage{number}" for number in chosen],
+    }
+    return situation.plan.with_values(values)
+
+
+def no_cache(situation: Situation, failure: Failure) -> Plan | None:
+    """A stack that refuses a cache."""
+    if "`use_cache` can only be set to `True`" not in failure.message:
+        return None
+    return situation.plan.with_values({("=", "use_cache"): False})
+
+
+def lists_for_tuples(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that is a tuple where the model adds it to a list."""
+    if 'can only concatenate list (not "tuple")' not in failure.message:
+        return None
+    tuples = [word for word in failure.words() if isinstance(situation.get(word), tuple)]
+    return situation.plan.with_values({("=", word): list(situation.get(word)) for word in tuples})
+
+
+def shared_head_width(situation: Situation, failure: Failure) -> Plan | None:
+    """A stack that goes on with the keys of another one, whose heads are of another width."""
+    widths = failure.numbers(r"must match except in dimension 2. Expected size (\d+) but got size (\d+)")
+    if widths is None or "key_states" not in failure.frames[0][1]:
+        return None
+    return situation.plan.with_values({("=", "head_dim"): min(widths)})
+
+
+def more_heads(situation: Situation, failure: Failure) -> Plan | None:
+    """Maps of attention, a channel each, of which a convolution wants so many."""
+    numbers = failure.numbers(r"input_channels must be divisible by (\d+)")
+    sizes = situation.plan.sizes
+    return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None
+
+
+def eager_attention(situation: Situation, failure: Failure) -> Plan | None:
+    """A class that has no other implementation of attention."""
+    if not re.search("attention|attn|sdpa|eager|flash|flex", failure.message, re.I):
+        return None
+    return replace(situation.plan, attention="eager")

@@ -1,0 +1,127 @@
+"""Fields that are missing or empty, and what tiny models have there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
+
+
+def missing(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that the configuration class does not have."""
+    missing = re.search(r"'(\w+Config)' object has no attribute '(\w+)'", failure.message)
+    if missing is None:
+        return None
+    absent = 0 if kind_of(missing[2]) is Kind.TOKEN else False if missing[2].endswith("bias") else None
+    if absent is not None:
+        return situation.plan.with_values({(missing[1], missing[2]): absent})
+    return _with_value(situation, missing[1], missing[2])
+
+
+def empty(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that is None where a number is needed."""
+    if not isinstance(failure.error, TypeError) and not re.search(
+        "None|specif|defin|set|argument", failure.message
+    ):
+        return None
+    empty = {
+        name
+        for part in situation.parts
+        for name, value in fields_of(part).items()
+        if value is None and isinstance(name, str) and not name.startswith("_")
+    }
+    words = list(failure.words())
+    empty -= {name for _, name in situation.plan.values}
+    for word in words:
+        for name in empty if isinstance(failure.error, TypeError) else ():
+            if name == word or (name.endswith("_" + word) and len(word) > 5):
+                plan = _with_value(situation, "", name)
+                if plan is not None:
+                    return plan
+        if word in empty:
+            plan = _with_value(situation, "", word)
+            if plan is not None:
+                return plan
+    return None
+
+
+def all_empty(situation: Situation, failure: Failure) -> Plan | None:
+    """Every field that is None and that the rules know a number for, where the error does not name one."""
+    if "None" not in failure.message and not isinstance(failure.error, TypeError):
+        return None
+    values = dict(situation.plan.values)
+    for part in situation.parts:
+        annotations = getattr(type(part), "__annotations__", {})
+        for name, value in fields_of(part).items():
+            counted = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
+            if (
+                value is None
+                and isinstance(name, str)
+                and counted
+                and _listed(situation, name, _usual(name, situation)) is not None
+            ):
+                values.setdefault(("", name), _listed(situation, name, _usual(name, situation)))
+    return replace(situation.plan, values=values)
+
+
+def _with_value(situation: Situation, owner: str, name: str) -> Plan | None:
+    value = _usual(name, situation)
+    if value is None or (owner, name) in situation.plan.values:
+        return None
+    value = _listed(situation, name, value)
+    return situation.plan.with_values({(owner, name): value})
+
+
+def _listed(situation: Situation, name: str, value: Any) -> Any:
+    """Return two of ``value`` where its class says that the field ``name`` is a list."""
+    for part in situation.parts:
+        said = str(getattr(type(part), "__annotations__", {}).get(name, ""))
+        if name in fields_of(part) and re.match(r"(list|tuple)\[(int|float)", said):
+            return [fields_of(part).get(name.removesuffix("s"), value)] * 2
+    return value
+
+
+def _usual(name: str, situation: Situation) -> Any:
+    """Return what the field ``name`` has in tiny models."""
+    sizes = situation.plan.sizes
+    if "theta" in name:
+        return 10000.0
+    if "dropout" in name:
+        return 0.1
+    if "clip" in name:
+        return 8.0
+    if "shared_experts" in name:
+        return 1
+    if "initializer" in name:
+        return 0.1
+    usual = {
+        Kind.WIDTH: sizes.width,
+        Kind.HEADS: sizes.heads,
+        Kind.KEY_HEADS: sizes.heads,
+        Kind.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
+        Kind.LAYERS: sizes.layers,
+        Kind.VOCABULARY: sizes.vocabulary,
+        Kind.POSITIONS: sizes.positions,
+        Kind.EXPERTS: sizes.experts,
+        Kind.CHOSEN: 2,
+        Kind.IMAGE: sizes.image,
+        Kind.PATCH: sizes.patch,
+        Kind.MEL: sizes.mel,
+        Kind.QUERIES: sizes.queries,
+        Kind.WINDOW: 8,
+        Kind.CHUNK: 8,
+    }
+    kind = kind_of(name)
+    if kind in (Kind.TOKEN, Kind.DROP, Kind.SPREAD):
+        return None
+    if kind in (None, Kind.KEEP):
+        return 4 if re.search("length|num|size|count|dim|budget|ratio|_n_|_top", name) else None
+    return usual.get(kind)

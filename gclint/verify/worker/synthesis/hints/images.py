@@ -1,0 +1,131 @@
+"""Images that suit a model: their size, patches and stages."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import torch
+
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_LARGEST = 256
+"""The side of the largest image, in pixels."""
+_WINDOWS = (
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
+    r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]",
+    r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
+)
+
+
+def fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
+    """A tower that makes fewer tokens of a small image than the configuration says."""
+    sizes = failure.numbers(r"shape '\[(\d+), (\d+), (\d+)\]' is invalid for input of size (\d+)")
+    if sizes is None or 0 in sizes or sizes[3] % (sizes[0] * sizes[1]):
+        return None
+    names = {
+        name
+        for part in situation.parts
+        for name, value in fields_of(part).items()
+        if isinstance(name, str) and kind_of(name) is Kind.IMAGE_TOKENS and value == sizes[2]
+    }
+    count = sizes[3] // (sizes[0] * sizes[1])
+    return situation.plan.with_values({("=", name): count for name in names}) if names else None
+
+
+def larger_for_padding(situation: Situation, failure: Failure) -> Plan | None:
+    """Images whose last stage is smaller than the border that is reflected around it."""
+    if "Padding size should be less than the corresponding input dimension" not in failure.message:
+        return None
+    return _twice(situation)
+
+
+def larger_for_windows(situation: Situation, failure: Failure) -> Plan | None:
+    """Stages that are smaller than the windows that attention is limited to."""
+    sides = next(filter(None, map(failure.numbers, _WINDOWS)), None)
+    if sides is None or not isinstance(situation.get("window_size"), int):
+        return None
+    if any(math.isqrt(side) ** 2 != side for side in sides):
+        return None
+    return _twice(situation)
+
+
+def larger_patches(situation: Situation, failure: Failure) -> Plan | None:
+    """A neck that brings patches back to pixels by a fixed factor, beside a pyramid of the pixels."""
+    sides = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
+    patch = situation.get("patch_size")
+    if sides is None or not isinstance(patch, int) or 2 * min(sides) != max(sides):
+        return None
+    sizes = situation.plan.sizes
+    return replace(situation.plan, sizes=replace(sizes, patch=2 * sizes.patch)) if patch < 16 else None
+
+
+def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
+    """A field that says how many patches there are along the side of an image."""
+    counts = failure.numbers(r"\(batch_size, (\d+)\).*but got shape.*\[\d+, (\d+)\]")
+    if counts is None or situation.get("num_patches") != math.isqrt(counts[0]):
+        return None
+    return situation.plan.with_values({("=", "num_patches"): math.isqrt(counts[1])})
+
+
+def all_stages(situation: Situation, failure: Failure) -> Plan | None:
+    """A neck that puts all stages of its backbone together, where that gives out the last one."""
+    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    names = situation.get("stage_names")
+    if channels is None or not isinstance(names, list) or channels[0] != channels[1] * (len(names) - 1):
+        return None
+    return situation.plan.with_values(
+        {("=", "_out_indices"): list(range(1, len(names))), ("=", "_out_features"): names[1:]}
+    )
+
+
+def stated_size(situation: Situation, failure: Failure) -> Plan | None:
+    """Images of the size that the message asks for."""
+    numbers = failure.numbers(r"[Ii]nput image size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)")
+    if numbers is None:
+        return None
+    shapes = {}
+    for name, value in make_inputs(situation).items():
+        if ("pixel" in name or "mask" in name) and isinstance(value, torch.Tensor) and value.dim() == 4:
+            # Some put two images together first, so it is the ratio that counts.
+            height = value.shape[-2] * numbers[2] // numbers[0]
+            shapes[name] = (*value.shape[:-2], height, value.shape[-1] * numbers[3] // numbers[1])
+    return situation.plan.with_shapes(shapes)
+
+
+def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
+    """Images that shrink to nothing on their way through a pyramid."""
+    if not re.search(
+        "spatial size|output size is too small|be greater than actual input size|at least one",
+        failure.message,
+        re.IGNORECASE,
+    ):
+        return None
+    sizes = situation.plan.sizes
+    if 2 * sizes.image > _LARGEST:
+        return None
+    return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
+
+
+def larger_for_crops(situation: Situation, failure: Failure) -> Plan | None:
+    """Windows that are larger than what is left of an image that they are cut out of."""
+    found = failure.numbers(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
+    if found is None or situation.model_class.main_input_name != "pixel_values":
+        return None
+    return _twice(situation)
+
+
+def _twice(situation: Situation) -> Plan | None:
+    """Return the plan for images twice as large, or None where they are as large as they may be."""
+    sizes = situation.plan.sizes
+    if 2 * sizes.image > _LARGEST:
+        return None
+    # The shapes that were learnt are those of the small images.
+    shapes = {name: shape for name, shape in situation.plan.shapes.items() if "pixel" not in name}
+    return replace(situation.plan, shapes=shapes, sizes=replace(sizes, image=2 * sizes.image))

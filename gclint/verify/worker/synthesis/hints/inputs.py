@@ -1,0 +1,115 @@
+"""Which inputs to give, and which to leave out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_NOT_GIVEN = {
+    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values",
+    "cache_position",
+    "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
+}  # fmt: skip
+"""Parameters that are not given just because an error has to do with them."""
+_LABELS = {"labels", "start_positions", "end_positions"}
+
+
+def unset_variable(situation: Situation, failure: Failure) -> Plan | None:
+    """A variable that is set only where an input is given."""
+    if not isinstance(failure.error, UnboundLocalError):
+        return None
+    variables, _ = failure.frames[0]
+    names = {name for name in situation.parameters if name in variables and variables[name] is None}
+    names -= situation.plan.also | _NOT_GIVEN
+    return replace(situation.plan, also=situation.plan.also | names) if names else None
+
+
+def embeddings(situation: Situation, failure: Failure) -> Plan | None:
+    """A stack that embeds no tokens by itself."""
+    refused = r"no attribute 'embed_tokens'|`?input_ids`? is (not expected|expected to be `?None)"
+    plan = situation.plan
+    if re.search(refused, failure.message) is None or "inputs_embeds" not in situation.parameters:
+        return None
+    return replace(plan, without=plan.without | {"input_ids"}, also=plan.also | {"inputs_embeds"})
+
+
+def not_both(situation: Situation, failure: Failure) -> Plan | None:
+    """Two inputs that exclude each other: the first one stays."""
+    if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
+        return None
+    given = [name for name in make_inputs(situation) if re.search(rf"\b{name}\b", failure.message)]
+    if len(given) == 1 and "both" in failure.message:
+        given = [*given, *given]
+    if len(given) < 2:
+        return None
+    return replace(
+        situation.plan,
+        without=situation.plan.without | set(given[1:]),
+        also=situation.plan.also - set(given[1:]),
+    )
+
+
+def unwanted(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that is handed on to a part that does not take it."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", failure.message)
+    if found is None or found[1] not in make_inputs(situation):
+        return None
+    return replace(situation.plan, without=situation.plan.without | {found[1]})
+
+
+def instead(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that another one shall take the place of."""
+    found = re.search(r"cannot pass `?(\w+)`?.*[Pp]ass `?(\w+)`? instead", failure.message, re.S)
+    if found is None:
+        return None
+    plan = situation.plan
+    return replace(plan, without=plan.without | {found[1]}, also=(plan.also | {found[2]}) - {found[1]})
+
+
+def none_in_line(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that is None in the line that fails."""
+    if "NoneType" not in failure.message and "None" not in failure.message:
+        return None
+    for variables, line in failure.frames:
+        names = {
+            name
+            for name in situation.parameters
+            if name in variables and variables[name] is None and re.search(rf"\b{name}\b", line)
+        }
+        names -= situation.plan.also | _NOT_GIVEN
+        if names:
+            return replace(situation.plan, also=situation.plan.also | names)
+    return None
+
+
+def asked_for(situation: Situation, failure: Failure) -> Plan | None:
+    """An input that the message names."""
+    if not re.search("specif|provide|requir|missing|must|expect|need|pass|set", failure.message):
+        return None
+    names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
+    names -= situation.plan.also | _NOT_GIVEN
+    names -= set(make_inputs(situation))
+    return replace(situation.plan, also=situation.plan.also | names) if names else None
+
+
+def without_labels(situation: Situation, failure: Failure) -> Plan | None:
+    """A loss that fails, where the model can do without one."""
+    given = _LABELS & set(make_inputs(situation))
+    return replace(situation.plan, without=situation.plan.without | given) if given else None
+
+
+def without_sizes(situation: Situation, failure: Failure) -> Plan | None:
+    """An optional input that the failing line works on, and that not every tower can do something with."""
+    if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
+        return None
+    given = set(make_inputs(situation))
+    for _, line in failure.frames:
+        for word in re.findall(r"\w+", line):
+            if word in given and "_sizes" in word:
+                return replace(situation.plan, without=situation.plan.without | {word})
+    return None

@@ -1,0 +1,59 @@
+"""A layer that is too narrow or too wide for what flows into it: the field that its constructor names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from torch import nn
+
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_STREAMS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
+"""Fields that so many layers depend on that no single one of them may decide."""
+
+
+def input_width(situation: Situation, failure: Failure) -> Plan | None:
+    """The width of a layer that joins two parts of a model, where the rules made a product too small."""
+    widths = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
+    if widths is None:
+        found = re.search(r"normalized_shape=\[(\d+)\], .* input of size\s*\[.*?(\d+)\]", failure.message)
+        widths = (int(found[2]), int(found[1])) if found else None
+    if widths is None:
+        return None
+    fed, expected = widths
+    for variables, line in failure.frames:
+        module = variables.get("self")
+        # The innermost call is written last.
+        for attribute in re.findall(r"self\.(\w+)\(", line)[::-1] if isinstance(module, nn.Module) else ():
+            owner = _owner(situation, module, attribute, expected)
+            if owner is not None:
+                plan = situation.plan.with_values({owner: fed})
+                return plan if plan != situation.plan else None
+    return None
+
+
+def _owner(situation: Situation, module: Any, attribute: str, size: int) -> tuple[str, str] | None:
+    """Return configuration class and field that say how wide the input of ``attribute`` of ``module`` is."""
+    try:
+        source = inspect.getsource(type(module).__init__)
+    except (OSError, TypeError):
+        return None
+    made = re.search(rf"self\.{attribute}\s*=\s*(?:\w+\.)*\w+\(\s*(?:\w+=)?((?:\w+\.)+\w+)\s*[,)]", source)
+    if made is None:
+        return None
+    path = made[1]
+    if path.startswith("self."):
+        kept = re.search(rf"{re.escape(path)}\s*=\s*((?:\w+\.)*config\.[\w.]+)\s*$", source, re.M)
+        path = kept[1] if kept else path
+    name = path.rsplit(".", 1)[-1]
+    if name in _STREAMS or "config" not in path:
+        return None
+    said = re.search(r"config\s*:\s*(\w+)", source)
+    owners = [type(each).__name__ for each in situation.parts if fields_of(each).get(name) == size]
+    named = [each for each in owners if said and each == said[1]]
+    return ((named or owners)[0], name) if owners else None

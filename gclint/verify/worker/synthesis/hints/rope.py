@@ -1,0 +1,55 @@
+"""Rotary parameters that a model needs and its configuration lacks."""
+
+from __future__ import annotations
+
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+
+def scaling(situation: Situation, failure: Failure) -> Plan | None:
+    """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
+    if (
+        "'NoneType' object is not subscriptable" not in failure.message
+        or "rope_scaling" not in failure.frames[0][1]
+    ):
+        return None
+    text = situation.text
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    side = width // 2 * 3 // 8
+    rope = {"rope_type": "default", "mrope_section": [width // 2 - 2 * side, side, side]}
+    plan = situation.plan.with_values({("", "rope_scaling"): rope})
+    return plan if plan != situation.plan else None
+
+
+def sections(situation: Situation, failure: Failure) -> Plan | None:
+    """Sections of rotary positions that the model file has a default for."""
+    numbers = failure.numbers(r"split_sizes to sum exactly to (\d+)")
+    rope = situation.get("rope_parameters", "rope_scaling")
+    if (
+        numbers is None
+        or not isinstance(rope, dict)
+        or not any("section" in word for word in failure.words())
+    ):
+        return None
+    first = numbers[0] - 2 * (numbers[0] * 3 // 8)
+    divided = [first, numbers[0] * 3 // 8, numbers[0] * 3 // 8]
+    name = "rope_parameters" if situation.get("rope_parameters") else "rope_scaling"
+    return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
+
+
+def by_layer_type(situation: Situation, failure: Failure) -> Plan | None:
+    """Rotary parameters that are needed for each type of layer."""
+    kind = failure.error.args[0] if isinstance(failure.error, KeyError) else None
+    owner, rope, types = None, None, []
+    for part in situation.parts:
+        if kind in (fields_of(part).get("layer_types") or ()):
+            owner, types = type(part).__name__, fields_of(part)["layer_types"]
+            rope = fields_of(part).get("rope_parameters")
+    if owner is None or not isinstance(rope, dict) or kind in rope:
+        return None
+    single = rope if "rope_type" in rope else {"rope_type": "default", "rope_theta": 10000.0}
+    return situation.plan.with_values(
+        {(owner, "rope_parameters"): {each: dict(single) for each in set(types)}}
+    )

@@ -1,0 +1,209 @@
+"""Shapes that an inner module expects of an input."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import torch
+
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.documentation import dimension
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+
+
+def dimensions(situation: Situation, failure: Failure) -> Plan | None:
+    """An input whose shape is unpacked into another number of names."""
+    numbers = failure.numbers(r"(?:not enough|too many) values to unpack \(expected (\d+)")
+    if numbers is None:
+        numbers = failure.numbers(r"range of \[-\d+, (\d+)\], but got (\d+)\)")
+        if numbers is None and "Expected 3D (unbatched) or 4D (batched)" in failure.message:
+            return _rank_by_content(situation, failure, 4)
+        return _rank_by_content(situation, failure, numbers[1] + 1) if numbers else None
+    for variables, line in failure.frames:
+        for name in situation.parameters:
+            value = variables.get(name)
+            if isinstance(value, torch.Tensor) and re.search(rf"\b{name}\b", line) and ".s" in line:
+                rank = numbers[0] + ("[:-1]" in line)
+                given = make_inputs(situation).get(name)
+                if given is not None and given.numel() == value.numel() and given.dim() < value.dim():
+                    # An outer module puts dimensions of its own in front.
+                    rank -= value.dim() - given.dim()
+                if given is not None and given.dim() > value.dim():
+                    # The outer module has put the first two dimensions together.
+                    rank += given.dim() - value.dim()
+                return _with_rank(situation.plan, name, rank)
+    return _rank_by_content(situation, failure, numbers[0])
+
+
+def width(situation: Situation, failure: Failure) -> Plan | None:
+    """An input whose last dimension, or whose channels, a first layer expects to be of another size."""
+    normalised = failure.numbers(r"expected input with shape \[\*, (\d+)\], but got input of size")
+    if normalised:
+        return _resized(situation, failure, -1, normalised[0], None)
+    product = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
+    if product:
+        return _resized(situation, failure, -1, product[1], product[0])
+    widths = failure.numbers(
+        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
+    )
+    if widths:
+        return _resized(situation, failure, -1, *_known_last(situation, widths))
+    frames = failure.numbers(
+        r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
+    image = make_inputs(situation).get("pixel_values")
+    if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
+        return situation.plan.with_rank("pixel_values", 5)
+    patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
+    if patches:
+        return _resized(situation, failure, -1, patches[1], patches[0])
+    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    if channels:
+        return _resized(situation, failure, 1, channels[0], channels[1]) or _resized(
+            situation, failure, -3, channels[0], channels[1]
+        )
+    return None
+
+
+def mask(situation: Situation, failure: Failure) -> Plan | None:
+    """A mask that has to have the shape of what it selects from."""
+    found = re.search(r"shape of the mask \[(.*?)\].*indexed tensor \[(.*?)\]", failure.message)
+    if found is None:
+        return None
+    mask, content = ([int(each) for each in group.split(",")] for group in found.groups())
+    for name, value in make_inputs(situation).items():
+        if "mask" in name and isinstance(value, torch.Tensor) and list(value.shape) == mask:
+            shape = tuple(content[: len(mask)])
+            return situation.plan.with_shapes({name: shape})
+    return None
+
+
+def lengths(situation: Situation, failure: Failure) -> Plan | None:
+    """Lengths of the parts of an input that have to add up to the whole."""
+    found = re.search(r"split_sizes to sum exactly to (\d+) .*split_sizes=\[(.*?)\]", failure.message)
+    if found is None:
+        return None
+    total, sizes = int(found[1]), [int(each) for each in found[2].split(",")]
+    for name, value in make_inputs(situation).items():
+        if isinstance(value, torch.Tensor) and value.tolist() == sizes:
+            share = total // len(sizes)
+            divided = (*[share] * (len(sizes) - 1), total - share * (len(sizes) - 1))
+            return replace(situation.plan, given={**situation.plan.given, name: divided})
+    for name, value in make_inputs(situation).items():
+        if name.startswith("pixel") and isinstance(value, torch.Tensor) and total == len(value) == len(sizes):
+            shape = (len(value), sizes[0], *value.shape[-3:])
+            return situation.plan.with_shapes({name: shape})
+    return None
+
+
+def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
+    """A batch whose rows are the frames or the windows of an item."""
+    numbers = failure.numbers(r"shape '\[0, (\d+), ")
+    inputs = make_inputs(situation)
+    name = next((name for name, value in inputs.items() if isinstance(value, torch.Tensor)), None)
+    count = situation.get("num_frames", "num_windows", default=numbers[0] if numbers else None)
+    if numbers is None or name is None:
+        return None
+    shape = (len(inputs[name]) * count, *inputs[name].shape[1:])
+    return situation.plan.with_shapes({name: shape})
+
+
+def stated(situation: Situation, failure: Failure) -> Plan | None:
+    """A shape that the message spells out."""
+    found = re.search(r"must be a \dD tensor of shape \((.*?)\)", failure.message)
+    name = next((name for name in make_inputs(situation) if name.startswith(("pixel", "input"))), None)
+    if found is None or name is None:
+        return None
+    shape = tuple(dimension(situation, word.strip()) for word in found[1].split(","))
+    return situation.plan.with_shapes({name: shape})
+
+
+def single_item(situation: Situation, failure: Failure) -> Plan | None:
+    """A batch of one, where the model gives every item of it the memory of one."""
+    found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
+    shape = [int(each) for each in found[1].split(", ")] if found else []
+    if found is None or shape[0] != BATCH or math.prod(shape) != BATCH * int(found[2]):
+        return None
+    return None if situation.plan.single else replace(situation.plan, single=True)
+
+
+def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
+    """Find the input by its content, where an inner module calls it something else."""
+    inputs = {
+        n: v
+        for n, v in make_inputs(situation).items()
+        if isinstance(v, torch.Tensor) and v.is_floating_point()
+    }
+    for variables, line in failure.frames[:4]:
+        for local, value in variables.items():
+            if not isinstance(value, torch.Tensor) or not re.search(rf"\b{local}\b", line):
+                continue
+            for name, given in inputs.items():
+                if given.numel() == value.numel() and given.dim() != rank:
+                    return _with_rank(situation.plan, name, rank)
+    return None
+
+
+def _with_rank(plan: Plan, name: str, rank: int) -> Plan:
+    # A shape that was learnt before has another number of dimensions.
+    shapes = {each: shape for each, shape in plan.shapes.items() if each != name}
+    return replace(plan, shapes=shapes, ranks={**plan.ranks, name: rank})
+
+
+def _known_last(situation: Situation, sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Return the two ``sizes``, the one that an input has last."""
+    last = {
+        value.shape[-1]
+        for value in make_inputs(situation).values()
+        if isinstance(value, torch.Tensor) and value.dim()
+    }
+    return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
+
+
+def _resized(
+    situation: Situation, failure: Failure, dimension: int, size: int, before: int | None
+) -> Plan | None:
+    """Give the input that the failing line works on another size in ``dimension``."""
+    reached = [
+        value
+        for variables, line in failure.frames
+        for value in variables.values()
+        if isinstance(value, torch.Tensor)
+    ]
+    numbers_of_elements = {value.numel() for value in reached[:6]}
+    said = " ".join(line for _, line in failure.frames[:6])
+    # Of several of the same size, it is the one that the failing lines name.
+    inputs = sorted(make_inputs(situation).items(), key=lambda each: each[0] not in said)
+    for name, value in inputs:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            continue
+        if value.dim() < abs(dimension) + (dimension > 0) or value.numel() not in numbers_of_elements:
+            continue
+        if before is None or value.dim() == 3 or value.shape[dimension] == before:
+            flat = "1d" in failure.frames[0][1]
+            return _with_size(situation.plan, name, tuple(value.shape), dimension, size, before, flat)
+    return None
+
+
+def _with_size(
+    plan: Plan, name: str, shape: tuple[int, ...], dimension: int, size: int, before: int | None, flat: bool
+) -> Plan:
+    """Give the input ``name`` the ``size`` in ``dimension``, maybe by another order of dimensions."""
+    reordered = len(shape) == 3 and name not in plan.transposed
+    if reordered and size in (shape[1:] if dimension == 1 else shape[1:2]):
+        return replace(plan, transposed=plan.transposed | {name})
+    if len(shape) == 3 and dimension == 1 and not flat:
+        # An image where the rules saw a sequence.
+        return plan.with_shapes({name: (shape[0], size, 8, 8)})
+    if len(shape) == 4 and dimension == -1:
+        return plan.with_shapes({name: (shape[0], 16, size)})
+    changed = list(shape)
+    given = shape[dimension]
+    # What the layer sees may be several times as wide as the input.
+    several = before is not None and given not in (before, size) and given * size % before == 0
+    changed[dimension] = given * size // before if several and before else size
+    return plan.with_shapes({name: tuple(changed)})

@@ -1,0 +1,94 @@
+"""Which hints there are, and in which order they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gclint.verify.worker.synthesis.hints import (
+    audio,
+    configuration,
+    fields,
+    images,
+    inputs,
+    layers,
+    placeholders,
+    rope,
+    shapes,
+    switches,
+    tokens,
+)
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+Hint = Callable[[Situation, Failure], Plan | None]
+"""Proposes another plan for a situation in which an attempt failed, or None if the failure is not its own."""
+
+HINTS: tuple[Hint, ...] = (
+    # Messages and numbers that leave little doubt.
+    images.fewer_tokens,
+    images.larger_for_padding,
+    images.larger_for_windows,
+    images.larger_patches,
+    images.patch_grid,
+    images.all_stages,
+    audio.whole_multiple,
+    audio.one_channel,
+    audio.channels_last,
+    audio.one_token_each,
+    audio.as_long_as_samples,
+    inputs.unset_variable,
+    placeholders.counted,
+    inputs.embeddings,
+    rope.scaling,
+    shapes.dimensions,
+    shapes.width,
+    audio.stated_length,
+    images.stated_size,
+    inputs.not_both,
+    inputs.unwanted,
+    inputs.instead,
+    shapes.mask,
+    shapes.lengths,
+    tokens.codebooks,
+    images.larger_for_pyramid,
+    tokens.streams,
+    shapes.larger_batch,
+    tokens.in_place_of_values,
+    shapes.stated,
+    tokens.shorter,
+    configuration.more_heads,
+    layers.input_width,
+    switches.enabled,
+    configuration.another_part,
+    configuration.attention_layers,
+    configuration.encoder_only,
+    configuration.backbone_stages,
+    rope.sections,
+    configuration.no_cache,
+    configuration.lists_for_tuples,
+    rope.by_layer_type,
+    configuration.shared_head_width,
+    fields.missing,
+    fields.empty,
+    # Guesses.
+    inputs.none_in_line,
+    inputs.asked_for,
+    inputs.without_labels,
+    configuration.eager_attention,
+    shapes.single_item,
+    inputs.without_sizes,
+    fields.all_empty,
+    images.larger_for_crops,
+)
+"""Every hint, in the order in which they are asked: the first new plan is tried."""
+
+
+def next_plan(situation: Situation, error: BaseException, tried: list[Plan]) -> Plan | None:
+    """Return a plan that is not among those ``tried``, or None where the error says nothing that helps."""
+    failure = Failure(error)
+    for hint in HINTS:
+        plan = hint(situation, failure)
+        if plan is not None and plan not in tried:
+            return plan
+    return None

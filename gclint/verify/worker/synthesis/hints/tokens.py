@@ -1,0 +1,64 @@
+"""Tokens where a model has several codebooks or streams of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+
+def codebooks(situation: Situation, failure: Failure) -> Plan | None:
+    """Tokens of several codebooks in rows below one another."""
+    if "view size is not compatible" in failure.message:
+        names = {"decoder_input_ids", "input_ids"} & set(situation.plan.shapes)
+        shapes = {name: shape for name, shape in situation.plan.shapes.items() if name not in names}
+        return replace(
+            situation.plan, shapes=shapes, ranks={**situation.plan.ranks, **dict.fromkeys(names, 3)}
+        )
+    found = re.search(r"shape '\[(.*?)\]' is invalid for input of size (\d+)", failure.message)
+    count = situation.get("num_codebooks", "num_channels", "n_codes_given")
+    if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
+        return None
+    for name in ("decoder_input_ids", "input_ids"):
+        value = make_inputs(situation).get(name)
+        if value is not None and value.numel() == int(found[2]):
+            shape = (value.shape[0] * count, *value.shape[1:])
+            return situation.plan.with_shapes({name: shape})
+    return None
+
+
+def streams(situation: Situation, failure: Failure) -> Plan | None:
+    """Tokens of several streams beside one another."""
+    numbers = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
+    )
+    if (
+        numbers is None
+        or numbers[0] != situation.plan.length
+        or "input_ids" not in "".join(line for _, line in failure.frames[:2])
+    ):
+        return None
+    value = make_inputs(situation).get("input_ids")
+    if value is None or value.dim() != 2:
+        return None
+    return situation.plan.with_shapes({"input_ids": (*value.shape, numbers[1])})
+
+
+def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
+    """An input of tokens under a name that the rules take for audio."""
+    if "got torch.FloatTensor" not in failure.message or "indices" not in failure.message:
+        return None
+    names = {name for name in make_inputs(situation) if "values" in name}
+    return replace(situation.plan, tokens=situation.plan.tokens | names)
+
+
+def shorter(situation: Situation, failure: Failure) -> Plan | None:
+    """A sequence that has as many places as there are codebooks at most."""
+    count = situation.get("num_codebooks")
+    if not isinstance(count, int) or count >= situation.plan.length or "out of range" not in failure.message:
+        return None
+    return replace(situation.plan, length=count)

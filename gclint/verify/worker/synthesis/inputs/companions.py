@@ -1,0 +1,87 @@
+"""What only makes sense beside another input: lengths, grids and indices of it, and the state of a robot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.inputs.audio import FRAMES, input_values
+from gclint.verify.worker.synthesis.inputs.documentation import documented
+from gclint.verify.worker.synthesis.inputs.patches import get_vision, patch_side
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.tiles import CAMERAS, is_robot
+
+_POOLED = 4
+"""Patches that become one token."""
+
+
+def _patch_count(situation: Situation) -> int:
+    size = get_vision(situation, "image_size", default=situation.plan.sizes.image)
+    height, width = (size[0], size[-1]) if isinstance(size, list | tuple) else (size, size)
+    return int(height // patch_side(situation)) * int(width // patch_side(situation))
+
+
+def _pooling(situation: Situation) -> torch.Tensor:
+    """Return which patches of all images each token is made of."""
+    return torch.arange(BATCH * _patch_count(situation)).reshape(-1, _POOLED)
+
+
+def _pooled_grids(situation: Situation) -> torch.Tensor:
+    """Return rows and columns of tokens of each image, and of its crops, of which there are none."""
+    return torch.tensor([[1, _patch_count(situation) // _POOLED, 0, 0]] * BATCH)
+
+
+def _sample_lengths(situation: Situation) -> torch.Tensor:
+    return torch.full((BATCH,), FRAMES * int(situation.get("hop_length", default=1)))
+
+
+def _frame_lengths(situation: Situation) -> torch.Tensor:
+    return torch.full((BATCH,), FRAMES)
+
+
+def _seen(situation: Situation) -> Any:
+    if is_robot(situation):
+        return torch.ones(BATCH, CAMERAS, dtype=torch.bool)
+    return documented(situation, "pixel_attention_mask")
+
+
+def _state(situation: Situation) -> torch.Tensor:
+    return situation.floats("state", BATCH, int(situation.get("max_state_dim", default=situation.width())))
+
+
+def _codes(situation: Situation) -> Any:
+    count = situation.get("num_quantizers")
+    if not isinstance(count, int):
+        return documented(situation, "codes")
+    return situation.integers(
+        "codes", 0, situation.get("codebook_size", default=8), BATCH, count, situation.plan.length
+    )
+
+
+def _characters(situation: Situation) -> torch.Tensor:
+    """Return how many characters each token has: one, since there are as many characters as tokens."""
+    return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
+
+
+def _ends(situation: Situation) -> torch.Tensor:
+    """Return where the only recording of each item ends."""
+    return torch.full((BATCH, 1), input_values(situation).shape[-1])
+
+
+def _spoken(situation: Situation) -> Any:
+    return documented(situation, "decoder_input_values")
+
+
+COMPANIONS = (
+    (r"image_token_pooling", _pooling, True),
+    (r"image_grids", _pooled_grids, True),
+    (r"chunk_sample_lengths", _sample_lengths, True),
+    (r"feature_lens", _frame_lengths, True),
+    (r"pixel_attention_mask", _seen, False),
+    (r"codes", _codes, False),
+    (r"char_count_per_id", _characters, False),
+    (r"input_values_cutoffs", _ends, False),
+    (r"decoder_input_values", _spoken, True),
+    (r"state", _state, False),
+)

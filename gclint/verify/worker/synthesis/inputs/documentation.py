@@ -1,0 +1,102 @@
+"""Inputs made from what the documentation of ``forward`` and its annotations say about them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+import typing
+from functools import cache
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+
+
+def documented(situation: Situation, name: str) -> Any:
+    """Return a value for the parameter ``name``, or None where nothing says what it is."""
+    shape = documented_shape(situation, name)
+    annotation = str(situation.parameters[name].annotation)
+    text = entry(situation, name)
+    if shape is None:
+        if re.search("quer(y|ies)", name):
+            return situation.floats(name, BATCH, situation.plan.sizes.queries, situation.width())
+        if "states" in name or "embeds" in name or "features" in name:
+            return situation.floats(name, BATCH, situation.plan.length, situation.width())
+        if "mask" in name:
+            return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
+        return 1 if re.search(r"\bint\b", annotation) else None
+    if "mask" in name and len(shape) == 4 and "Long" not in annotation:
+        # An image of what was masked in another one.
+        return situation.floats(name, *shape)
+    if "mask" in name:
+        return torch.ones(shape, dtype=torch.bool if "Bool" in annotation + text[:80] else torch.long)
+    if (
+        "Long" in annotation
+        or "Int" in annotation
+        or "LongTensor" in text[:80]
+        or name.endswith(("ids", "codes"))
+    ):
+        return situation.integers(name, 0, 2, *shape)
+    return situation.floats(name, *shape)
+
+
+def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
+    """Return the shape that the documentation gives for the parameter ``name``."""
+    found = re.search(r"of shape\s+`?\(?`?\(([^)]*)\)", entry(situation, name)[:400])
+    if found is None:
+        return None
+    words = [word.strip(" `") for word in found.group(1).split(",")]
+    return tuple(dimension(situation, word) for word in words if word)
+
+
+def entry(situation: Situation, name: str) -> str:
+    """Return what the documentation of ``forward`` says about the parameter ``name``."""
+    return _entry(typing.cast(str, situation.model_class.forward.__doc__ or ""), name)
+
+
+def layout(situation: Situation, name: str) -> str:
+    """Return what all classes in the file say about the parameter ``name``."""
+    return _described(situation.model_class.__module__, name)
+
+
+def _entry(text: str, name: str) -> str:
+    found = re.search(
+        rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^\s*Returns|^\s*Example|\Z)", text, re.M | re.S
+    )
+    return found.group(1) if found else ""
+
+
+@cache
+def _described(module: str, name: str) -> str:
+    classes = [each for each in vars(sys.modules[module]).values() if inspect.isclass(each)]
+    texts = [getattr(getattr(each, "forward", None), "__doc__", None) for each in classes]
+    return "\n".join(_entry(text, name) for text in texts if text)
+
+
+def dimension(situation: Situation, word: str) -> int:
+    """Return the size that ``word`` stands for in the documentation of a shape."""
+    if "*" in word:
+        return math.prod(dimension(situation, each.strip()) for each in word.split("*"))
+    if word.isdecimal():
+        return int(word)
+    field = word.removeprefix("self.").removeprefix("config.")
+    if field in ("batch_size", "batch", "bsz"):
+        return BATCH
+    value = situation.get(field)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if re.search("width|height|image", field):
+        return _side(situation, -1 if "width" in field else 0)
+    if re.search("seq|len", field):
+        return situation.plan.length
+    if re.search("hidden|dim|embed", field):
+        return situation.width()
+    return 2
+
+
+def _side(situation: Situation, axis: int) -> int:
+    size = situation.get("image_size", default=situation.plan.sizes.image)
+    return int(size[axis] if isinstance(size, list | tuple) else size)

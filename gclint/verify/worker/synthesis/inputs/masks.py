@@ -1,0 +1,45 @@
+"""Masks that are as long as what they mask."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+
+_MASKED = (
+    (
+        r"(input_)?features?_(attention_)?mask|audio_attention_mask",
+        ("input_features", "audio_input_features"),
+    ),
+    (r"input_values_mask|padding_mask", ("input_values", "audio_values")),
+    (r"audio_mel_mask", ("audio_mel",)),
+    (r"padding_mask_videos", ("pixel_values_videos",)),
+)
+
+
+def fit_masks(situation: Situation, inputs: dict[str, Any]) -> None:
+    """Make each mask among ``inputs`` as long as the audio or the video that it masks."""
+    for name in set(inputs) - set(situation.plan.shapes):
+        for pattern, masked in _MASKED if isinstance(inputs[name], torch.Tensor) else ():
+            content = next((inputs[each] for each in masked if each in inputs), None)
+            if re.fullmatch(pattern, name) and content is not None:
+                inputs[name] = torch.ones(len(content), _length(situation, content), dtype=inputs[name].dtype)
+
+
+def _length(situation: Situation, content: torch.Tensor) -> int:
+    if content.dim() != 3:
+        return int(content.shape[-1] if content.dim() < 3 else content.shape[1])
+    bands = situation.get("num_mel_bins", "feature_size", "input_feat_size", default=1)
+    return int(
+        content.shape[2] if content.shape[1] == bands or content.shape[2] % bands else content.shape[1]
+    )
+
+
+def _ones(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, 1, dtype=torch.bool)
+
+
+MASKS = ((r"input_features_mask|feature_attention_mask|input_values_mask", _ones, True),)

@@ -1,0 +1,169 @@
+"""Images and videos that a processor has cut into patches, with what says where each patch was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.configurations.tree import children, find
+from gclint.verify.worker.synthesis.inputs.documentation import documented, layout
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+
+_GRIDS = ("image_grid_thw", "grid_thw", "video_grid_thw", "image_grid_hw")
+_POSITIONS = ("pixel_position_ids", "image_position_ids", "spatial_shapes")
+MERGES = ("spatial_merge_size", "merge_size", "merge_kernel_size", "pooling_kernel_size", "downsample_factor")
+
+
+def vision(situation: Situation) -> Any:
+    """Return the part of the configuration that is about images, or the whole."""
+    level = [situation.config]
+    while level:
+        below = [pair for each in level for pair in children(each)]
+        for word in ("vision", "visual", "vit", "image", "video"):
+            for name, child in below:
+                if word in name:
+                    return child
+        level = [child for _, child in below]
+    return situation.config
+
+
+def get_vision(situation: Situation, *names: str, default: Any = None) -> Any:
+    """Return the first of these fields in the part about images, or in the whole where it has none."""
+    found = find(vision(situation), *names)
+    return situation.get(*names, default=default) if found is None else found
+
+
+def grid(situation: Situation) -> list[int]:
+    """Return how many patches an image has in time, height and width."""
+    if "target_sizes" in situation.parameters:
+        # These are merged two by two, several times over.
+        return [1, 8, 8]
+    if in_blocks(situation):
+        return [1, 2, 2]
+    merge = get_vision(situation, *MERGES, default=1)
+    merge = merge if isinstance(merge, int) else merge[-1]
+    return [1, 2 * merge, 2 * merge]
+
+
+def is_packed(situation: Situation) -> bool:
+    """Tell whether the patches of all images are the rows of one matrix."""
+    if any(name in situation.parameters for name in _GRIDS):
+        return True
+    return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(
+        situation, "pixel_values"
+    )
+
+
+def in_blocks(situation: Situation) -> bool:
+    """Tell whether the class takes whole blocks of the patches that it merges, with the channels last."""
+    return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(
+        situation, "pixel_values"
+    )
+
+
+def is_cut(situation: Situation) -> bool:
+    """Tell whether the class takes patches in place of images."""
+    return is_packed(situation) or any(name in situation.parameters for name in (*_POSITIONS, "target_sizes"))
+
+
+def patches(situation: Situation, name: str) -> torch.Tensor | None:
+    """Return the patches of the images ``name``, or None where the class takes whole images."""
+    _, height, width = grid(situation)
+    side, channels = patch_side(situation), channel_count(situation)
+    if in_blocks(situation):
+        merge = get_vision(situation, *MERGES, default=1)
+        return situation.floats(name, BATCH * height * width, side * merge, side * merge, channels)
+    if is_packed(situation):
+        temporal = get_vision(situation, "temporal_patch_size", "patch_temporal", default=1)
+        frames = _video_frames(situation) if "video" in name else 1
+        return situation.floats(name, BATCH * frames * height * width, channels * temporal * side**2)
+    if "target_sizes" in situation.parameters:
+        return situation.floats(name, 1, channels, side, side * BATCH * height * width)
+    if any(each in situation.parameters for each in _POSITIONS):
+        return situation.floats(name, BATCH, height * width, channels * side**2)
+    return None
+
+
+def patch_side(situation: Situation) -> int:
+    """Return the side of a patch in pixels."""
+    size = get_vision(situation, "patch_size", default=8)
+    return int(size[-1] if isinstance(size, list | tuple) else size)
+
+
+def channel_count(situation: Situation) -> int:
+    """Return how many channels an image has."""
+    found = get_vision(situation, "num_channels", "in_channels", "in_chans", "num_input_channels", default=3)
+    return int(found) if isinstance(found, int) else 3
+
+
+def _grid_thw(situation: Situation) -> torch.Tensor:
+    # Where images are counted by sample, the last one of a sample is the one to be made, and has no pixels.
+    each = 2 if "images_per_sample" in situation.parameters else 1
+    return torch.tensor([grid(situation)] * BATCH * each)
+
+
+def _images_per_sample(situation: Situation) -> torch.Tensor:
+    return torch.full((BATCH,), 2)
+
+
+def _video_frames(situation: Situation) -> int:
+    """Return how many patches a video has in time.
+
+    As few as possible: some models put the time between frames in words, so that each needs its own.
+    """
+    return int(get_vision(situation, "temporal_merge_size", default=1))
+
+
+def _video_grid_thw(situation: Situation) -> torch.Tensor:
+    return torch.tensor([[_video_frames(situation), *grid(situation)[1:]]] * BATCH)
+
+
+def _grid_hw(situation: Situation) -> torch.Tensor:
+    return torch.tensor([grid(situation)[1:]] * BATCH)
+
+
+def _positions(situation: Situation) -> torch.Tensor:
+    _, height, width = grid(situation)
+    one = torch.cartesian_prod(torch.arange(height), torch.arange(width)).flip(-1)
+    return one.expand(BATCH, -1, -1).contiguous()
+
+
+def _flattened(situation: Situation) -> torch.Tensor:
+    """Return patches with row and column, counted from 1, in front."""
+    places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(BATCH, -1, -1)
+    width = get_vision(
+        situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2
+    )
+    return torch.cat([places.float(), situation.floats("flattened_patches", BATCH, 16, width)], dim=-1)
+
+
+def _patch_mask(situation: Situation) -> torch.Tensor | None:
+    if not any(each in situation.parameters for each in _POSITIONS):
+        # Elsewhere it masks pixels or tiles, and is seldom needed.
+        given = "pixel_attention_mask" in situation.plan.also
+        return documented(situation, "pixel_attention_mask") if given else None
+    _, height, width = grid(situation)
+    return torch.ones(BATCH, height * width, dtype=torch.long)
+
+
+def _merge_sizes(situation: Situation) -> torch.Tensor:
+    merge = get_vision(situation, *MERGES, default=1)
+    return torch.full((BATCH,), merge if isinstance(merge, int) else merge[-1])
+
+
+def _frame_counts(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, dtype=torch.long)
+
+
+PATCHES = (
+    (r"(image_)?grid_thw", _grid_thw, True),
+    (r"video_grid_thw", _video_grid_thw, True),
+    (r"image_grid_hw|spatial_shapes|target_sizes(_videos)?", _grid_hw, True),
+    (r"(pixel|image|video)_position_ids", _positions, True),
+    (r"flattened_patches", _flattened, True),
+    (r"pixel_attention_mask", _patch_mask, True),
+    (r"(image_|video_)?merge_sizes", _merge_sizes, True),
+    (r"num_frames_per_video", _frame_counts, True),
+    (r"images_per_sample", _images_per_sample, True),
+)

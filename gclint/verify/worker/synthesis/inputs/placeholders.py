@@ -1,0 +1,89 @@
+"""Tokens that stand for images, videos and audio in a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.synthesis.inputs.patches import MERGES, get_vision, grid, in_blocks, is_cut
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    # modality, fields that hold its placeholder, inputs that bring its content
+    (
+        "image",
+        (
+            "image_token_id",
+            "image_token_index",
+            "media_token_id",
+            "media_token_index",
+            "image_patch_token_id",
+            "img_token_id",
+        ),
+        ("pixel_values", "flattened_patches", "pixel_values_images", "image_pixel_values"),
+    ),
+    ("video", ("video_token_id", "video_token_index"), ("pixel_values_videos",)),
+    (
+        "audio",
+        ("audio_token_id", "audio_token_index", "speech_token_id", "speech_token_index"),
+        ("input_features", "input_values", "audio_input_features", "audio_values"),
+    ),
+)
+
+
+def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
+    """Return ``ids`` with the placeholders of each modality that the class takes put in front."""
+    pieces = []
+    for modality, token in placeholder_tokens(situation).items():
+        start, end = (situation.get(*_marks(modality, mark)) for mark in ("start", "end"))
+        run = [token] * situation.plan.counts.get(modality, default_count(situation, modality))
+        pieces += ([start] if isinstance(start, int) else []) + run + ([end] if isinstance(end, int) else [])
+    if not pieces:
+        return ids
+    front = torch.tensor(pieces, dtype=ids.dtype).expand(ids.shape[0], -1)
+    return torch.cat([ids[:, :1], front, ids[:, 1:]], dim=1)
+
+
+def placeholder_tokens(situation: Situation) -> dict[str, int]:
+    """Return the placeholder of each modality whose content is among the inputs."""
+    found = {}
+    for modality, names, contents in _MODALITIES:
+        given = set(contents) & set(situation.parameters) - situation.plan.without
+        token = situation.get(*names)
+        if given and isinstance(token, int):
+            found[modality] = token
+    return found
+
+
+def modality_of_tokens(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
+    """Return 0 for each token of ``ids`` that is text, 1 where it stands for an image, 2 video, 3 audio."""
+    kinds = torch.zeros_like(ids)
+    numbers = {modality: number for number, (modality, _, _) in enumerate(_MODALITIES, 1)}
+    for modality, token in placeholder_tokens(situation).items():
+        kinds[ids == token] = numbers[modality]
+    return kinds
+
+
+def default_count(situation: Situation, modality: str) -> int:
+    """Return a first guess of how many placeholders an image, a video or a recording needs."""
+    if modality != "audio" and is_cut(situation):
+        _, height, width = grid(situation)
+        merge = 1 if in_blocks(situation) else get_vision(situation, *MERGES, default=1)
+        return max(1, height * width // (merge if isinstance(merge, int) else merge[-1]) ** 2)
+    if isinstance(situation.get("num_query_tokens"), int) and modality != "audio":
+        return int(situation.get("num_query_tokens"))
+    patch = situation.get("patch_size", default=8)
+    patch = patch[0] if isinstance(patch, list | tuple) else patch
+    side = situation.get("image_size", default=situation.plan.sizes.image)
+    side = side[0] if isinstance(side, list | tuple) else side
+    merge = situation.get("spatial_merge_size", default=1)
+    count = max(1, (side // patch) ** 2 // merge**2)
+    if "image_token_pooling" in situation.parameters:
+        return int(count) // 4
+    return count * (1 if modality == "image" else 2) if modality != "audio" else 4
+
+
+def _marks(modality: str, mark: str) -> list[str]:
+    stems: dict[str, Any] = {"image": ("vision", "image"), "video": ("vision", "video"), "audio": ("audio",)}
+    return [f"{stem}_{mark}_token_id" for stem in stems[modality]]

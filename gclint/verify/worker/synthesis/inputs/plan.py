@@ -1,0 +1,55 @@
+"""What is decided about one attempt to run a model class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an attempt does differently from the rules, learnt from the attempts before it."""
+
+    sizes: Sizes = field(default_factory=Sizes)
+    attention: str | None = None
+    """The attention implementation; None leaves it to the model."""
+    length: int = 12
+    """Tokens in a text."""
+    without: frozenset[str] = frozenset()
+    """Inputs to leave out."""
+    also: frozenset[str] = frozenset()
+    """Optional inputs to give."""
+    ranks: dict[str, int] = field(default_factory=dict)
+    """The number of dimensions that an input shall have."""
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shape that an input shall have."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many placeholders of a modality a sequence has."""
+    given: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Integers that an input consists of."""
+    single: bool = False
+    """Whether the batch is one of one."""
+    tokens: frozenset[str] = frozenset()
+    """Inputs that hold tokens, whatever they are called."""
+    transposed: frozenset[str] = frozenset()
+    """Inputs whose last two dimensions are the other way round."""
+    values: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """Values of fields, by the class that has the field and its name. Without a class, where it is None; with
+    ``=``, wherever there is such a field."""
+    inside: str | None = None
+    """The sub-configuration that the class wants in place of the whole."""
+
+    def with_values(self, values: Mapping[tuple[str, str], Any]) -> Plan:
+        """Return this plan with these ``values`` of fields as well."""
+        return replace(self, values={**self.values, **values})
+
+    def with_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> Plan:
+        """Return this plan with these ``shapes`` of inputs as well."""
+        return replace(self, shapes={**self.shapes, **shapes})
+
+    def with_rank(self, name: str, rank: int) -> Plan:
+        """Return this plan with an input ``name`` that has ``rank`` dimensions."""
+        return replace(self, ranks={**self.ranks, name: rank})

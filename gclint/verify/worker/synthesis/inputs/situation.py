@@ -1,0 +1,99 @@
+"""What an attempt to run a model class goes by: the class, its configuration and a plan."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.synthesis.configurations.tokens import special_tokens
+from gclint.verify.worker.synthesis.configurations.tree import descendants, find
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+
+BATCH = 2
+"""How many items the inputs of an attempt have, unless its plan says otherwise."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A class, its configuration and a plan: everything that inputs are made from, and that hints look at."""
+
+    model_class: Any
+    config: PretrainedConfig
+    plan: Plan
+    whole: PretrainedConfig
+    """What ``config`` is a part of, or itself."""
+
+    @cached_property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters of ``forward`` that can be named in a call."""
+        found = list(inspect.signature(self.model_class.forward).parameters.values())[1:]
+        named = {
+            each.name: each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        }
+        if not named:
+            # What only passes everything on takes what the inner model takes.
+            name = "input_ids" if self.is_for("Decoder") else self.model_class.main_input_name
+            named = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)}
+        return named
+
+    @cached_property
+    def parts(self) -> list[Any]:
+        """The configuration and all that are below it."""
+        return list(descendants(self.config))
+
+    @cached_property
+    def special(self) -> set[int]:
+        """Numbers of tokens that no text contains."""
+        return special_tokens(self.parts)
+
+    @cached_property
+    def text(self) -> Any:
+        """The configuration of what reads the tokens."""
+        return self.config.get_text_config(decoder=True)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether the class has a decoder with inputs of its own."""
+        return "decoder_input_ids" in self.parameters
+
+    def get(self, *names: str, default: Any = None) -> Any:
+        """Return the first of these fields in the configuration or below it."""
+        return find(self.config, *names, default=default)
+
+    def width(self) -> int:
+        """Return the width of the stream of hidden states."""
+        return int(
+            getattr(self.config, "hidden_size", None)
+            or self.get("hidden_size", "d_model", "embed_dim", "dim", default=64)
+        )
+
+    def is_for(self, pattern: str) -> bool:
+        """Tell whether the name of the class says that it is for a task."""
+        return re.search(pattern, self.model_class.__name__) is not None
+
+    def floats(self, name: str, *shape: int) -> torch.Tensor:
+        """Return normally distributed numbers that depend on ``name`` and ``shape`` alone."""
+        return torch.randn(shape, generator=_generator(name))
+
+    def integers(self, name: str, low: int, high: int, *shape: int) -> torch.Tensor:
+        """Return evenly distributed integers from ``low`` up to and without ``high``."""
+        return torch.randint(low, max(high, low + 1), shape, generator=_generator(name))
+
+    def tokens(self, name: str, *shape: int, vocabulary: int | None = None) -> torch.Tensor:
+        """Return random tokens, none of them special."""
+        size = vocabulary or getattr(self.text, "vocab_size", None) or self.get("vocab_size", default=64)
+        allowed = torch.tensor([each for each in range(min(size, 1000)) if each not in self.special] or [0])
+        return allowed[self.integers(name, 0, len(allowed), *shape)]
+
+
+def _generator(name: str) -> torch.Generator:
+    generator = torch.Generator()
+    generator.manual_seed(zlib.crc32(name.encode()))
+    return generator

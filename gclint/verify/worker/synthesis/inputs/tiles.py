@@ -1,0 +1,100 @@
+"""Images in tiles, images in a row, and masks that say which token sees which of them."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from gclint.verify.worker.synthesis.inputs.documentation import entry, layout
+from gclint.verify.worker.synthesis.inputs.patches import channel_count, get_vision
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.text import input_ids
+
+_IMAGES = 1
+CAMERAS = 2
+"""How many images a robot sees at once."""
+
+
+def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
+    """Return images in tiles, or None where the class takes whole ones."""
+    if "aspect_ratio_ids" in situation.parameters:
+        return situation.floats(
+            "pixel_values", BATCH, _IMAGES, _tiles(situation), channel_count(situation), *side
+        )
+    if "image_attention_mask" in situation.parameters and "perceiver_embeddings" in situation.parameters:
+        return situation.floats("pixel_values", BATCH, _IMAGES, channel_count(situation), *side)
+    return None
+
+
+def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
+    """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
+    if is_robot(situation):
+        return situation.floats("pixel_values", BATCH, CAMERAS, channel_count(situation), *side)
+    pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images)[,)]"
+    said = re.search(pattern, entry(situation, "pixel_values"))
+    if said is None and "input_ids" in situation.parameters:
+        said = re.search(
+            pattern, layout(situation, "pixel_values") + layout(situation, "pixel_attention_mask")
+        )
+    if said is None and not situation.is_for("ImagesAnd"):
+        return None
+    count = situation.get(said[1] if said else "num_images", default=2)
+    return situation.floats("pixel_values", BATCH, count, channel_count(situation), *side)
+
+
+def is_robot(situation: Situation) -> bool:
+    """Tell whether the class makes actions of what several cameras see."""
+    return any(name in situation.parameters for name in ("action_embeds", "state"))
+
+
+def _tiles(situation: Situation) -> int:
+    return int(get_vision(situation, "max_num_tiles", default=2))
+
+
+def _ratios(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, _IMAGES, dtype=torch.long)
+
+
+def _ratio_mask(situation: Situation) -> torch.Tensor:
+    return torch.ones(BATCH, _IMAGES, _tiles(situation), dtype=torch.long)
+
+
+def _seen_tiles(situation: Situation) -> torch.Tensor | None:
+    if "aspect_ratio_ids" not in situation.parameters:
+        return None
+    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, _tiles(situation), dtype=torch.long)
+
+
+def _seen_images(situation: Situation) -> torch.Tensor | None:
+    if "perceiver_embeddings" not in situation.parameters:
+        return None
+    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, dtype=torch.long)
+
+
+def _places(situation: Situation) -> torch.Tensor:
+    """Mark as many places of a text as an image has queries."""
+    places = torch.zeros(BATCH, input_ids(situation).shape[1], dtype=torch.long)
+    places[:, 1 : 1 + situation.get("latent_query_num", default=4)] = 1
+    return places
+
+
+def _regions(situation: Situation) -> torch.Tensor:
+    choices = input_ids(situation).shape[1:-1]
+    width = situation.get("visual_embedding_dim", default=situation.width())
+    return situation.floats("visual_embeds", BATCH, *choices, 4, width)
+
+
+def _region_mask(situation: Situation) -> torch.Tensor:
+    return torch.ones(_regions(situation).shape[:-1], dtype=torch.long)
+
+
+TILES = (
+    (r"visual_embeds", _regions, True),
+    (r"visual_attention_mask", _region_mask, True),
+    (r"aspect_ratio_ids", _ratios, True),
+    (r"aspect_ratio_mask", _ratio_mask, True),
+    (r"cross_attention_mask", _seen_tiles, True),
+    (r"image_attention_mask", _seen_images, True),
+    (r"image_embeds_position_mask", _places, True),
+)

@@ -1,0 +1,42 @@
+"""Configurations become tiny, and their fields still fit one another."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
+from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
+
+
+def test_two_layers_of_each_kind_are_kept_and_their_lists_agree() -> None:
+    config = OneLayerConfig()
+    config.num_hidden_layers = 12
+    config.layer_types = ["linear", "linear", "linear", "full"] * 3
+    config.cross_attention_layers = [3, 7, 11]
+    small = shrink(config, Sizes())
+    assert small.layer_types == ["linear", "linear", "full", "full"]
+    assert small.num_hidden_layers == 4
+    assert small.cross_attention_layers == [2, 3]
+
+
+def test_special_tokens_stay_apart_in_the_small_vocabulary() -> None:
+    config = OneLayerConfig()
+    config.vocab_size, config.image_token_id, config.video_token_id = 150_000, 149_999, 149_998
+    config.eos_token_id = 2
+    small = shrink(config, Sizes())
+    assert small.eos_token_id == 2
+    assert len({2, small.image_token_id, small.video_token_id}) == 3
+    assert max(small.image_token_id, small.video_token_id) < small.vocab_size
+
+
+def test_heads_times_their_width_stays_the_multiple_of_the_width_that_it_was() -> None:
+    config = OneLayerConfig(hidden_size=2048)
+    config.num_attention_heads, config.num_key_value_heads, config.head_dim = 16, 4, 256
+    small = shrink(config, Sizes())
+    assert small.num_attention_heads * small.head_dim == 2 * small.hidden_size
+    assert small.num_attention_heads % small.num_key_value_heads == 0
+    assert small.num_key_value_heads < small.num_attention_heads
