@@ -28,10 +28,10 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _repaired() -> tuple[Project, FixResult]:
-    project = Project(Settings())
+    project = Project(Settings(), [_GOOD, _BAD])
     _GOOD.write_text("bad\n")
     _BAD.write_text("y = lost\nbad\n")
-    return project, fix(project, [_GOOD, _BAD], _RULES, unsafe=False)
+    return project, fix(project, _RULES, unsafe=False)
 
 
 def _proofs(repaired: FixResult, refused: Iterable[Path]) -> list[Proof]:

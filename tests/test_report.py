@@ -30,7 +30,7 @@ class _Terminal(io.StringIO):
 
 @pytest.fixture
 def project() -> Project:
-    return Project(Settings())
+    return Project(Settings(), [])
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_the_summary_counts_what_can_be_fixed(path: Path) -> None:
     none = _finding(path, remedy=Refusal("both calls differ"))
 
     def summary(*left: Finding, fixed: int = 0, lost: int = 0, unsafe: bool = False) -> str:
-        result = CheckResult([*left], [], files=2)
+        result = CheckResult(left, (), files=2)
         return text.summary(result, fixed=fixed, lost=lost, unsafe=unsafe)
 
     assert summary() == "No findings in 2 files."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ _FIXTURES = [
 
 
 def _swept(path: Path) -> Sweep:
-    project = Project(Settings())
-    result = fix(project, [path], all_rules(), unsafe=True)
+    project = Project(Settings(), [path])
+    result = fix(project, all_rules(), unsafe=True)
     return Sweep.of(project, result.changed, result.applied, result.findings, set())
 
 
@@ -62,12 +63,12 @@ def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
     user.write_text(
         f"{IMPORTS}from .modeling_base import ToyLayer\n\nclass OwnLayer(ToyLayer):\n    pass\n\n{model(own)}"
     )
-    project = Project(Settings())
+    project = Project(Settings(), [base, user])
 
-    def of_user(findings: list[Finding]) -> list[Finding]:
+    def of_user(findings: Sequence[Finding]) -> Sequence[Finding]:
         return [finding for finding in findings if finding.path == user]
 
-    result = fix(project, [base, user], all_rules(), unsafe=True, wanted=of_user)
+    result = fix(project, all_rules(), unsafe=True, wanted=of_user)
     # The base is repaired together with what inherits from it.
     assert [finding.symbol for finding in result.applied] == ["ToyLayer", "OwnLayer"]
     assert list(result.changed) == [base]
@@ -93,8 +94,8 @@ def test_what_two_fixes_put_right_together_counts_once(
     branch = Repair(Part.BRANCH, path, 10, 20)
     blocks = [Repair(Part.BLOCK, path, start, start + 1) for start in (1, 2)]
     findings = [_finding("A", path, blocks[0], branch), _finding("B", path, blocks[1], branch, blocks[0])]
-    findings.append(_finding("C", path, Repair(Part.BRANCH, tmp_path / path, 10, 20)))
-    sweep = Sweep.of(Project(Settings()), [path], findings, [], set())
+    findings.append(_finding("C", path, Repair(Part.BRANCH, path, 10, 20)))
+    sweep = Sweep.of(Project(Settings(), []), [path], findings, [], set())
     assert Counter(repair.part for repair in sweep.repairs) == {Part.BLOCK: 2, Part.BRANCH: 1}
     assert "3 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left." in markdown(
         sweep
@@ -111,7 +112,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
         _finding("A", two, reason="no call"),
         _finding("E", two, Repair(Part.BLOCK, two, 0, 1)),
     ]
-    text = markdown(Sweep.of(Project(Settings()), [], [], left, set()))
+    text = markdown(Sweep.of(Project(Settings(), []), [], [], left, set()))
     assert text.partition("### What is left\n\n")[2] == (
         "GC001 some-rule:\n\n"
         "- one/modeling_one.py: `C`: no fix: no call\n"
@@ -127,11 +128,11 @@ def test_the_closing_lines_name_some_models_only(tmp_path: Path) -> None:
     paths = [tmp_path / f"m{number:02}" / "modeling_x.py" for number in range(11)]
     repaired = [_finding("A", path, Repair(Part.CALL, path, 0, 1)) for path in paths]
     left = [_finding("B", paths[4]), _finding("B", paths[9])]
-    sweep = Sweep.of(Project(Settings()), paths, repaired, left, set())
+    sweep = Sweep.of(Project(Settings(), []), paths, repaired, left, set())
     assert [*closing_lines(sweep)] == [
         "  in 11 files of 11 models: 11 call sites",
         "  by rule: GC001 11 of 13",
         "  by model: m04 1 of 2, m09 1 of 2, m00 1 of 1, m01 1 of 1, m02 1 of 1, m03 1 of 1, m05 1 of 1, "
         "m06 1 of 1, and 3 more",
     ]
-    assert [*closing_lines(Sweep.of(Project(Settings()), paths[:1], repaired[:1], left, set()))] == []
+    assert [*closing_lines(Sweep.of(Project(Settings(), []), paths[:1], repaired[:1], left, set()))] == []

@@ -18,7 +18,7 @@ from gclint.commands import CannotRun
 from gclint.commands.run_options import run_options, run_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gclint.engine.check import CheckResult
     from gclint.engine.fix import FixResult
@@ -156,12 +156,11 @@ def lint(
 
     paths = paths or (Path(),)
     settings, rules = _settings_and_rules(paths, select, ignore)
-    project = Project(settings)
-    files, problems = discover(paths, settings)
-    selection = _selection(project, paths, files, options)
-    result, recognised = selection.narrowed(_run(files, rules, selection, options))
-    problems += result.problems
-    problems += _finish(project, result, recognised, options)
+    files, undiscovered = discover(paths, settings)
+    project = Project(settings, files)
+    selection = _selection(project, paths, options)
+    result, recognised = selection.narrowed(_run(rules, selection, options))
+    problems = [*undiscovered, *result.problems, *_finish(project, result, recognised, options)]
     text.write_problems(sys.stderr, problems)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
@@ -193,33 +192,29 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
     return progress_bar(sys.stderr, files)
 
 
-def _selection(
-    project: Project, paths: Sequence[Path], files: Sequence[Path], options: _Options
-) -> Selection:
+def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Selection:
     from gclint.engine.baseline import Baseline, BaselineError
     from gclint.engine.selection import Selection
     from gclint.source.changes import ChangesUnknown, changed_files
 
     try:
         baseline = Baseline.read(options.baseline) if options.baseline else None
-        changed = changed_files(files, options.base_ref or _DEFAULT_BASE) if options.changed_only else None
+        base = options.base_ref or _DEFAULT_BASE
+        changed = changed_files(project.paths, base) if options.changed_only else None
     except (BaselineError, ChangesUnknown) as error:
         raise CannotRun(str(error)) from None
     return Selection(project, paths, changed, baseline)
 
 
-def _run(
-    files: Sequence[Path], rules: Sequence[Rule], selection: Selection, options: _Options
-) -> CheckResult:
+def _run(rules: Sequence[Rule], selection: Selection, options: _Options) -> CheckResult:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
-    with _progress(len(files)) as advance:
+    with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, files, rules, advance)
+            return check(selection.project, rules, advance)
         repaired = fix(
             selection.project,
-            files,
             rules,
             unsafe=options.unsafe_fixes,
             advance=advance,
@@ -254,7 +249,7 @@ def _finish(
     from gclint.report import text
     from gclint.report.summary import Sweep, markdown
 
-    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ([], {})
+    applied, changed = (result.applied, result.changed) if isinstance(result, FixResult) else ((), {})
     problems = [] if options.diff else write_all(project, changed)
     sweep = Sweep.of(project, changed, applied, result.findings, {problem.path for problem in problems})
     if options.summary:
@@ -305,7 +300,7 @@ def _show_statistics(result: CheckResult, options: _Options) -> None:
     write(sys.stdout, counts)
 
 
-def _show_diff(changed: dict[Path, tuple[str, str]], sweep: Sweep) -> None:
+def _show_diff(changed: Mapping[Path, tuple[str, str]], sweep: Sweep) -> None:
     from gclint.report.diff import write_diff
     from gclint.report.summary import closing_lines
     from gclint.report.text import diff_summary

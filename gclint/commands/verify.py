@@ -21,6 +21,7 @@ from gclint.report.json import findings_objects
 from gclint.report.text import write_findings, write_problems
 from gclint.rule import all_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
+from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.verify import journal
 from gclint.verify.repro import write_scripts
@@ -223,7 +224,7 @@ def _report(results: Results, output_format: str, write_repro: Path | None, file
 def _unchanged(results: Results) -> list[Path]:
     """Return the files that are at hand as they were when they were run."""
     return [
-        Path(verification.shown(source))
+        Path(shown(source))
         for source, known in sorted(results.digests.items())
         if Path(source).is_file() and digest(target_of(Path(source)).source, {}) == known
     ]
@@ -235,8 +236,8 @@ def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Fi
         settings = load_settings(common_folder(files)) if files else Settings()
     except SettingsError as error:
         raise CannotRun(str(error)) from None
-    project = Project(settings)
+    project = Project(settings, files)
     rules = [rule for rule in all_rules() if settings.wants(rule)]
-    found = check(project, files, rules)
+    found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)
     return project, [finding for finding in weighed if finding.evidence]

@@ -45,17 +45,13 @@ class Sweep:
 
     def model(self, path: Path) -> str:
         """Return the model that a file belongs to: the name of its folder."""
-        return self.project.resolve(path).parent.name
+        return self.project.location(path).parent.name
 
     @cached_property
     def repairs(self) -> Collection[Repair]:
         """What was put right, each piece of code once, however many findings it had."""
-        return {
-            (self.project.resolve(repair.path), repair.part, repair.start, repair.end): repair
-            for finding in self.repaired
-            if finding.fix is not None
-            for repair in finding.fix.repairs
-        }.values()
+        fixes = [finding.fix for finding in self.repaired if finding.fix is not None]
+        return dict.fromkeys(repair for fix in fixes for repair in fix.repairs)
 
     @cached_property
     def models(self) -> Collection[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TextIO
 
 from gclint import __version__
 from gclint.report.findings import counted
+from gclint.source.paths import shown
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.protocol import ClassResult, Failure, Place
 
@@ -87,12 +86,6 @@ def summary_lines(results: Results) -> Iterator[str]:
         f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"
         f"{f' ({kinds})' if kinds else ''}."
     )
-
-
-def shown(path: str) -> str:
-    """Return a path as somebody in the current folder would write it."""
-    relative = os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-    return str(relative)
 
 
 def _advice(failure: Failure) -> Iterator[str]:
