@@ -51,7 +51,7 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
     natives = _natives(project, left, moved)
     merged: list[Finding] = []
     for key, several in moved.items():
-        merged += _merge(several, natives[key], lineage)
+        merged += _merge(project, several, natives[key], lineage)
     replaced = {finding for group in natives.values() for finding in group}
     return [finding for finding in left if finding not in replaced] + merged
 
@@ -111,7 +111,7 @@ def _natives(
     return natives
 
 
-def _merge(several: _Moved, natives: Sequence[Finding], lineage: Lineage) -> list[Finding]:
+def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineage: Lineage) -> list[Finding]:
     groups = [sorted(group, key=lambda each: each.start) for group in several.groups.values()]
     number = len(natives) or len(groups[0])
     merged: list[list[Finding]] = [[native] for native in natives] or [[] for _ in range(number)]
@@ -125,7 +125,7 @@ def _merge(several: _Moved, natives: Sequence[Finding], lineage: Lineage) -> lis
     result = list(unmerged)
     for members in merged:
         if natives:
-            result.append(_united(members[0], members[1:]))
+            result.append(_united(project, members[0], members[1:]))
             continue
         span = _span(several.target, members[0], several.places[members[0]], lineage)
         if span is None:
@@ -136,7 +136,7 @@ def _merge(several: _Moved, natives: Sequence[Finding], lineage: Lineage) -> lis
         first = replace(
             members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=()
         )
-        result.append(_united(first, members, is_moved=True))
+        result.append(_united(project, first, members, is_moved=True))
     return result
 
 
@@ -166,18 +166,24 @@ def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tu
     return start, end
 
 
-def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = False) -> Finding:
+def _united(
+    project: Project, finding: Finding, others: Sequence[Finding], *, is_moved: bool = False
+) -> Finding:
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
     heirs = tuple(Heir(each.path, each.symbol) for each in others)
     message = finding.message
     # A file of another tree may hold nothing of its own, and run the very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
-        models = {each.path.parent.name for each in those} - {finding.path.parent.name}
+        models = {_model(project, each) for each in those} - {_model(project, finding)}
         if models:
             message += f"; {relation} {', '.join(sorted(models))}"
     remedy = _united_remedy(finding, others, is_moved=is_moved)
     return replace(finding, message=message, remedy=remedy, heirs=heirs, subject=None)
+
+
+def _model(project: Project, finding: Finding) -> str:
+    return project.location(finding.path).parent.name
 
 
 def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix | Refusal:
