@@ -124,9 +124,13 @@ class Finding:
         return replace(self, remedy=Refusal(reason))
 
 
-def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
+def in_reading_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings by file and place."""
-    return sorted(findings, key=lambda each: (str(each.path), each.start, each.end, each.code, each.message))
+
+    def place(finding: Finding) -> tuple[str, int, int, str, str]:
+        return str(finding.path), finding.start, finding.end, finding.code, finding.message
+
+    return tuple(sorted(findings, key=place))
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Workplace:
         settings = load_settings(common_folder([folder]))
         paths, problems = discover([folder], settings)
         assert problems == []
-        return cls(folder, paths, Project(settings))
+        return cls(folder, paths, Project(settings, paths))
 
     def name(self, path: Path) -> str:
         """Return the path in the fixture."""
@@ -145,8 +145,8 @@ class Workplace:
 def verify_findings(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> None:
     """Assert that exactly what the fixture announces is reported, and said as it should be."""
     place = Workplace.of(_bytes(fixture.before, str.encode), folder)
-    result = check(place.project, place.paths, rules)
-    assert result.problems == []
+    result = check(place.project, rules)
+    assert result.problems == ()
     found = sorted(
         Expectation(place.name(each.path), place.row(each), each.code, _kind(each), each.symbol, _words(each))
         for each in result.findings
@@ -183,8 +183,8 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
     """
     make = VARIANTS[variant]
     place = Workplace.of(_bytes(fixture.before, make), folder)
-    result = fix(place.project, place.paths, rules, unsafe=unsafe)
-    assert result.problems == []
+    result = fix(place.project, rules, unsafe=unsafe)
+    assert result.problems == ()
     after = fixture.unsafe if unsafe else fixture.fixed
     for path in place.paths:
         name, file = place.name(path), place.project.file(path)
@@ -195,8 +195,8 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
             _assert_same(name, data, make(after[name]))
         compile(data, name, "exec", dont_inherit=True)
     assert not [finding for finding in result.findings if is_fixable(finding, unsafe=unsafe)]
-    again = fix(place.project, place.paths, rules, unsafe=unsafe)
-    assert (again.changed, again.applied, again.problems) == ({}, [], [])
+    again = fix(place.project, rules, unsafe=unsafe)
+    assert (again.changed, again.applied, again.problems) == ({}, (), ())
     assert again.findings == result.findings
 
 
@@ -215,8 +215,8 @@ def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) ->
                 lines[row - 1] += f"  # gclint: ignore[{joined}]"
         texts[name] = "\n".join(lines)
     place = Workplace.of(_bytes(texts, str.encode), folder)
-    result = check(place.project, place.paths, rules)
-    assert result.problems == []
+    result = check(place.project, rules)
+    assert result.problems == ()
     assert [finding.code for finding in result.findings if finding.code != UNUSED_IGNORE] == []
     assert len(result.findings) == len(fixture.expectations) - len(about_code)
 

@@ -42,8 +42,8 @@ def _checked(text: str, *rules: Rule, name: str = "a.py") -> tuple[Project, Chec
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    project = Project(Settings())
-    return project, check(project, [path], rules or _RULES)
+    project = Project(Settings(), [path])
+    return project, check(project, rules or _RULES)
 
 
 def _baseline(text: str, *, name: str = "a.py", path: str = "base.json") -> Baseline:
@@ -109,7 +109,7 @@ def test_other_code_is_another_finding(text: str) -> None:
 def test_a_finding_of_another_rule_or_file_is_another_one() -> None:
     baseline = _baseline("bad = 1\n")
     project, result = _checked("bad = 1\n", WordRule("bad", without_fix, code="TOY7"))
-    assert baseline.without_known(project, result.findings) == result.findings
+    assert baseline.without_known(project, result.findings) == list(result.findings)
     assert _unknown(baseline, "bad = 1\n", name="b.py") == [("bad", 1)]
     assert _unknown(baseline, "bad = 1\n", name="folder/a.py") == [("bad", 1)]
 
@@ -124,11 +124,11 @@ def test_equal_findings_are_counted() -> None:
 
 
 def test_the_file_is_easy_to_read_and_to_compare() -> None:
-    project = Project(Settings())
     for name in ("b.py", "a.py", "folder/c.py"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("bad = caf\u00e9(1);\nbad = bad\n", encoding="utf-8")
-    result = check(project, [Path(name) for name in ("folder/c.py", "b.py", "a.py")], _RULES)
+    project = Project(Settings(), [Path(name) for name in ("folder/c.py", "b.py", "a.py")])
+    result = check(project, _RULES)
     text = Baseline.of(Path("folder/base.json"), project, result.findings).text
     document = json.loads(text)
     assert document["version"] == 1

@@ -38,21 +38,21 @@ def _written(texts: _Texts) -> Iterator[tuple[Project, list[Path]]]:
         paths = [Path(folder, name) for name in texts]
         for path, text in zip(paths, texts.values(), strict=True):
             path.write_bytes(text.encode())
-        yield Project(Settings()), paths
+        yield Project(Settings(), paths), paths
 
 
 def _repair(texts: _Texts, *, unsafe: bool) -> tuple[dict[str, str], FixResult]:
     """Repair files in memory; return their texts, and what the run says."""
     with _written(texts) as (project, paths):
-        result = fix(project, paths, all_rules(), unsafe=unsafe)
-        assert result.problems == []
+        result = fix(project, all_rules(), unsafe=unsafe)
+        assert result.problems == ()
         return {path.name: project.file(path).text for path in paths}, result
 
 
-def _findings(texts: _Texts) -> list[Finding]:
-    with _written(texts) as (project, paths):
-        result = check(project, paths, all_rules())
-        assert result.problems == []
+def _findings(texts: _Texts) -> tuple[Finding, ...]:
+    with _written(texts) as (project, _):
+        result = check(project, all_rules())
+        assert result.problems == ()
         return result.findings
 
 
@@ -65,7 +65,7 @@ def _verify_repair(models: Models, newline: str, *, unsafe: bool) -> tuple[dict[
     assert not [each for each in result.findings if is_fixable(each, unsafe=unsafe)]
     again, second = _repair(after, unsafe=unsafe)
     assert again == after
-    assert second.applied == []
+    assert second.applied == ()
     return after, result
 
 

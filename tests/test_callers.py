@@ -149,7 +149,7 @@ def test_base_and_the_branch_of_a_subclass_in_another_tree_change_together(tree:
     tree.write({ALPHA: model("Alpha"), THIRD: MODELS_IMPORT + BRANCH.format("hidden_states")})
     given = [tree.path(ALPHA), tree.path(THIRD).resolve()]
     changed, result = tree.fix_paths(given, unsafe=True)
-    assert result.findings == []
+    assert result.findings == ()
     assert f"class AlphaLayer({GCL})" in changed[given[0]]
     assert "_gradient_checkpointing_func" not in changed[given[1]]
 
@@ -177,9 +177,9 @@ def test_class_that_another_tree_runs_is_reported_where_it_is_written(tree: Tree
     third = MODELS_IMPORT + BRANCH[BRANCH.index("\n\nclass ThirdModel") :].replace("ThirdLayer", "AlphaLayer")
     tree.write({ALPHA: model("Alpha"), THIRD: third.format("hidden_states")})
     given = [tree.path(ALPHA), tree.path(THIRD).resolve()]
-    (finding,) = check(Project(Settings()), given, all_rules()).findings
+    (finding,) = check(Project(Settings(), given), all_rules()).findings
     assert (finding.path.name, finding.symbol) == ("modeling_alpha.py", "AlphaLayer")
     assert "; run by third" in finding.message
     changed, result = tree.fix_paths(given, unsafe=True)
-    assert result.findings == []
+    assert result.findings == ()
     assert "_gradient_checkpointing_func" not in changed[given[1]]

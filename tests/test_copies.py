@@ -29,7 +29,7 @@ def test_origin_and_copy_are_repaired_together(tree: Tree) -> None:
     tree.write(files)
     changed, result = tree.fix()
     assert changed == {name: converted(text) for name, text in files.items()}
-    assert result.findings == []
+    assert result.findings == ()
 
 
 def test_copy_that_nobody_reports_changes_along(tree: Tree) -> None:
@@ -188,7 +188,7 @@ def test_ignored_methods_may_differ(tree: Tree) -> None:
 
 
 def _is_in_force(tree: Tree) -> bool:
-    project = Project(Settings())
+    project = Project(Settings(), [])
     file = project.file(tree.path(BETA))
     (comment,) = copy_comments(file)
     twin = twin_of(project, file, comment)
@@ -225,6 +225,6 @@ def test_fix_that_breaks_a_copy_is_not_made_to_its_origin(tree: Tree) -> None:
     code = 'def run():\n    return "bad"\n'
     tree.write({ALPHA: code, BETA: f"# coding: ascii\n{comment}{code}"})
     rule = WordRule("bad", replacing("é"))
-    result = fix(Project(Settings()), [tree.path(ALPHA), tree.path(BETA)], [rule], unsafe=False)
+    result = fix(Project(Settings(), [tree.path(ALPHA), tree.path(BETA)]), [rule], unsafe=False)
     assert result.changed == {}
     assert len(result.problems) == 2

@@ -45,23 +45,23 @@ def _is_compiled(path: Path) -> bool:
 
 def test_standard_library_is_checked_without_a_crash() -> None:
     paths = _standard_library()
-    result = check(Project(Settings()), paths, all_rules())
+    result = check(Project(Settings(), paths), all_rules())
     assert _unjustified(result.problems) == []
     assert result.files + len(result.problems) == len(paths)
     # It holds no model; what would be found here is wrong.
-    assert result.findings == []
+    assert result.findings == ()
 
 
 def test_standard_library_is_fixed_without_a_crash() -> None:
     paths = _standard_library()[::20]
-    result = fix(Project(Settings()), paths, all_rules(), unsafe=True)
+    result = fix(Project(Settings(), paths), all_rules(), unsafe=True)
     assert _unjustified(result.problems) == []
     assert result.changed == {}
 
 
 def test_fixtures_are_checked_without_a_crash() -> None:
-    result = check(Project(Settings()), _FIXTURE_FILES, all_rules())
-    assert result.problems == []
+    result = check(Project(Settings(), _FIXTURE_FILES), all_rules())
+    assert result.problems == ()
     assert result.files == len(_FIXTURE_FILES)
 
 
@@ -74,6 +74,6 @@ def test_fixture_without_one_of_its_lines_is_fixed_without_a_crash(path: Path, t
         damaged.parent.mkdir()
         damaged.write_text("".join([*lines[:index], *lines[index + 1 :]]), encoding="utf-8")
         paths.append(damaged)
-    result = fix(Project(Settings()), paths, all_rules(), unsafe=True)
+    result = fix(Project(Settings(), paths), all_rules(), unsafe=True)
     assert _unjustified(result.problems) == []
     assert result.files > len(lines) / 2

@@ -64,11 +64,10 @@ def _run(path: Path, *sites: RunSite, failures: tuple[Failure, ...] = ()) -> Cla
     return ClassResult(str(path), "Model", "failed", failures=failures, sites=sites)
 
 
-def _weigh(path: Path, run: ClassResult, *findings: Finding) -> list[Finding]:
-    project = Project(Settings())
-    project.paths = (path,)
+def _weigh(path: Path, run: ClassResult, *findings: Finding) -> tuple[Finding, ...]:
+    project = Project(Settings(), [path])
     rules: list[Rule] = list(all_rules())
-    return weigh(project, CheckResult(list(findings), [], 1), [run], rules)
+    return weigh(project, CheckResult(findings, (), 1), [run], rules)
 
 
 def _evidence(path: Path, run: ClassResult, finding: Finding) -> Evidence | None:
@@ -160,8 +159,8 @@ def test_failure_is_not_reported_beside_the_finding_of_it(path: Path) -> None:
 def test_failures_elsewhere_or_of_rules_that_do_not_run_are_no_findings(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "modeling_y.py"
     other.write_text(_SOURCE)
-    assert _weigh(path, _run(path, failures=(_failure(other),))) == []
-    assert _weigh(path, _run(path, failures=(_failure(path, "GC999"),))) == []
+    assert _weigh(path, _run(path, failures=(_failure(other),))) == ()
+    assert _weigh(path, _run(path, failures=(_failure(path, "GC999"),))) == ()
 
 
 def test_comments_suppress_what_only_a_run_has_seen(path: Path) -> None:
@@ -171,4 +170,4 @@ def test_comments_suppress_what_only_a_run_has_seen(path: Path) -> None:
     )
     path.write_text(text)
     failure = replace(_failure(path), places=(_place(path, 9, 12),))
-    assert _weigh(path, _run(path, failures=(failure,))) == []
+    assert _weigh(path, _run(path, failures=(failure,))) == ()

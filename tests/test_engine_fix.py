@@ -27,7 +27,7 @@ def _fix(*rules: Rule, unsafe: bool = False, **texts: str) -> FixResult:
     data = {Path(f"{name}.py"): text.encode() for name, text in texts.items()}
     for path, content in data.items():
         path.write_bytes(content)
-    result = fix(Project(Settings()), list(data), rules, unsafe=unsafe)
+    result = fix(Project(Settings(), list(data)), rules, unsafe=unsafe)
     assert {path: path.read_bytes() for path in data} == data
     return result
 
@@ -42,7 +42,7 @@ def _left(result: FixResult) -> list[str]:
 
 def test_nothing_to_fix_changes_nothing() -> None:
     result = _fix(WordRule("bad", replacing("good")), a="x = 1\n")
-    assert (result.changed, result.findings, result.applied, result.problems) == ({}, [], [], [])
+    assert (result.changed, result.findings, result.applied, result.problems) == ({}, (), (), ())
     assert result.files == 1
 
 
@@ -50,7 +50,7 @@ def test_all_fixes_are_made_and_everything_else_stays() -> None:
     text = "\x0cx = bad\r\n\ty = 1\n".replace("\t", "") + "z = 'é', bad\r\nbad"
     result = _fix(WordRule("bad", replacing("good")), a=text, b="y = 1\n")
     assert result.changed == {Path("a.py"): (text, text.replace("bad", "good"))}
-    assert result.findings == []
+    assert result.findings == ()
     assert len(result.applied) == 3
 
 
@@ -71,7 +71,7 @@ def test_unsafe_fix_is_made_on_request_only() -> None:
 def test_suppressed_finding_is_not_fixed() -> None:
     result = _fix(WordRule("bad", replacing("good")), a="bad = 1  # gclint: ignore[TOY1]\nbad = 2\n")
     assert _texts(result) == {"a": "bad = 1  # gclint: ignore[TOY1]\ngood = 2\n"}
-    assert result.findings == []
+    assert result.findings == ()
 
 
 def test_comment_that_a_fix_makes_needless_is_removed_too() -> None:
@@ -192,7 +192,7 @@ def test_file_whose_verdict_hangs_on_a_changed_one_is_checked_again_and_no_other
     result = _fix(rule, WordRule(r"\Abad", replacing("good")), a="value = bad\n", b="bad\n", c="x = 1\n")
     assert _texts(result) == {"a": "value = good\n", "b": "good\n"}
     assert rule.looked == ["a", "b", "c", "a", "b", "a"]
-    assert result.findings == []
+    assert result.findings == ()
 
 
 class _TellingB(Rule):
@@ -267,7 +267,7 @@ def test_fix_that_is_bad_only_beside_another_waits() -> None:
         return (Edit(path, *match.span(), "other=" if "taken=" in match.string else "taken="),)
 
     result = _fix(WordRule("a=", unless_taken), WordRule("b=", unless_taken, code="TOY2"), x="f(a=1, b=2)\n")
-    assert result.problems == []
+    assert result.problems == ()
     assert _texts(result) == {"x": "f(taken=1, other=2)\n"}
 
 

@@ -63,11 +63,11 @@ class _Runs:
 
 
 def _repair(code: str = "GC001", **texts: str) -> tuple[Project, FixResult]:
-    project = Project(Settings())
     paths = [Path(f"{name}.py") for name in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text)
-    return project, fix(project, paths, [WordRule("bad", replacing("good"), code=code)], unsafe=False)
+    project = Project(Settings(), paths)
+    return project, fix(project, [WordRule("bad", replacing("good"), code=code)], unsafe=False)
 
 
 def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu") -> Proof:
@@ -127,9 +127,9 @@ def test_statistics_are_accepted_from_who_has_asked_for_unsafe_fixes() -> None:
     twice = replace(_LOST, check="buffers", cause="statistics")
     assert _proof(_result(), _result(twice)).obstacles
     _MODELING.write_text("bad\n")
-    project = Project(Settings())
+    project = Project(Settings(), [_MODELING])
     rule = WordRule("bad", replacing("good"), code="GC001", unsafe=True)
-    repaired = fix(project, [_MODELING], [rule], unsafe=True)
+    repaired = fix(project, [rule], unsafe=True)
     runs = _Runs(FileRun((_result(),)), FileRun((_result(twice),)))
     assert prove(project, repaired, runs)[0].obstacles == ()
 
@@ -158,7 +158,8 @@ def test_what_nobody_runs_is_not_proven() -> None:
 
 def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     project, repaired = _repair(modeling_x="bad\n")
-    repaired.applied = [replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied]
+    applied = tuple(replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied)
+    repaired = replace(repaired, applied=applied)
     run = FileRun((_result(site=_site(block="Heir")),))
     assert prove(project, repaired, _Runs(run, run))[0].obstacles == ()
 
@@ -198,10 +199,10 @@ def test_files_that_one_fix_changes_stand_or_fall_together() -> None:
 
     for name, text in {"modeling_x": "bad\n", "modeling_a": "xyz; bad\n"}.items():
         Path(f"{name}.py").write_text(text)
-    project = Project(Settings())
+    project = Project(Settings(), [Path("modeling_a.py"), _MODELING])
     rule = WordRule("bad", both, code="GC001")
     # The file's own fix comes first, and is remembered when another one joins the files.
-    repaired = fix(project, [Path("modeling_a.py"), _MODELING], [rule], unsafe=False)
+    repaired = fix(project, [rule], unsafe=False)
     (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), FileRun((_result(),))))
     assert set(proof.paths) == {_MODELING, Path("modeling_a.py")}
     assert {finding.path.name for finding in proof.repairs} == {"modeling_x.py", "modeling_a.py"}

@@ -16,6 +16,6 @@ def test_a_finding_is_reported_if_what_is_generated_from_its_place_has_changed(t
     finding = Finding(
         "GC001", "some-rule", "goes wrong", source, 0, 1, "Block", NO_FIX, heirs=(Heir(generated, "Y"),)
     )
-    project = Project(Settings())
+    project = Project(Settings(), [source, generated, other])
     for changed, reported in ((source, [finding]), (generated, [finding]), (other, [])):
         assert Selection(project, [tmp_path], {changed}).reported([finding]) == reported

@@ -68,7 +68,7 @@ def test_class_that_is_only_inherited_is_reported_at_the_parent(tree: Tree) -> N
     ]
     changed, left = tree.fix()
     assert changed == {ALPHA: converted(model("Alpha")), BETA: generated("beta", converted(model("Beta")))}
-    assert left.findings == []
+    assert left.findings == ()
 
 
 def test_class_that_is_taken_along_is_reported_at_the_parent(tree: Tree) -> None:
@@ -179,7 +179,7 @@ def test_comment_in_the_source_suppresses_what_is_generated_from_it(tree: Tree) 
     )
     tree.write({ALPHA: parent, MODULAR: INHERITING, BETA: generated("beta", model("Beta"))})
     result = tree.check()
-    assert result.findings == []
+    assert result.findings == ()
 
 
 def test_modular_file_that_is_gone_leaves_a_file_by_itself(tree: Tree) -> None:

@@ -31,7 +31,7 @@ class _Terminal(io.StringIO):
 
 @pytest.fixture
 def project() -> Project:
-    return Project(Settings())
+    return Project(Settings(), [])
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_problems_have_their_place() -> None:
     stream = io.StringIO()
     path = Path("modeling_x.py")
     problems = (Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5)))
-    text.write_notices(Report(Project(Settings()), problems=problems), stream)
+    text.write_notices(Report(Project(Settings(), []), problems=problems), stream)
     assert stream.getvalue() == ("modeling_x.py: error: vanished\nmodeling_x.py:3:5: error: bad syntax\n")
 
 

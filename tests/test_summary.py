@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ _FIXTURES = [
 
 
 def _repairs(path: Path) -> Repairs:
-    result = fix(Project(Settings()), [path], all_rules(), unsafe=True)
+    result = fix(Project(Settings(), [path]), all_rules(), unsafe=True)
     return Repairs.of(result.applied, result.changed)
 
 
@@ -35,7 +35,7 @@ def _report(repaired: Iterable[Finding] = (), left: Iterable[Finding] = ()) -> R
     """Return a report in which the files of ``repaired`` are changed."""
     repaired = tuple(repaired)
     changed = {finding.path: ("before", "after") for finding in repaired}
-    return Report(Project(Settings()), tuple(left), repairs=Repairs.of(repaired, changed))
+    return Report(Project(Settings(), []), tuple(left), repairs=Repairs.of(repaired, changed))
 
 
 @pytest.mark.parametrize("path", _FIXTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -71,12 +71,12 @@ def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
     user.write_text(
         f"{IMPORTS}from .modeling_base import ToyLayer\n\nclass OwnLayer(ToyLayer):\n    pass\n\n{model(own)}"
     )
-    project = Project(Settings())
+    project = Project(Settings(), [base, user])
 
-    def of_user(findings: list[Finding]) -> list[Finding]:
+    def of_user(findings: Sequence[Finding]) -> Sequence[Finding]:
         return [finding for finding in findings if finding.path == user]
 
-    result = fix(project, [base, user], all_rules(), unsafe=True, wanted=of_user)
+    result = fix(project, all_rules(), unsafe=True, wanted=of_user)
     # The base is repaired together with what inherits from it.
     assert [finding.symbol for finding in result.applied] == ["ToyLayer", "OwnLayer"]
     assert list(result.changed) == [base]

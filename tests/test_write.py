@@ -114,7 +114,7 @@ def test_data_is_on_the_disk_before_the_file_is_replaced(path: Path, monkeypatch
 
 
 def _project_with(path: Path, *, new: str) -> tuple[Project, dict[Path, tuple[str, str]]]:
-    project = Project(Settings())
+    project = Project(Settings(), [])
     before = project.file(path).text
     project.replace(path, new)
     return project, {path: (before, new)}
@@ -130,7 +130,7 @@ def _project_with(path: Path, *, new: str) -> tuple[Project, dict[Path, tuple[st
 )
 def test_bytes_beside_the_change_are_the_same(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(old)
-    text = Project(Settings()).file(path).text
+    text = Project(Settings(), []).file(path).text
     changed = text.replace("= 1", "= 2", 1).replace("'é'", "'éè'")
     project, changes = _project_with(path, new=changed)
     assert write_all(project, changes) == []
@@ -149,7 +149,7 @@ def test_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
 def test_file_that_vanished_is_told_and_the_others_are_written(path: Path, tmp_path: Path) -> None:
     gone = tmp_path / "modeling_a.py"
     gone.write_bytes(_OLD)
-    project = Project(Settings())
+    project = Project(Settings(), [])
     changed = {}
     for each in (gone, path):
         changed[each] = (project.file(each).text, _NEW.decode())

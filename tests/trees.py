@@ -109,8 +109,8 @@ class Tree:
 
     def check(self, *names: str) -> CheckResult:
         """Check the named files, or all of them."""
-        result = check(Project(Settings()), self._given(names), all_rules())
-        assert result.problems == []
+        result = check(Project(Settings(), self._given(names)), all_rules())
+        assert result.problems == ()
         return result
 
     def fix(self, *names: str, unsafe: bool = False) -> tuple[dict[str, str], FixResult]:
@@ -121,11 +121,11 @@ class Tree:
 
     def fix_paths(self, given: list[Path], *, unsafe: bool) -> tuple[dict[Path, str], FixResult]:
         """Fix the files at these paths; return the texts that changed."""
-        project = Project(Settings())
-        result = fix(project, given, all_rules(), unsafe=unsafe)
-        assert result.problems == []
-        again = fix(project, given, all_rules(), unsafe=unsafe)
-        assert (again.changed, again.applied, again.findings) == ({}, [], result.findings)
+        project = Project(Settings(), given)
+        result = fix(project, all_rules(), unsafe=unsafe)
+        assert result.problems == ()
+        again = fix(project, all_rules(), unsafe=unsafe)
+        assert (again.changed, again.applied, again.findings) == ({}, (), result.findings)
         return {path: after for path, (_, after) in result.changed.items()}, result
 
 

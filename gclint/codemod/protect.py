@@ -26,6 +26,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.support import old_override
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.generated import is_modular
+from gclint.source.paths import shown
 
 
 @dataclass
@@ -141,7 +142,7 @@ def _obstacle_in_subclasses(network: Network, group: _Group) -> str | None:
             legacy = _group(other, UnprotectedBlock(heir, ()))
             problem = legacy.reason if isinstance(legacy, Refusal) else _obstacle(other, legacy)
             if problem is not None:
-                return f"`{heir.name}` in {heir.file.path} inherits from `{info.name}`, and {problem}"
+                return f"`{heir.name}` in {shown(heir.file.path)} inherits from `{info.name}`, and {problem}"
     return None
 
 

@@ -27,6 +27,7 @@ from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment
+from gclint.source.paths import shown
 
 
 @dataclass
@@ -126,7 +127,7 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
     names = [param.name.value for param in params.params[1:]]
     ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
     if names[: len(order)] != [parameter.name for parameter in signature.positional]:
-        where = f"`{info.name}.forward` in {info.file.path}"
+        where = f"`{info.name}.forward` in {shown(info.file.path)}"
         return Refusal(f"the override {where} has other parameters")
     sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
     text = info.file.text
@@ -221,7 +222,7 @@ def _rewrite_calls(
 
 
 def _where(user: Network, offset: int) -> str:
-    return f"{user.file.path}:{user.file.position(offset).row}"
+    return f"{shown(user.file.path)}:{user.file.position(offset).row}"
 
 
 def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Fragment, cst.Call]]:

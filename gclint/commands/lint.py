@@ -157,15 +157,15 @@ def lint(
 
     paths = paths or (Path(),)
     settings, rules = _settings_and_rules(paths, select, ignore)
-    project = Project(settings)
-    files, problems = discover(paths, settings)
-    selection = _selection(project, paths, files, options)
-    result, proofs = _run(files, rules, selection, options)
+    files, undiscovered = discover(paths, settings)
+    project = Project(settings, files)
+    selection = _selection(project, paths, options)
+    result, proofs = _run(rules, selection, options)
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
     report = replace(
         report,
-        problems=(*problems, *report.problems),
+        problems=(*undiscovered, *report.problems),
         proofs=proofs,
         baseline=options.baseline,
         recognised=recognised,
@@ -202,33 +202,31 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
     return progress_bar(sys.stderr, files)
 
 
-def _selection(
-    project: Project, paths: Sequence[Path], files: Sequence[Path], options: _Options
-) -> Selection:
+def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Selection:
     from gclint.engine.baseline import Baseline, BaselineError
     from gclint.engine.selection import Selection
     from gclint.source.changes import ChangesUnknown, changed_files
 
     try:
         baseline = Baseline.read(options.baseline) if options.baseline else None
-        changed = changed_files(files, options.base_ref or _DEFAULT_BASE) if options.changed_only else None
+        base = options.base_ref or _DEFAULT_BASE
+        changed = changed_files(project.paths, base) if options.changed_only else None
     except (BaselineError, ChangesUnknown) as error:
         raise CannotRun(str(error)) from None
     return Selection(project, paths, changed, baseline)
 
 
 def _run(
-    files: Sequence[Path], rules: Sequence[Rule], selection: Selection, options: _Options
+    rules: Sequence[Rule], selection: Selection, options: _Options
 ) -> tuple[CheckResult, tuple[Proof, ...]]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
-    with _progress(len(files)) as advance:
+    with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, files, rules, advance), ()
+            return check(selection.project, rules, advance), ()
         repaired = fix(
             selection.project,
-            files,
             rules,
             unsafe=options.unsafe_fixes,
             advance=advance,
@@ -258,14 +256,12 @@ def _written(project: Project, result: CheckResult, options: _Options) -> Report
     from gclint.engine.write import write_all
     from gclint.report.report import Repairs, Report
 
-    problems, repairs = list(result.problems), Repairs()
-    if isinstance(result, FixResult):
-        unwritten = [] if options.diff else write_all(project, result.changed)
-        problems += unwritten
-        repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
-    return Report(
-        project, tuple(result.findings), tuple(problems), result.files, options.unsafe_fixes, repairs
-    )
+    report = Report(project, result.findings, result.problems, result.files, options.unsafe_fixes)
+    if not isinstance(result, FixResult):
+        return report
+    unwritten = [] if options.diff else write_all(project, result.changed)
+    repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
+    return replace(report, repairs=repairs).also(unwritten)
 
 
 def _show(report: Report, options: _Options) -> Report:

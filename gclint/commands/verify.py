@@ -20,9 +20,9 @@ from gclint.finding import Problem
 from gclint.report.formats import FORMATS
 from gclint.report.report import Report
 from gclint.report.text import write_notices
-from gclint.report.verification import shown
 from gclint.rule import all_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
+from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.verify import journal
 from gclint.verify.repro import write_scripts
@@ -246,9 +246,9 @@ def _joined(results: Results, files: Sequence[Path]) -> Report:
         settings = load_settings(common_folder(files)) if files else Settings()
     except SettingsError as error:
         raise CannotRun(str(error)) from None
-    project = Project(settings)
+    project = Project(settings, files)
     rules = [rule for rule in all_rules() if settings.wants(rule)]
-    found = check(project, files, rules)
+    found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)
     findings = tuple(finding for finding in weighed if finding.evidence)
     return Report(project, findings, files=found.files, unsafe=True, runs=results)

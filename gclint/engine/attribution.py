@@ -29,32 +29,29 @@ class _Moved:
     places: dict[Finding, Place] = field(default_factory=dict)
 
 
-def attribute(
-    project: Project, findings: Sequence[Finding], given: Mapping[Path, Path], lineage: Lineage
-) -> list[Finding]:
+def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -> list[Finding]:
     """Return the findings, with those of generated files merged into those of their source.
 
     Args:
         project: the files.
         findings: what the rules have found.
-        given: the files of the run, as they were given, by their resolved paths.
         lineage: what is generated from what.
     """
     moved: dict[tuple[_Piece, str], _Moved] = {}
     left: list[Finding] = []
     for finding in findings:
         place = _found_at(project, finding)
-        target = None if place is None else _target(project, place, given, lineage)
+        target = None if place is None else _target(project, place, lineage)
         if place is None or target is None or (target == place and finding.subject is None):
-            left.append(_without_source(project, finding, place, given, lineage))
+            left.append(_without_source(project, finding, place, lineage))
             continue
-        several = moved.setdefault((_piece(project, target), finding.code), _Moved(target))
-        several.groups.setdefault((finding.path, _piece(project, place)), []).append(finding)
+        several = moved.setdefault((_piece(target), finding.code), _Moved(target))
+        several.groups.setdefault((finding.path, _piece(place)), []).append(finding)
         several.places[finding] = place
     natives = _natives(project, left, moved)
     merged: list[Finding] = []
     for key, several in moved.items():
-        merged += _merge(project, several, natives[key], given, lineage)
+        merged += _merge(project, several, natives[key], lineage)
     replaced = {finding for group in natives.values() for finding in group}
     return [finding for finding in left if finding not in replaced] + merged
 
@@ -71,25 +68,23 @@ def _found_at(project: Project, finding: Finding) -> Place | None:
     return place_at(library.module(file), finding.start)
 
 
-def _target(project: Project, place: Place, given: Mapping[Path, Path], lineage: Lineage) -> Place | None:
+def _target(project: Project, place: Place, lineage: Lineage) -> Place | None:
     """Return the last place of a chain of sources that is among the given files."""
     target = None
     seen = set()
     following: Place | None = place
     while following is not None and following not in seen:
         seen.add(following)
-        if project.resolve(following.file.path) in given:
+        if following.file.path in project.given:
             target = following
         following = lineage.source(following)
     return target
 
 
-def _without_source(
-    project: Project, finding: Finding, place: Place | None, given: Mapping[Path, Path], lineage: Lineage
-) -> Finding:
+def _without_source(project: Project, finding: Finding, place: Place | None, lineage: Lineage) -> Finding:
     """Return a finding that stays where it is, without a fix if that would be undone by the generator."""
     source = None if place is None else lineage.source(place)
-    if source is None or project.resolve(source.file.path) in given:
+    if source is None or source.file.path in project.given:
         return finding
     if finding.fix is None or is_modular(finding.path):
         return finding
@@ -97,8 +92,8 @@ def _without_source(
     return finding.refused(f"this is generated from {name}: repair that, and generate this file anew")
 
 
-def _piece(project: Project, place: Place) -> _Piece:
-    return project.resolve(place.file.path), place.info.name, place.method
+def _piece(place: Place) -> _Piece:
+    return place.file.path, place.info.name, place.method
 
 
 def _natives(
@@ -108,21 +103,15 @@ def _natives(
     targets = {key[0][0] for key in moved}
     natives: defaultdict[tuple[_Piece, str], list[Finding]] = defaultdict(list)
     for finding in sorted(left, key=lambda each: each.start):
-        if project.resolve(finding.path) not in targets:
+        if finding.path not in targets:
             continue
         place = place_at(library_of(project).module(project.file(finding.path)), finding.start)
-        if place is not None and (key := (_piece(project, place), finding.code)) in moved:
+        if place is not None and (key := (_piece(place), finding.code)) in moved:
             natives[key].append(finding)
     return natives
 
 
-def _merge(
-    project: Project,
-    several: _Moved,
-    natives: Sequence[Finding],
-    given: Mapping[Path, Path],
-    lineage: Lineage,
-) -> list[Finding]:
+def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineage: Lineage) -> list[Finding]:
     groups = [sorted(group, key=lambda each: each.start) for group in several.groups.values()]
     number = len(natives) or len(groups[0])
     merged: list[list[Finding]] = [[native] for native in natives] or [[] for _ in range(number)]
@@ -136,18 +125,18 @@ def _merge(
     result = list(unmerged)
     for members in merged:
         if natives:
-            result.append(_united(members[0], members[1:]))
+            result.append(_united(project, members[0], members[1:]))
             continue
         span = _span(several.target, members[0], several.places[members[0]], lineage)
         if span is None:
             result += [_not_carried(each, several.target) for each in members]
             continue
-        path = given[project.resolve(several.target.file.path)]
+        path = several.target.file.path
         symbol = several.target.info.name if several.target.method is None else members[0].symbol
         first = replace(
             members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=()
         )
-        result.append(_united(first, members, is_moved=True))
+        result.append(_united(project, first, members, is_moved=True))
     return result
 
 
@@ -177,18 +166,24 @@ def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tu
     return start, end
 
 
-def _united(finding: Finding, others: Sequence[Finding], *, is_moved: bool = False) -> Finding:
+def _united(
+    project: Project, finding: Finding, others: Sequence[Finding], *, is_moved: bool = False
+) -> Finding:
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
     heirs = tuple(Heir(each.path, each.symbol) for each in others)
     message = finding.message
     # A file of another tree may hold nothing of its own, and run the very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
-        models = {each.path.parent.name for each in those} - {finding.path.parent.name}
+        models = {_model(project, each) for each in those} - {_model(project, finding)}
         if models:
             message += f"; {relation} {', '.join(sorted(models))}"
     remedy = _united_remedy(finding, others, is_moved=is_moved)
     return replace(finding, message=message, remedy=remedy, heirs=heirs, subject=None)
+
+
+def _model(project: Project, finding: Finding) -> str:
+    return project.location(finding.path).parent.name
 
 
 def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix | Refusal:

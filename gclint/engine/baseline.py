@@ -97,7 +97,7 @@ class Baseline:
     def entry(self, project: Project, finding: Finding) -> Entry:
         """Return what ``finding`` is recognised by."""
         code = project.file(finding.path).text[finding.start : finding.end]
-        return Entry(self._name(project.resolve(finding.path)), finding.code, finding.symbol, _hash(code))
+        return Entry(self._name(project.location(finding.path)), finding.code, finding.symbol, _hash(code))
 
     def without_known(self, project: Project, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that are not known, or occur more often than they are known."""
@@ -126,7 +126,7 @@ class Baseline:
             ran: the rules that ran, by file; of all others nothing is known.
             folders: those that were searched: a file in one of them that is gone has no findings.
         """
-        codes = {self._name(project.resolve(path)): own for path, own in ran.items()}
+        codes = {self._name(project.location(path)): own for path, own in ran.items()}
         searched = [Path(os.path.realpath(folder)) for folder in folders if folder.is_dir()]
 
         def is_judged(entry: Entry) -> bool:

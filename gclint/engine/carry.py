@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -43,7 +43,6 @@ def carry(
     project: Project,
     findings: Sequence[Finding],
     suppressed: Sequence[Finding],
-    given: Mapping[Path, Path],
     tree: Tree,
 ) -> tuple[list[Finding], list[frozenset[int]]]:
     """Return the findings with fixes that keep all twins alike, and which of them go together.
@@ -52,10 +51,9 @@ def carry(
         project: the files.
         findings: what is reported.
         suppressed: what is not, so that the code that it is about stays as it is.
-        given: the files that may change, as they were given, by their resolved paths.
         tree: what the twins are.
     """
-    work = _Work(project, findings, suppressed, given, tree)
+    work = _Work(project, findings, suppressed, tree)
     for number in range(len(findings)):
         work.follow(number)
     work.link_shared()
@@ -71,13 +69,11 @@ class _Work:
         project: Project,
         findings: Sequence[Finding],
         suppressed: Sequence[Finding],
-        given: Mapping[Path, Path],
         tree: Tree,
     ) -> None:
         self._project = project
-        self._given = given
         self._tree = tree
-        self._carried = [_Carried(each, self._by_file(each)) for each in findings]
+        self._carried = [_Carried(each, _by_file(each)) for each in findings]
         self._editing: defaultdict[Path, list[int]] = defaultdict(list)
         for number, carried in enumerate(self._carried):
             for path in carried.edits:
@@ -85,15 +81,7 @@ class _Work:
         # What stays as it is: the comment says so, or nobody knows how to repair it.
         self._fixed_places: defaultdict[Path, list[Finding]] = defaultdict(list)
         for each in [*suppressed, *(finding for finding in findings if finding.fix is None)]:
-            self._fixed_places[project.resolve(each.path)].append(each)
-
-    def _by_file(self, finding: Finding) -> dict[Path, list[Edit]]:
-        by_file: dict[Path, list[Edit]] = {}
-        for edit in finding.edits:
-            own = by_file.setdefault(self._project.resolve(edit.path), [])
-            if edit not in own:
-                own.append(edit)
-        return by_file
+            self._fixed_places[each.path].append(each)
 
     # -- one finding
 
@@ -104,12 +92,12 @@ class _Work:
         seen: set[Twin] = set()
         while waiting and carried.refusal is None:
             path = waiting.pop()
-            if path not in self._given:
+            if path not in self._project.given:
                 continue
             edits = carried.edits[path]
             # Headers first: whether a call may change hangs on what its block has become.
             twins = list(self._tree.touched(path, edits))
-            headers = [each for each in twins if changes_header_only(self._sides(each, path)[0], edits)]
+            headers = [each for each in twins if changes_header_only(_sides(each, path)[0], edits)]
             for twin in dict.fromkeys([*headers, *twins]):
                 if twin in seen or (twin.is_copy and not twin.in_force):
                     continue
@@ -122,9 +110,9 @@ class _Work:
     def _settle(self, number: int, twin: Twin, path: Path) -> Path | None:
         """Let the other side of a twin change alike; return its file if it changes by what was added."""
         carried = self._carried[number]
-        here, there = self._sides(twin, path)
-        other = self._project.resolve(there.file.path)
-        if other not in self._given:
+        here, there = _sides(twin, path)
+        other = there.file.path
+        if other not in self._project.given:
             name = there.file.path.name
             follows = here is twin.source and not twin.is_copy
             needed = f"{name} has to be generated anew" if follows else f"the same code is in {name}"
@@ -146,10 +134,6 @@ class _Work:
                 return None
         return self._mirror(carried, twin, here, there, mine)
 
-    def _sides(self, twin: Twin, path: Path) -> tuple[Region, Region]:
-        own = self._project.resolve(twin.source.file.path) == path
-        return (twin.source, twin.derived) if own else (twin.derived, twin.source)
-
     def _mirror(
         self, carried: _Carried, twin: Twin, here: Region, there: Region, edits: list[Edit]
     ) -> Path | None:
@@ -158,7 +142,7 @@ class _Work:
         if isinstance(mirrored, str):
             carried.refusal = mirrored
             return None
-        path = self._project.resolve(there.file.path)
+        path = there.file.path
         added = [*mirrored, *self._import_edits(there.file, mirrored)]
         carried.edits.setdefault(path, []).extend(added)
         if twin.is_copy:
@@ -170,13 +154,13 @@ class _Work:
     ) -> Sequence[Edit] | str:
         """Return the same change for the other side, or why there is none."""
         why = f"{_where(there)} has to stay the same"
-        for each in self._fixed_places[self._project.resolve(there.file.path)]:
+        for each in self._fixed_places[there.file.path]:
             if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
                 refused = isinstance(each.remedy, Refusal)
                 return f"{why}, and {each.remedy.reason if refused else 'a comment keeps it as it is'}"
         is_other = twin.is_copy or twin.renaming.replacements
         if is_other and not changes_header_only(here, edits):
-            changed = carried.edits.get(self._project.resolve(there.file.path), ())
+            changed = carried.edits.get(there.file.path, ())
             obstacle = call_obstacle(self._project, twin, here, there, edits, changed)
             if obstacle is not None:
                 return f"{why}, and {obstacle}"
@@ -199,11 +183,11 @@ class _Work:
 
     def link_shared(self) -> None:
         """Link findings of different files that change the same code: one repair is a part of the other."""
-        changing: dict[tuple[Path, Edit], int] = {}
+        changing: dict[Edit, int] = {}
         for number, carried in enumerate(self._carried):
-            for path, edits in carried.edits.items():
+            for edits in carried.edits.values():
                 for edit in edits:
-                    first = changing.setdefault((path, replace(edit, path=path)), number)
+                    first = changing.setdefault(edit, number)
                     differs = self._carried[first].finding.path != carried.finding.path
                     if differs and edit.start < edit.end:
                         carried.links.add(first)
@@ -263,6 +247,19 @@ class _Work:
             reason="; ".join(reasons) or None,
         )
         return replace(finding, remedy=fixed)
+
+
+def _by_file(finding: Finding) -> dict[Path, list[Edit]]:
+    by_file: dict[Path, dict[Edit, None]] = {}
+    for edit in finding.edits:
+        by_file.setdefault(edit.path, {})[edit] = None
+    return {path: list(own) for path, own in by_file.items()}
+
+
+def _sides(twin: Twin, path: Path) -> tuple[Region, Region]:
+    """Return the region of a twin in the file at ``path``, and the other one."""
+    own = twin.source.file.path == path
+    return (twin.source, twin.derived) if own else (twin.derived, twin.source)
 
 
 def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint import __version__
@@ -18,6 +18,7 @@ from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
 from gclint.source.file import UnreadableFile
+from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.suppressions import CODE as UNUSED_IGNORE
 from gclint.source.suppressions import Suppressions
@@ -26,42 +27,61 @@ from gclint.source.syntax import syntax_problem
 BUG = f"this is a bug in gclint {__version__}, please report it together with the file"
 
 
-@dataclass
-class CheckResult:
-    """What a run found."""
-
-    findings: list[Finding]
-    problems: list[Problem]
-    files: int
-    """How many files were checked."""
-    ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
-    """The codes of which it is known whether a checked file has a finding."""
-    groups: list[frozenset[Finding]] = field(default_factory=list, kw_only=True)
-    """Findings whose fixes are made together, since they change copies of the same code."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Verdict:
     """What the rules say about one file; what comments suppress is still among it."""
 
-    findings: list[Finding] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    ran: set[str] = field(default_factory=set)
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    ran: frozenset[str] = frozenset()
     """The codes of the rules that looked at the file and did not crash."""
     suppressions: Suppressions | None = None
     """None if the file could not be checked."""
 
 
+@dataclass(frozen=True)
+class CheckResult:
+    """What a run found."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    files: int
+    """How many files were checked."""
+    ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
+    """The codes of which it is known whether a checked file has a finding."""
+    groups: tuple[frozenset[Finding], ...] = field(default=(), kw_only=True)
+    """Findings whose fixes are made together, since they change copies of the same code."""
+    verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
+    """What all of this comes from: the verdict on each file of the run."""
+
+
 def check(
     project: Project,
-    paths: Sequence[Path],
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
 ) -> CheckResult:
-    """Run ``rules`` over the files at ``paths``, and call ``advance`` after each."""
-    project.paths = tuple(paths)
+    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each."""
     with collector_paused():
-        return summarise(project, judge(project, paths, rules, advance))
+        return summarise(project, judge(project, project.paths, rules, advance))
+
+
+def check_again(
+    project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
+) -> CheckResult:
+    """Return what there is to find now that the texts of the ``changed`` files are other ones."""
+    dependents = project.dependents(changed)
+    paths = [
+        path for path, verdict in result.verdicts.items() if path in dependents or _aims_at(changed, verdict)
+    ]
+    return summarise(project, {**result.verdicts, **judge(project, paths, rules)})
+
+
+def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
+    """Tell whether a finding or an edit has its offsets in a text that has changed."""
+    return any(
+        finding.path in changed or any(edit.path in changed for edit in finding.edits)
+        for finding in verdict.findings
+    )
 
 
 def judge(
@@ -84,29 +104,25 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
     What is found in generated files is told at its source, and what is a copy is repaired together
     with its origin.
     """
-    given = {project.resolve(path): path for path in verdicts}
     known = {rule.code for rule in all_rules()}
     comments = _Comments(project, verdicts)
     found = dict.fromkeys(
-        _limited_to_given_files(
-            project, replace(each, path=given.get(project.resolve(each.path), each.path)), given
-        )
-        for verdict in verdicts.values()
-        for each in verdict.findings
+        _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
-    tree = Tree(project, given)
-    findings = attribute(project, comments.left(found), given, tree.lineage)
-    findings, groups = carry(project, comments.left(findings), comments.suppressed, given, tree)
+    tree = Tree(project)
+    findings = attribute(project, comments.left(found), tree.lineage)
+    findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     return CheckResult(
         in_reading_order([*findings, *comments.unused(known)]),
-        [problem for verdict in verdicts.values() for problem in verdict.problems],
+        tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
-            path: frozenset(verdict.ran | ({UNUSED_IGNORE} if known <= verdict.ran else set()))
+            path: verdict.ran | ({UNUSED_IGNORE} if known <= verdict.ran else set())
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
-        groups=[frozenset(findings[number] for number in group) for group in groups],
+        groups=tuple(frozenset(findings[number] for number in group) for group in groups),
+        verdicts=verdicts,
     )
 
 
@@ -164,27 +180,29 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule]) -> Verdict:
     try:
         file = project.file(path)
     except UnreadableFile as error:
-        return Verdict(problems=[Problem(path, error.message, error.position)])
+        return Verdict(problems=(Problem(path, error.message, error.position),))
     except OSError as error:
         cause = "it is gone since the run began" if isinstance(error, FileNotFoundError) else error.strerror
-        return Verdict(problems=[Problem(path, f"this file cannot be read: {cause}")])
+        return Verdict(problems=(Problem(path, f"this file cannot be read: {cause}"),))
     problem = syntax_problem(file)
     if problem is not None:
-        return Verdict(problems=[replace(problem, path=path)])
-    verdict = Verdict(suppressions=Suppressions(file))
+        return Verdict(problems=(problem,))
+    suppressions = Suppressions(file)
     try:
         network = Network(project, file)
     except Exception as error:
-        verdict.problems.append(_crash(path, "gclint", error))
-        return verdict
+        return Verdict(problems=(_crash(path, "gclint", error),), suppressions=suppressions)
+    findings: list[Finding] = []
+    problems: list[Problem] = []
+    ran: set[str] = set()
     for rule in rules:
         try:
-            verdict.findings.extend(list(rule.check(network)))
+            findings += list(rule.check(network))
         except Exception as error:
-            verdict.problems.append(_crash(path, rule.code, error))
+            problems.append(_crash(path, rule.code, error))
         else:
-            verdict.ran.add(rule.code)
-    return verdict
+            ran.add(rule.code)
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran), suppressions)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:
@@ -195,10 +213,10 @@ def _crash(path: Path, what: str, error: Exception) -> Problem:
     return Problem(path, f"{what} crashed on this file: {description} ({where}); {BUG}")
 
 
-def _limited_to_given_files(project: Project, finding: Finding, given: Mapping[Path, Path]) -> Finding:
+def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
     """Return a finding without a fix that needs other files too."""
-    others = {edit.path for edit in finding.edits if project.resolve(edit.path) not in given}
+    others = {edit.path for edit in finding.edits} - project.given
     if not others:
         return finding
-    names = " and ".join(sorted(map(str, others)))
+    names = " and ".join(sorted(map(shown, others)))
     return finding.refused(f"the fix also changes {names}: check that as well")

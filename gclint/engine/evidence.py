@@ -21,7 +21,7 @@ def weigh(
     result: CheckResult,
     runs: Iterable[ClassResult],
     rules: Sequence[Rule],
-) -> list[Finding]:
+) -> tuple[Finding, ...]:
     """Return the findings with what the runs say about them, and those that only the runs have.
 
     Args:
@@ -34,14 +34,13 @@ def weigh(
     sites = [site for run in runs for site in run.sites]
     weighed = [replace(each, evidence=_evidence(project, each, sites)) for each in result.findings]
     wanted = {rule.code: rule for rule in rules}
-    given = {project.resolve(path): path for path in project.paths}
     seen = {
         (finding.path, finding.start, finding.code): finding
         for run in runs
         for failure in run.failures
         if failure.rule in wanted
         for place in failure.places
-        for finding in _seen_only(project, failure, place, run.sites, weighed, wanted, given)
+        for finding in _seen_only(project, failure, place, run.sites, weighed, wanted)
     }
     return in_reading_order([*weighed, *seen.values()])
 
@@ -55,8 +54,8 @@ def _evidence(project: Project, finding: Finding, sites: Iterable[RunSite]) -> E
 
 
 def _is_about(project: Project, finding: Finding, site: RunSite) -> bool:
-    files = {project.resolve(Path(place.path)) for place in (site.place, site.definition)}
-    if any(site.block == heir.symbol and project.resolve(heir.path) in files for heir in finding.heirs):
+    files = {project.identify(Path(place.path)) for place in (site.place, site.definition)}
+    if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
         return True
     if finding.code == "GC001" and finding.symbol == site.block:
         return _covers(project, site.definition, finding) or _covers(project, site.place, finding)
@@ -64,7 +63,7 @@ def _is_about(project: Project, finding: Finding, site: RunSite) -> bool:
 
 
 def _covers(project: Project, place: Place, finding: Finding) -> bool:
-    if project.resolve(Path(place.path)) != project.resolve(finding.path):
+    if project.identify(Path(place.path)) != finding.path:
         return False
     return place.line <= project.file(finding.path).position(finding.start).row <= place.end_line
 
@@ -108,11 +107,10 @@ def _seen_only(
     sites: Sequence[RunSite],
     found: Iterable[Finding],
     rules: Mapping[str, Rule],
-    given: Mapping[Path, Path],
 ) -> Iterable[Finding]:
     """Yield a finding for a failure that no finding speaks of, at a place in a file that was given."""
-    path = given.get(project.resolve(Path(place.path)))
-    if path is None or failure.rule is None:
+    path = project.identify(Path(place.path))
+    if path not in project.given or failure.rule is None:
         return
     site = next((site for site in sites if site.place == place), None)
     if any(each.code == failure.rule and _speaks_of(project, each, place, site) for each in found):

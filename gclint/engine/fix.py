@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gclint.engine.check import BUG, CheckResult, Verdict, collector_paused, judge, summarise
+from gclint.engine.check import BUG, CheckResult, check, check_again, collector_paused
 from gclint.engine.damage import damage, edited
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
@@ -16,93 +16,81 @@ from gclint.source.project import Project
 
 _PASSES = 20
 _Edits = dict[Path, list[Edit]]
-"""Edits by the resolved paths of their files."""
+"""Edits by their files."""
+_Wanted = Callable[[Sequence[Finding]], Sequence[Finding]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class FixResult(CheckResult):
     """What a run found and could not fix, and what it changed."""
 
-    applied: list[Finding]
+    applied: tuple[Finding, ...]
     """Whose fix was made; their offsets are those of the text that they were found in."""
-    changed: dict[Path, tuple[str, str]]
+    changed: Mapping[Path, tuple[str, str]]
     """The texts of the changed files, before and after."""
+    broken: frozenset[object] = field(default=frozenset(), kw_only=True)
+    """What identifies the fixes that were not made because of a bug in gclint."""
+
+    def rechecked(self, project: Project, changed: Set[Path], rules: Sequence[Rule]) -> FixResult:
+        """Return the result with what there is to find now that the ``changed`` files have other texts."""
+        again = _without_broken_fixes(check_again(project, self, changed, rules), self.broken)
+        problems = tuple(dict.fromkeys((*self.problems, *again.problems)))
+        return replace(self, **vars(replace(again, problems=problems)))
 
 
 def fix(
     project: Project,
-    paths: Sequence[Path],
     rules: Sequence[Rule],
     *,
     unsafe: bool,
     advance: Callable[[Path], None] = lambda _path: None,
-    wanted: Callable[[list[Finding]], list[Finding]] = list,
+    wanted: _Wanted = tuple,
 ) -> FixResult:
-    """Check the files at ``paths`` and fix what can be fixed, in ``project`` only.
+    """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
 
     Fixes that get in each other's way are made one after the other: a pass makes as many as it can,
     and what is left is looked for again in the files that it changed and those that depend on them.
 
     Args:
-        project: the files; nothing is written.
-        paths: the files to check, and the only ones to change.
+        project: the files; those that it was given are checked, and no others change. Nothing is written.
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
         advance: called after each file, when it is checked for the first time.
         wanted: picks the findings whose fixes are made; what is left are all others.
     """
-    project.paths = tuple(paths)
     with collector_paused():
-        return _Repair(project, unsafe, wanted).run(paths, rules, advance)
+        return _Repair(project, unsafe, wanted).run(rules, advance)
 
 
 class _Repair:
-    def __init__(
-        self, project: Project, unsafe: bool, wanted: Callable[[list[Finding]], list[Finding]]
-    ) -> None:
+    def __init__(self, project: Project, unsafe: bool, wanted: _Wanted) -> None:
         self._project = project
         self._wanted = wanted
         self._unsafe = unsafe
         self._applied: list[Finding] = []
         self._problems: list[Problem] = []
         self._before: dict[Path, str] = {}
-        self._refused: set[object] = set()
+        self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
-    def run(self, paths: Sequence[Path], rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
-        verdicts = judge(self._project, paths, rules, advance)
-        result = summarise(self._project, verdicts)
+    def run(self, rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
+        result = check(self._project, rules, advance)
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
                 break
             # What was known of the old texts is garbage now, and the collector is paused.
             gc.collect()
-            dependents = self._project.dependents(changed)
-            again = [
-                path
-                for path, verdict in verdicts.items()
-                if self._project.resolve(path) in dependents or self._aims_at(changed, verdict)
-            ]
-            verdicts.update(judge(self._project, again, rules))
-            result = summarise(self._project, verdicts)
+            result = check_again(self._project, result, changed, rules)
         else:
             self._tell_restless(self._to_make(result))
-        left = [self._without_refused_fix(finding) for finding in result.findings]
+        left = _without_broken_fixes(result, self._broken)
         return FixResult(
-            left,
-            result.problems + self._problems,
-            result.files,
-            self._applied,
-            self._changed(paths),
-            ran=result.ran,
+            **vars(replace(left, problems=(*left.problems, *self._problems))),
+            applied=tuple(self._applied),
+            changed=self._changed(),
+            broken=frozenset(self._broken),
         )
-
-    def _aims_at(self, changed: set[Path], verdict: Verdict) -> bool:
-        """Tell whether a finding or an edit has its offsets in a text that has changed."""
-        places = {finding.path for finding in verdict.findings}
-        places.update(edit.path for finding in verdict.findings for edit in finding.edits)
-        return any(self._project.resolve(place) in changed for place in places)
 
     def _to_make(self, result: CheckResult) -> list[Finding]:
         """Return the findings to repair: those that are wanted, and what is repaired together with them."""
@@ -111,13 +99,13 @@ class _Repair:
         return [each for each in result.findings if each in wanted or each in linked]
 
     def _make_pass(self, findings: Sequence[Finding], groups: Sequence[frozenset[Finding]]) -> set[Path]:
-        """Make as many fixes as go together, and return the resolved paths of the files they changed."""
+        """Make as many fixes as go together, and return the files that they changed."""
         while True:
-            refused = len(self._refused)
+            refused = len(self._broken)
             applicable = [finding for finding in findings if self._is_applicable(finding)]
             chosen = self._sound(_compatible(self._project, _together(applicable, groups)))
             # Behind a fix that was refused, another one may have waited.
-            if chosen or len(self._refused) == refused:
+            if chosen or len(self._broken) == refused:
                 break
         texts = self._texts(chosen)
         for path, text in texts.items():
@@ -130,7 +118,7 @@ class _Repair:
         fix = finding.fix
         if fix is None or (fix.applicability is Applicability.UNSAFE and not self._unsafe):
             return False
-        if _identity(finding) in self._refused:
+        if _identity(finding) in self._broken:
             return False
         mistake = self._mistake(fix.edits)
         if mistake is not None:
@@ -140,7 +128,7 @@ class _Repair:
     def _mistake(self, edits: Iterable[Edit]) -> str | None:
         """Return what is wrong with a fix in itself."""
         changes = False
-        for path, own in _by_file(self._project, edits).items():
+        for path, own in _by_file(edits).items():
             text = self._project.file(path).text
             end = 0
             for edit in sorted(own, key=_place):
@@ -170,7 +158,7 @@ class _Repair:
 
     def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
         """Return what would be wrong with the files at ``paths`` after the fixes of ``findings``."""
-        by_file = _by_file(self._project, _edits_of(findings))
+        by_file = _by_file(_edits_of(findings))
         for path in paths:
             found = damage(self._project.file(path), by_file[path]) if path in by_file else None
             if found is not None:
@@ -178,9 +166,9 @@ class _Repair:
         return None
 
     def _texts(self, findings: Iterable[Finding]) -> dict[Path, str]:
-        """Return the texts of the files that the fixes of ``findings`` change, by resolved path."""
+        """Return the texts of the files that the fixes of ``findings`` change."""
         texts = {}
-        for path, own in _by_file(self._project, _edits_of(findings)).items():
+        for path, own in _by_file(_edits_of(findings)).items():
             before = self._project.file(path).text
             after = edited(before, own)
             if after != before:
@@ -188,15 +176,10 @@ class _Repair:
         return texts
 
     def _refuse(self, finding: Finding, why: str) -> None:
-        self._refused.add(_identity(finding))
+        self._broken.add(_identity(finding))
         position = self._project.file(finding.path).position(finding.start)
         message = f"the fix of {finding.code} for {finding.symbol} was not made: {why}; {BUG}"
         self._problems.append(Problem(finding.path, message, position))
-
-    def _without_refused_fix(self, finding: Finding) -> Finding:
-        if _identity(finding) not in self._refused:
-            return finding
-        return finding.refused("its fix is broken by a bug in gclint")
 
     def _tell_restless(self, findings: Iterable[Finding]) -> None:
         """Add a problem for each file that has something to fix however often it is fixed."""
@@ -208,13 +191,20 @@ class _Repair:
             message = f"the fixes of {names} found no end after {_PASSES} passes; {BUG}"
             self._problems.append(Problem(path, message))
 
-    def _changed(self, paths: Sequence[Path]) -> dict[Path, tuple[str, str]]:
+    def _changed(self) -> dict[Path, tuple[str, str]]:
         changed = {}
-        for path in paths:
-            before = self._before.get(self._project.resolve(path))
+        for path in self._project.paths:
+            before = self._before.get(path)
             if before is not None and before != self._project.file(path).text:
                 changed[path] = (before, self._project.file(path).text)
         return changed
+
+
+def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:
+    """Return a result in which nothing claims a fix that is broken by a bug."""
+    refused = "its fix is broken by a bug in gclint"
+    findings = (each.refused(refused) if _identity(each) in broken else each for each in result.findings)
+    return replace(result, findings=tuple(findings))
 
 
 def _identity(finding: Finding) -> object:
@@ -260,7 +250,7 @@ def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edi
     """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
     both = dict(taken)
     for finding in findings:
-        own = _by_file(project, finding.edits)
+        own = _by_file(finding.edits)
         for path, edits in own.items():
             text = project.file(path).text
             if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):
@@ -284,12 +274,11 @@ def _conflict(edit: Edit, other: Edit, text: str) -> bool:
     return touch and (edit.start == edit.end or other.start == other.end)
 
 
-def _by_file(project: Project, edits: Iterable[Edit]) -> _Edits:
-    """Return each edit once, by the resolved path of its file."""
+def _by_file(edits: Iterable[Edit]) -> _Edits:
+    """Return each edit once, by its file."""
     by_file: dict[Path, dict[Edit, None]] = {}
     for edit in edits:
-        path = project.resolve(edit.path)
-        by_file.setdefault(path, {})[replace(edit, path=path)] = None
+        by_file.setdefault(edit.path, {})[edit] = None
     return {path: list(own) for path, own in by_file.items()}
 
 

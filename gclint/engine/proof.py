@@ -60,9 +60,7 @@ def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
         texts = {path: text for path, text in texts.items() if path not in refused}
         touched = project.dependents(refused)
         waiting = [
-            unit
-            for unit in units
-            if not proofs[id(unit)].obstacles and any(project.resolve(path) in touched for path in unit.paths)
+            unit for unit in units if not proofs[id(unit)].obstacles and not touched.isdisjoint(unit.paths)
         ]
         again = [path for unit in waiting for path in unit.run_files]
         after.update(run(again, texts) if again else {})
@@ -85,7 +83,6 @@ class _Unit:
 def _units(project: Project, repaired: FixResult) -> list[_Unit]:
     """Return the changed files: those that one fix changes together, and a source with what it generates."""
     units = {path: _Unit([path]) for path in repaired.changed}
-    by_resolved = {project.resolve(path): path for path in repaired.changed}
 
     def join(one: Path, other: Path) -> None:
         kept, dropped = units[one], units[other]
@@ -95,12 +92,11 @@ def _units(project: Project, repaired: FixResult) -> list[_Unit]:
             units.update(dict.fromkeys(dropped.paths, kept))
 
     for path in repaired.changed:
-        generated = modeling_path(path)
+        generated = project.identify(modeling_path(path))
         if is_modular(path) and generated in units:
             join(generated, path)
     for finding in repaired.applied:
-        edited = [project.resolve(edit.path) for edit in finding.edits]
-        changed = [by_resolved[path] for path in edited if path in by_resolved]
+        changed = [edit.path for edit in finding.edits if edit.path in units]
         for path in changed[1:]:
             join(changed[0], path)
         if changed:

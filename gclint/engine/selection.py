@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,7 @@ class Recognised:
 
     known: int = 0
     """How many findings are not reported, since they are known."""
-    stale: Counter[Entry] = field(default_factory=Counter)
+    stale: Mapping[Entry, int] = field(default_factory=dict)
     """The entries that no longer occur, and how often they are too many."""
 
 
@@ -33,15 +33,15 @@ class Selection:
     project: Project
     paths: Sequence[Path]
     """What the user gave."""
-    changed: set[Path] | None = None
-    """The resolved paths of what has changed; None where it makes no difference."""
+    changed: Set[Path] | None = None
+    """The paths of what has changed, without links; None where it makes no difference."""
     baseline: Baseline | None = None
 
-    def reported(self, findings: list[Finding]) -> list[Finding]:
+    def reported(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return the findings to report; what depends on a changed file is known after a check only."""
         scope = self._scope()
         if scope is not None:
-            findings = [each for each in findings if self._is_in(each, scope)]
+            findings = [each for each in findings if _is_in(each, scope)]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 
     def narrowed(self, result: _Result) -> tuple[_Result, Recognised]:
@@ -51,18 +51,19 @@ class Selection:
         if self.baseline is not None:
             stale = self.baseline.stale(self.project, result.findings, result.ran, self.paths)
             if scope is not None:
-                stale = Counter({each: n for each, n in stale.items() if self.baseline.place(each) in scope})
+                places = {each: self.project.identify(self.baseline.place(each)) for each in stale}
+                stale = Counter({each: n for each, n in stale.items() if places[each] in scope})
             everything = replace(self, baseline=None).reported(result.findings)
             recognised = Recognised(len(everything) - len(findings), stale)
         files = result.files
         if scope is not None:
-            files = sum(self.project.resolve(path) in scope for path in result.ran)
-        return replace(result, findings=findings, files=files), recognised
+            files = sum(path in scope for path in result.ran)
+        return replace(result, findings=tuple(findings), files=files), recognised
 
-    def _is_in(self, finding: Finding, scope: set[Path]) -> bool:
-        """Tell whether a finding, or what is generated from its place, is in one of these files."""
-        paths = (finding.path, *(heir.path for heir in finding.heirs))
-        return any(self.project.resolve(path) in scope for path in paths)
-
-    def _scope(self) -> set[Path] | None:
+    def _scope(self) -> Set[Path] | None:
         return None if self.changed is None else self.project.dependents(self.changed)
+
+
+def _is_in(finding: Finding, scope: Set[Path]) -> bool:
+    """Tell whether a finding, or what is generated from its place, is in one of these files."""
+    return finding.path in scope or any(heir.path in scope for heir in finding.heirs)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from gclint.engine.check import collector_paused, judge, summarise
+from gclint.engine.check import collector_paused
 from gclint.engine.fix import FixResult
 from gclint.engine.proof import Proof
-from gclint.finding import Finding, in_reading_order
+from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.source.project import Project
 
@@ -30,15 +31,13 @@ def proven_only(
     for path in refused:
         project.replace(path, repaired.changed[path][0])
     with collector_paused():
-        again = summarise(project, judge(project, list(refused), rules))
+        left = repaired.rechecked(project, refused.keys(), rules)
     undone = {id(finding) for proof in refused.values() for finding in proof.repairs}
-    left = [each for each in repaired.findings if each.path not in refused]
-    return FixResult(
-        in_reading_order([*left, *(_refused(each, refused) for each in again.findings)]),
-        repaired.problems,
-        repaired.files,
-        [each for each in repaired.applied if id(each) not in undone],
-        {path: texts for path, texts in repaired.changed.items() if path not in refused},
+    return replace(
+        left,
+        findings=tuple(_refused(each, refused) for each in left.findings),
+        applied=tuple(each for each in left.applied if id(each) not in undone),
+        changed={path: texts for path, texts in left.changed.items() if path not in refused},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -21,19 +21,21 @@ _MODELS = "models"
 class Tree:
     """The twins of the code in a run's files."""
 
-    def __init__(self, project: Project, given: Mapping[Path, Path]) -> None:
-        """Look at the files at the resolved paths ``given`` and, for a fix, at those beside them."""
+    def __init__(self, project: Project) -> None:
+        """Look at the given files and, for a fix, at those beside them."""
         self._project = project
-        self._given = given
         self._twins: dict[Path, list[Twin]] = {}
         self._place_twins: dict[Place, list[Twin]] = {}
 
     @cached_property
     def _paths(self) -> tuple[Path, ...]:
         """The given files, and all others below the same folders of models."""
-        folders = {path.parent.parent for path in self._given if path.parent.parent.name == _MODELS}
-        beside = {path for folder in folders for path in folder.glob("*/mod*_*.py")}
-        return (*self._given, *sorted(beside.difference(self._given)))
+        given = self._project.paths
+        around = {self._project.location(path).parent.parent for path in given}
+        beside = sorted(
+            path for folder in around if folder.name == _MODELS for path in folder.glob("*/mod*_*.py")
+        )
+        return tuple(dict.fromkeys((*given, *map(self._project.identify, beside))))
 
     @cached_property
     def lineage(self) -> Lineage:
@@ -45,9 +47,9 @@ class Tree:
         """The comments that call something a copy, by the module that it is a copy of, and by its own."""
         found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
         for path in self._paths:
-            if path not in self._given and MARKER.encode() not in path.read_bytes():
-                continue
             try:
+                if path not in self._project.given and MARKER.encode() not in path.read_bytes():
+                    continue
                 file = self._project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
@@ -69,13 +71,12 @@ class Tree:
                     break
 
     def _copies(self, file: SourceFile) -> list[Twin]:
-        key = self._project.resolve(file.path)
-        known = self._twins.get(key)
+        known = self._twins.get(file.path)
         if known is None:
             module = module_of(self._project, file)
             comments = self._comments.get(module, []) if module is not None else []
             twins = (twin_of(self._project, copy, comment) for copy, comment in comments)
-            known = self._twins[key] = [twin for twin in twins if twin is not None]
+            known = self._twins[file.path] = [twin for twin in twins if twin is not None]
         return known
 
     def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[Twin]:

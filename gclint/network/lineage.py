@@ -92,7 +92,12 @@ class Lineage:
             source = self.source(source) or source
         if source is None or is_modular(place.file.path):
             return None
-        return Twin(source.region, place.region, _renaming(source, place), is_copy=False)
+        is_other = self._folder(source) != self._folder(place)
+        renaming = _renaming(source, place) if is_other else Renaming()
+        return Twin(source.region, place.region, renaming, is_copy=False)
+
+    def _folder(self, place: Place) -> Path:
+        return self._library.project.location(place.file.path.parent)
 
     def heirs(self, place: Place) -> Iterator[Place]:
         """Yield the places in generated files that the generator takes from this one."""
@@ -199,8 +204,6 @@ def _common_suffix(one: str, other: str) -> str:
 
 def _renaming(source: Place, derived: Place) -> Renaming:
     """Return how the generator renames what it takes from another model's file."""
-    if source.file.path.parent == derived.file.path.parent:
-        return Renaming()
     suffix = _common_suffix(derived.info.name, source.info.name)
     old, new = source.info.name.removesuffix(suffix), derived.info.name.removesuffix(suffix)
     old_stem, new_stem = (_STEM.sub("", place.file.path.stem, count=1) for place in (source, derived))

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from gclint.report.verification import shown
+from gclint.source.paths import shown
 from gclint.verify.run import Heard
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
 from gclint.verify.worker.protocol import Progress as Begun

@@ -53,13 +53,8 @@ class Repairs:
     @cached_property
     def pieces(self) -> tuple[Repair, ...]:
         """What is put right, each piece of code once, however many findings it had."""
-        found = {
-            (repair.path, repair.part, repair.start, repair.end): repair
-            for finding in self.made
-            if finding.fix is not None
-            for repair in finding.fix.repairs
-        }
-        return tuple(found.values())
+        fixes = [finding.fix for finding in self.made if finding.fix is not None]
+        return tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs))
 
     @cached_property
     def parts(self) -> Counter[Part]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gclint.report.findings import counted
 from gclint.report.report import Report
+from gclint.source.paths import shown
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.protocol import ClassResult, Failure, Place
 
@@ -112,12 +112,6 @@ def summary_lines(results: Results) -> Iterator[str]:
         f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"
         f"{f' ({kinds})' if kinds else ''}."
     )
-
-
-def shown(path: str) -> str:
-    """Return a path as somebody in the current folder would write it, if that is shorter."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(path) else path
 
 
 def _advice(failure: Failure, of: str | None) -> Iterator[str]:

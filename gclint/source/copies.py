@@ -86,7 +86,7 @@ def module_of(project: Project, file: SourceFile) -> str | None:
     package = _package(project, file)
     if package is None:
         return None
-    return ".".join(project.resolve(file.path).relative_to(package).with_suffix("").parts)
+    return ".".join(project.location(file.path).relative_to(package).with_suffix("").parts)
 
 
 def origin_module(path: str) -> str | None:
@@ -138,4 +138,4 @@ def _origin(project: Project, user: SourceFile, path: str) -> tuple[SourceFile, 
 
 def _package(project: Project, file: SourceFile) -> Path | None:
     """Return the folder of the package that copies name their origins in."""
-    return next((each for each in project.resolve(file.path).parents if each.name == _PACKAGE), None)
+    return next((each for each in project.location(file.path).parents if each.name == _PACKAGE), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -19,19 +21,37 @@ class Vocabulary(Protocol):
 
 
 class Project:
-    """All files that are looked at, given or consulted, with changes that are not written yet."""
+    """All files that are looked at, given or consulted, with changes that are not written yet.
 
-    def __init__(self, settings: Vocabulary) -> None:
-        """Start with nothing read."""
+    A file is identified by one path: as it was given, or as it was consulted first, however else it
+    can be spelled. That is its ``SourceFile.path``, so what is said of files can be compared as it is.
+    """
+
+    def __init__(self, settings: Vocabulary, paths: Iterable[Path]) -> None:
+        """Know the files at ``paths``, which the user gave, and read nothing yet."""
         self.settings = settings
-        self.paths: tuple[Path, ...] = ()
-        """The files that the user gave: what may be changed, and is searched for callers."""
         self.derived: dict[object, object] = {}
         """What others have worked out from the files; it is forgotten when one of them changes."""
+        self._locations: dict[Path, Path] = {}
+        self._identities: dict[Path, Path] = {}
+        """By every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
-        self._resolved: dict[Path, Path] = {}
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
+        self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
+        """The files that the user gave: what may be changed, and is searched for callers."""
+        self.given = frozenset(self.paths)
+        """The same, to ask whether a file is one of them."""
+
+    def identify(self, path: Path) -> Path:
+        """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
+        known = self._identities.get(path)
+        if known is None:
+            known = self._identities.get(self.location(path))
+            if known is None:
+                return path
+            self._identities[path] = known
+        return known
 
     def file(self, path: Path) -> SourceFile:
         """Return the file at ``path``.
@@ -40,55 +60,65 @@ class Project:
             OSError: it cannot be read.
             UnreadableFile: it is no Python text.
         """
-        resolved = self.resolve(path)
-        known = self._files.get(resolved)
+        identity = self.identify(path)
+        known = self._files.get(identity)
         if known is None:
-            known = self._files[resolved] = SourceFile(path, resolved.read_bytes())
+            known = SourceFile(identity, identity.read_bytes())
+            self._files[self._identified(identity)] = known
         return known
 
-    def resolve(self, path: Path) -> Path:
-        """Return the path without links, which identifies a file."""
-        known = self._resolved.get(path)
+    def _identified(self, path: Path) -> Path:
+        """Let a file be known, by ``path`` if it is not yet, and return the path that identifies it."""
+        identity = self.identify(path)
+        self._identities[self.location(path)] = self._identities[path] = identity
+        return identity
+
+    def location(self, path: Path) -> Path:
+        """Return where the file at ``path`` lies, without links: what its place in a package hangs on."""
+        known = self._locations.get(path)
         if known is None:
             # Links on the way are looked at once a folder, not once a file.
-            folder, name = path.parent, path.name
-            if path.is_symlink() or name in ("", ".", ".."):
-                known = path.resolve()
+            if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
+                known = Path(os.path.realpath(path))
             else:
-                known = self._folder(folder) / name
-            self._resolved[path] = known
+                known = self._folder(path.parent) / path.name
+            self._locations[path] = known
         return known
 
     def _folder(self, folder: Path) -> Path:
-        known = self._resolved.get(folder)
+        known = self._locations.get(folder)
         if known is None:
-            known = self._resolved[folder] = folder.resolve()
+            known = self._locations[folder] = Path(os.path.realpath(folder))
         return known
 
     def replace(self, path: Path, text: str) -> None:
         """Let the file at ``path`` hold ``text`` from now on, in memory only."""
         file = self.file(path)
-        data = file.encode(text)
-        self._files[self.resolve(path)] = SourceFile(file.path, data)
+        self._files[file.path] = SourceFile(file.path, file.encode(text))
         self.derived.clear()
 
-    def dependents(self, changed: set[Path]) -> set[Path]:
-        """Return the resolved paths of all files whose verdict may hang on a ``changed`` one.
+    def dependents(self, changed: Iterable[Path]) -> set[Path]:
+        """Return the files whose verdict may hang on a ``changed`` one, which may be spelled anyhow.
 
-        That may also be one which has been deleted, or is not there yet.
+        That may also be one which has been deleted, or is not there yet: it is identified by where it
+        would lie.
         """
         users = defaultdict(set)
         for user, used in self._uses.items():
             for path in used:
-                users[path].add(user)
+                users[self._known_or_location(path)].add(user)
         found: set[Path] = set()
-        waiting = [self.resolve(path) for path in changed]
+        waiting = [self._known_or_location(path) for path in changed]
         while waiting:
             path = waiting.pop()
             if path not in found:
                 found.add(path)
                 waiting.extend(users[path])
         return found
+
+    def _known_or_location(self, path: Path) -> Path:
+        location = self.location(path)
+        return self._identities.get(location, location)
 
     def module(self, user: SourceFile, name: str, level: int) -> SourceFile | None:
         """Return the file of the module that ``user`` imports, or None where none is at hand.
@@ -109,7 +139,7 @@ class Project:
                 except (OSError, UnreadableFile):
                     self._missing.add(candidate)
             # That it is not there is something to hang on as well: it may have been deleted just now.
-            self._uses[self.resolve(user.path)].add(candidate)
+            self._uses[user.path].add(candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
@@ -120,13 +150,13 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         file = self.file(path)
-        self._uses[self.resolve(user.path)].add(self.resolve(path))
+        self._uses[user.path].add(file.path)
         return file
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
         parts = [part for part in name.split(".") if part]
-        folder = self.resolve(path.parent)
+        folder = self._folder(path.parent)
         if level:
             for _ in range(level - 1):
                 folder = folder.parent
@@ -142,6 +172,6 @@ class Project:
     @cached_property
     def _packages(self) -> dict[str, Path]:
         """The packages that hold given files, by name, with the folders that they lie in."""
-        folders = {self.resolve(path.parent) for path in self.paths}
+        folders = {self._folder(path.parent) for path in self.paths}
         around = {parent for folder in folders for parent in (folder, *folder.parents)}
         return {folder.name: folder.parent for folder in sorted(around) if (folder / "__init__.py").exists()}

@@ -115,6 +115,17 @@ def test_what_no_model_runs_is_not_written(gclint: Gclint) -> None:
     assert "no model that could be run runs `XLayer`" in outcome.out
 
 
+def test_what_is_known_of_other_files_survives_a_refusal(gclint: Gclint) -> None:
+    path, _ = _write("str(is_layer)")
+    Path("modeling_y.py").write_text("x = 1\n")
+    entry = {"file": "modeling_y.py", "rule": "GC001", "symbol": "Y", "hash": "0", "count": 1}
+    Path("known.json").write_text(json.dumps({"version": 1, "findings": [entry]}))
+    options = ("--fix", "--verify", "--baseline", "known.json")
+    outcome = gclint(*options, str(path), "modeling_y.py", command=())
+    assert outcome.out.startswith("modeling_x.py: not repaired\n")
+    assert "known.json: GC001 for Y in modeling_y.py no longer occurs" in outcome.err
+
+
 def test_a_diff_shows_what_is_proven_and_writes_nothing(gclint: Gclint) -> None:
     path, before = _write()
     outcome = gclint("--diff", "--verify", str(path), command=())

@@ -36,10 +36,9 @@ class Library:
 
     def module(self, file: SourceFile) -> Module:
         """Return what is known of a file."""
-        key = self.project.resolve(file.path)
-        known = self._modules.get(key)
+        known = self._modules.get(file.path)
         if known is None or known.file is not file:
-            known = self._modules[key] = Module(self, file)
+            known = self._modules[file.path] = Module(self, file)
         return known
 
     def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
