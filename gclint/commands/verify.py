@@ -14,12 +14,12 @@ import click
 from gclint.commands import CannotRun
 from gclint.commands.run_options import run_options, run_settings
 from gclint.engine.check import check
-from gclint.engine.evidence import weigh
-from gclint.finding import Finding, Problem
+from gclint.engine.evidence import Weighed, weigh
+from gclint.finding import Problem
 from gclint.report import verification
 from gclint.report.json import findings_objects
 from gclint.report.text import write_findings, write_problems
-from gclint.rule import all_rules
+from gclint.rule import rule_settings, selected_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
 from gclint.source.project import Project
 from gclint.verify import journal
@@ -154,7 +154,7 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, load_settings(common_folder(paths)))
+            found, problems = targets_of(paths, load_settings(common_folder(paths), rule_settings()))
             targets += found
     except (UnknownModel, SettingsError) as error:
         raise CannotRun(str(error)) from None
@@ -202,16 +202,17 @@ def _display(sources: int, output_format: str) -> Iterator[Callable[[Heard], Non
 
 
 def _report(results: Results, output_format: str, write_repro: Path | None, files: Sequence[Path]) -> None:
-    project, findings = _findings(results, files)
+    project, weighed = _weighed(results, files)
+    findings = [finding for finding in weighed.findings if finding.evidence]
     if output_format == "json":
-        verification.write_json(sys.stdout, results, findings_objects(project, findings))
+        verification.write_json(sys.stdout, results, weighed, findings_objects(project, findings))
     else:
         if sys.stdout.isatty():
             from gclint.report.live import show_results
 
             show_results(sys.stdout, results.sorted())
         write_findings(sys.stdout, project, findings, unsafe=True)
-        verification.write_text(sys.stdout, results)
+        verification.write_text(sys.stdout, results, weighed)
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):
@@ -229,14 +230,13 @@ def _unchanged(results: Results) -> list[Path]:
     ]
 
 
-def _findings(results: Results, files: Sequence[Path]) -> tuple[Project, list[Finding]]:
-    """Return the findings in ``files`` that the runs confirm or contradict, and those that only runs have."""
+def _weighed(results: Results, files: Sequence[Path]) -> tuple[Project, Weighed]:
+    """Return what the runs and the linter say together about ``files``."""
     try:
-        settings = load_settings(common_folder(files)) if files else Settings()
+        settings = load_settings(common_folder(files), rule_settings()) if files else Settings()
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     project = Project(settings)
-    rules = [rule for rule in all_rules() if settings.wants(rule)]
+    rules = selected_rules(settings)
     found = check(project, files, rules)
-    weighed = weigh(project, found, results.sorted(), rules)
-    return project, [finding for finding in weighed if finding.evidence]
+    return project, weigh(project, found, results.sorted(), rules)

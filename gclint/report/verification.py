@@ -7,31 +7,33 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.report.findings import counted
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.protocol import ClassResult, Failure, Place
 
+if TYPE_CHECKING:
+    from gclint.engine.evidence import Hint, Weighed
+
 _PARAMETERS = 6
-_REPAIRS = "gclint --fix --select {rule} {path}"
 
 
-def write_text(stream: TextIO, results: Results) -> None:
+def write_text(stream: TextIO, results: Results, weighed: Weighed) -> None:
     """Write what failed and what to do about it, what could not be run, and a summary."""
     for source in sorted(results.unusable):
         stream.write(f"{shown(source)}: error: {results.unusable[source].message}\n")
     for result in results.of("not run"):
         stream.write(f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}\n")
     for result in results.of("failed"):
-        for line in failure_lines(result):
+        for line in failure_lines(result, weighed):
             stream.write(f"{line}\n")
     for line in summary_lines(results):
         stream.write(f"{line}\n")
 
 
-def write_json(stream: TextIO, results: Results, findings: Sequence[object]) -> None:
+def write_json(stream: TextIO, results: Results, weighed: Weighed, findings: Sequence[object]) -> None:
     """Write everything that is known as one JSON object, with what the linter's findings are now."""
     json.dump(
         {
@@ -49,7 +51,7 @@ def write_json(stream: TextIO, results: Results, findings: Sequence[object]) -> 
             },
             "unusable": [asdict(results.unusable[source]) for source in sorted(results.unusable)],
             "findings": findings,
-            "results": [asdict(result) for result in results.sorted()],
+            "results": [_object(result, weighed) for result in results.sorted()],
         },
         stream,
         indent=2,
@@ -57,16 +59,35 @@ def write_json(stream: TextIO, results: Results, findings: Sequence[object]) -> 
     stream.write("\n")
 
 
-def failure_lines(result: ClassResult) -> Iterator[str]:
+def _object(result: ClassResult, weighed: Weighed) -> dict[str, object]:
+    failures = [
+        {**asdict(each), "repaired_by": [_hint_object(hint) for hint in weighed.hints_of(result, each)]}
+        for each in result.failures
+    ]
+    return {**asdict(result), "failures": failures}
+
+
+def _hint_object(hint: Hint) -> dict[str, object]:
+    return {
+        "code": hint.code,
+        "filenames": [str(path) for path in hint.paths],
+        "unsafe": hint.is_unsafe,
+        "whole": hint.is_whole,
+    }
+
+
+def failure_lines(result: ClassResult, weighed: Weighed) -> Iterator[str]:
     """Yield what failed in a class, and what to do about it."""
     yield f"{shown(result.source)}: {result.name} failed {counted(len(result.failures), 'check')}"
-    alike: dict[Failure, list[str]] = {}
+    alike: dict[Failure, list[Failure]] = {}
     for failure in result.failures:
-        key = replace(failure, mode="plain", scenario="")
-        alike.setdefault(key, []).append(f"{failure.mode} {failure.scenario}")
-    for failure, conditions in alike.items():
-        yield f"    {failure.check} ({', '.join(conditions)}): {failure.message}"
-        yield from (f"        {line}" for line in _advice(failure))
+        alike.setdefault(replace(failure, mode="plain", scenario=""), []).append(failure)
+    for first, *others in alike.values():
+        conditions = ", ".join(f"{each.mode} {each.scenario}" for each in (first, *others))
+        yield f"    {first.check} ({conditions}): {first.text}"
+        yield from (f"        {line}" for line in _details(first))
+        # What they hang on is the same for all of them: the cause, and the places.
+        yield from (f"        {_advice(hint)}" for hint in weighed.hints_of(result, first))
 
 
 def summary_lines(results: Results) -> Iterator[str]:
@@ -95,16 +116,20 @@ def shown(path: str) -> str:
     return str(relative)
 
 
-def _advice(failure: Failure) -> Iterator[str]:
+def _details(failure: Failure) -> Iterator[str]:
     if failure.parameters:
         names = failure.parameters[:_PARAMETERS]
         more = len(failure.parameters) - len(names)
         yield f"parameters: {', '.join(names)}{f' and {more} more' if more else ''}"
     for place in failure.places:
         yield f"at {_position(place)}"
-    if failure.rule:
-        path = shown(failure.places[0].path) if failure.places else "PATH"
-        yield f"{failure.rule} repairs it: {_REPAIRS.format(rule=failure.rule, path=path)}"
+
+
+def _advice(hint: Hint) -> str:
+    what = "it" if hint.is_whole else "a part of it"
+    unsafe = " --unsafe-fixes" if hint.is_unsafe else ""
+    paths = " ".join(shown(str(path)) for path in hint.paths)
+    return f"{hint.code} repairs {what}: gclint --fix{unsafe} --select {hint.code} {paths}"
 
 
 def _position(place: Place) -> str:
