@@ -21,7 +21,7 @@ class KeywordActivation(Rule):
     tensor that carries gradient is passed by keyword: the stream that the loop carries from layer to
     layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
     what another module with parameters returned. Masks, position ids, flags and rotary embeddings
-    are no activations. The setting adds names of parameters.
+    are no activations. The setting `activation-names` adds names of parameters.
 
     ## Why is this bad?
 

@@ -233,5 +233,7 @@ def test_a_fix_at_one_of_two_places_repairs_a_part(path: Path) -> None:
     finding = _finding(path, "GC003", "hidden_states=hidden_states,")
     fixed = replace(finding, remedy=_fix(Edit(path, 0, 1, "")))
     failure = replace(_failure(path), places=(_place(path, 8, 11), _place(path, 12)))
-    (hint,) = _hints(path, failure, _result(fixed))
-    assert not hint.is_whole
+    # At the other place there is no finding, or one that has no fix.
+    for others in ((), (replace(finding, start=_SOURCE.rindex("return")),)):
+        (hint,) = _hints(path, failure, _result(fixed, *others))
+        assert (hint.paths, hint.is_whole) == ((path,), False)
