@@ -1,4 +1,4 @@
-"""What a rule is, and where the rules are."""
+"""What a rule is, which rules there are, and which are selected."""
 
 from __future__ import annotations
 
@@ -6,29 +6,74 @@ import importlib
 import inspect
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+from gclint.settings import Settings
+from gclint.verify.worker.protocol import Cause, Place, RunSite
+
 if TYPE_CHECKING:
-    from gclint.finding import Finding
+    from gclint.finding import Evidence, Finding
     from gclint.network.model import Network
+
+Text = Callable[[Place], str]
+"""Returns the lines of a place in the source."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A list of strings that users may give a rule in ``[tool.gclint]``."""
+
+    name: str
+    documentation: str
+    """One line of Markdown."""
+    default: tuple[str, ...] = ()
+
+    def of(self, network: Network) -> tuple[str, ...]:
+        """Return what holds for a file."""
+        given = network.project.settings.given(self.name)
+        return self.default if given is None else given
 
 
 class Rule(ABC):
-    """One kind of defect.
+    """One kind of defect, and all that is known of it.
 
-    A subclass lives alone in a module of ``rules/``, and its docstring is its documentation.
+    A subclass lives alone in a module of ``rules/``, and its docstring is its documentation. What it does
+    not say about runs is not known: then no run confirms or contradicts its findings, none of its repairs
+    is proven, and no failure is put down to it.
     """
 
     code: ClassVar[str]
     """For example ``GC001``; never used again once a rule is gone."""
     name: ClassVar[str]
     """For example ``missing-checkpointing-layer``."""
+    settings: ClassVar[tuple[Setting, ...]] = ()
+    """What users may set for it."""
+    causes: ClassVar[frozenset[Cause]] = frozenset()
+    """What it repairs, of all that makes a run fail."""
 
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield what is wrong in the file that ``network`` describes."""
+
+    def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
+        """Return the places at which ``finding`` stands if it is about this call site."""
+        return (site.place,)
+
+    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+        """Return what the call sites that a finding is about say of it, or None if they say nothing.
+
+        Args:
+            sites: the call sites as runs saw them, at least one, all of which were run.
+            text: returns their source.
+        """
+        return None
+
+    def flags(self, site: RunSite) -> bool | None:
+        """Return whether the defect is there at a call site as a run saw it; None if no run can show that."""
+        return None
 
     @classmethod
     def summary(cls) -> str:
@@ -58,3 +103,28 @@ def all_rules() -> tuple[Rule, ...]:
             and not inspect.isabstract(member)
         )
     return tuple(sorted(found, key=lambda rule: rule.code))
+
+
+def rule_settings() -> tuple[str, ...]:
+    """Return the names of the settings that rules declare."""
+    return tuple(dict.fromkeys(setting.name for rule in all_rules() for setting in rule.settings))
+
+
+def selected_rules(settings: Settings) -> list[Rule]:
+    """Return the rules that are to run."""
+    return [rule for rule in all_rules() if _is_selected(rule, settings)]
+
+
+def unknown_selectors(settings: Settings) -> list[str]:
+    """Return what is selected or ignored and stands for no rule."""
+    selectors = (*settings.select, *settings.ignore)
+    return [each for each in selectors if not any(_selects(each, rule) for rule in all_rules())]
+
+
+def _is_selected(rule: Rule, settings: Settings) -> bool:
+    selected = not settings.select or any(_selects(each, rule) for each in settings.select)
+    return selected and not any(_selects(each, rule) for each in settings.ignore)
+
+
+def _selects(selector: str, rule: Rule) -> bool:
+    return bool(selector) and (rule.code.startswith(selector.upper()) or rule.name == selector.lower())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from gclint.rule import Rule
+_OWN = ("select", "ignore", "exclude")
 
 
 class SettingsError(Exception):
@@ -33,15 +31,14 @@ class Settings:
     """Codes, prefixes of codes, or names of the rules not to run; stronger than ``select``."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
-    activation_names: tuple[str, ...] = ()
-    """Further parameter names that carry gradient, for GC003."""
+    of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """What the table says for settings that rules declare: their names and values."""
     root: Path = field(default_factory=Path.cwd)
     """The folder that the patterns in ``exclude`` are relative to."""
 
-    def wants(self, rule: Rule) -> bool:
-        """Return whether ``rule`` is to run."""
-        selected = not self.select or any(_selects(selector, rule) for selector in self.select)
-        return selected and not any(_selects(selector, rule) for selector in self.ignore)
+    def given(self, name: str) -> tuple[str, ...] | None:
+        """Return what the table says for a setting that a rule declares, or None if it says nothing."""
+        return dict(self.of_rules).get(name)
 
     def excludes(self, path: Path) -> bool:
         """Return whether ``path``, or a folder that it lies in, matches a pattern in ``exclude``.
@@ -66,14 +63,12 @@ class Settings:
         return replace(self, select=tuple(select) or self.select, ignore=tuple(ignore) or self.ignore)
 
 
-def unknown_selectors(selectors: Iterable[str], rules: Iterable[Rule]) -> list[str]:
-    """Return those of ``selectors`` that stand for none of ``rules``."""
-    rules = list(rules)
-    return [selector for selector in selectors if not any(_selects(selector, rule) for rule in rules)]
-
-
-def load_settings(start: Path) -> Settings:
+def load_settings(start: Path, of_rules: Collection[str]) -> Settings:
     """Read the nearest ``pyproject.toml`` at or above ``start`` that has a ``[tool.gclint]`` table.
+
+    Args:
+        start: a folder.
+        of_rules: the names of the settings that rules declare, all of which are lists of strings.
 
     Raises:
         SettingsError: a file on the way is not TOML, or the table is not as it should be.
@@ -84,7 +79,7 @@ def load_settings(start: Path) -> Settings:
         if path.is_file():
             table = _table(path)
             if table is not None:
-                return _from_table(table, path)
+                return _from_table(table, path, of_rules)
     return Settings()
 
 
@@ -100,10 +95,6 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _selects(selector: str, rule: Rule) -> bool:
-    return bool(selector) and (rule.code.startswith(selector.upper()) or rule.name == selector.lower())
-
-
 def _table(path: Path) -> Mapping[str, object] | None:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -116,8 +107,8 @@ def _table(path: Path) -> Mapping[str, object] | None:
     return table
 
 
-def _from_table(table: Mapping[str, object], path: Path) -> Settings:
-    known = {"select", "ignore", "exclude", "activation-names"}
+def _from_table(table: Mapping[str, object], path: Path, of_rules: Collection[str]) -> Settings:
+    known = {*_OWN, *of_rules}
     for key in table:
         if key not in known:
             raise SettingsError(
@@ -134,6 +125,6 @@ def _from_table(table: Mapping[str, object], path: Path) -> Settings:
         select=strings("select"),
         ignore=strings("ignore"),
         exclude=tuple(pattern.rstrip("/") for pattern in strings("exclude")),
-        activation_names=strings("activation-names"),
+        of_rules=tuple((name, strings(name)) for name in sorted(of_rules) if name in table),
         root=path.parent,
     )

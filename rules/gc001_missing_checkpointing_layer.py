@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gclint.codemod.protect import protect
-from gclint.finding import Finding
+from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
-from gclint.rule import Rule
+from gclint.rule import Rule, Text
+from gclint.verify.worker.protocol import Cause, Place, RunSite
 
 
 class MissingCheckpointingLayer(Rule):
@@ -70,6 +71,7 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
+    causes = frozenset((Cause.NOT_A_LAYER,))
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each block that the file defines, or runs and nobody else reports."""
@@ -89,6 +91,24 @@ class MissingCheckpointingLayer(Rule):
                 protect(network, block),
                 subject=(block.info.file.path, *name) if elsewhere else None,
             )
+
+    def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
+        """Return the call, and the class if it is the one that the finding names."""
+        return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
+
+    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+        """Confirm it by one site that is not recomputed, or is by a branch in the model's own loop."""
+        if any(site.recomputed is False for site in sites):
+            return Evidence.CONFIRMED
+        if any(site.recomputed is None for site in sites):
+            return None
+        by_branch = any("checkpoint" in text(site.place) for site in sites)
+        # Recomputed by a branch in the model's own loop: that is what such a finding says.
+        return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
+
+    def flags(self, site: RunSite) -> bool:
+        """Return whether the block is still no layer, or still not recomputed."""
+        return not (site.is_layer and site.recomputed)
 
     @staticmethod
     def _name(block: UnprotectedBlock) -> tuple[int, int]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.finding import Evidence, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
-from gclint.rule import Rule
+from gclint.rule import Rule, Text
+from gclint.verify.worker.protocol import Cause, RunSite
 
 
 class PositionalCache(Rule):
@@ -56,6 +57,7 @@ class PositionalCache(Rule):
 
     code = "GC002"
     name = "positional-cache"
+    causes = frozenset((Cause.POSITIONAL_CACHE,))
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""
@@ -74,6 +76,15 @@ class PositionalCache(Rule):
                 defects.symbol,
                 defects.repair(),
             )
+
+    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+        """Confirm it by one site that passed a cache by position."""
+        # Another configuration may well pass one: what did not happen here contradicts nothing.
+        return Evidence.CONFIRMED if any(map(self.flags, sites)) else None
+
+    def flags(self, site: RunSite) -> bool:
+        """Return whether a cache was passed by position."""
+        return bool(site.positional_caches)
 
     @staticmethod
     def _message(defects: SiteDefects, first: BoundArgument) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.finding import Evidence, Finding
+from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
-from gclint.rule import Rule
+from gclint.rule import Rule, Setting, Text
+from gclint.verify.worker.protocol import Cause, RunSite
 
 
 class KeywordActivation(Rule):
@@ -19,7 +21,7 @@ class KeywordActivation(Rule):
     tensor that carries gradient is passed by keyword: the stream that the loop carries from layer to
     layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
     what another module with parameters returned. Masks, position ids, flags and rotary embeddings
-    are no activations. `activation-names` in `[tool.gclint]` adds names of parameters.
+    are no activations. The setting `activation-names` adds names of parameters.
 
     ## Why is this bad?
 
@@ -55,6 +57,8 @@ class KeywordActivation(Rule):
 
     code = "GC003"
     name = "keyword-activation"
+    settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
+    causes = frozenset((Cause.KEYWORD_ACTIVATION,))
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""
@@ -72,6 +76,14 @@ class KeywordActivation(Rule):
                 defects.symbol,
                 defects.repair(),
             )
+
+    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+        """Confirm it by one site that passed such a tensor by keyword; the others contradict it."""
+        return Evidence.CONFIRMED if any(map(self.flags, sites)) else Evidence.CONTRADICTED
+
+    def flags(self, site: RunSite) -> bool:
+        """Return whether a tensor that requires grad was passed by keyword."""
+        return bool(site.keyword_activations)
 
     @staticmethod
     def _message(defects: SiteDefects) -> str:

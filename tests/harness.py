@@ -25,7 +25,7 @@ from gclint.engine.check import check
 from gclint.engine.fix import fix
 from gclint.finding import Finding
 from gclint.report.findings import is_fixable, obstacle
-from gclint.rule import Rule
+from gclint.rule import Rule, rule_settings
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
 from gclint.source.project import Project
@@ -128,7 +128,7 @@ class Workplace:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        settings = load_settings(common_folder([folder]))
+        settings = load_settings(common_folder([folder]), rule_settings())
         paths, problems = discover([folder], settings)
         assert problems == []
         return cls(folder, paths, Project(settings, paths))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.check import CheckResult
-from gclint.engine.evidence import weigh
-from gclint.finding import Evidence, Finding, Heir, Refusal
-from gclint.rule import Rule, all_rules
+from gclint.engine.evidence import Hint, weigh
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place, RunSite
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -64,10 +64,12 @@ def _run(path: Path, *sites: RunSite, failures: tuple[Failure, ...] = ()) -> Cla
     return ClassResult(str(path), "Model", "failed", failures=failures, sites=sites)
 
 
+def _result(*findings: Finding, together: tuple[Finding, ...] = ()) -> CheckResult:
+    return CheckResult(findings, (), 1, groups=(frozenset(together),) if together else ())
+
+
 def _weigh(path: Path, run: ClassResult, *findings: Finding) -> tuple[Finding, ...]:
-    project = Project(Settings(), [path])
-    rules: list[Rule] = list(all_rules())
-    return weigh(project, CheckResult(findings, (), 1), [run], rules)
+    return weigh(Project(Settings(), [path]), _result(*findings), [run], all_rules()).findings
 
 
 def _evidence(path: Path, run: ClassResult, finding: Finding) -> Evidence | None:
@@ -132,16 +134,18 @@ def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> 
         assert _evidence(path, run, replace(finding, heirs=(Heir(generated, symbol),))) is evidence
 
 
-def _failure(path: Path, rule: str = "GC003") -> Failure:
+def _failure(path: Path, cause: Cause | None = Cause.KEYWORD_ACTIVATION) -> Failure:
+    places = (_place(path, 8, 11),)
     return Failure(
-        "gradients", "reentrant", "default", "37 gradients are lost", places=(_place(path, 8, 11),), rule=rule
+        "gradients", "reentrant", "default", "37 gradients are lost", (), places, cause, "By keyword."
     )
 
 
 def test_failure_that_no_finding_speaks_of_becomes_one(path: Path) -> None:
     run = _run(path, _site(path), failures=(_failure(path), replace(_failure(path), scenario="cache")))
     (seen,) = _weigh(path, run)
-    assert (seen.code, seen.name, seen.message) == ("GC003", "keyword-activation", "37 gradients are lost")
+    assert (seen.code, seen.name) == ("GC003", "keyword-activation")
+    assert seen.message == "37 gradients are lost. By keyword."
     assert (seen.evidence, seen.symbol, seen.path) == (Evidence.CONFIRMED, "Block", path)
     assert _SOURCE[seen.start : seen.end] == "hidden_states = layer("
     assert isinstance(seen.remedy, Refusal)
@@ -152,15 +156,16 @@ def test_failure_is_not_reported_beside_the_finding_of_it(path: Path) -> None:
     assert len(_weigh(path, _run(path, _site(path), failures=(_failure(path),)), finding)) == 1
     # A finding of a missing layer stands at the class, far from the place of the failure.
     missing = _finding(path, "GC001", "class Block")
-    run = _run(path, _site(path, recomputed=False), failures=(_failure(path, "GC001"),))
+    run = _run(path, _site(path, recomputed=False), failures=(_failure(path, Cause.NOT_A_LAYER),))
     assert len(_weigh(path, run, missing)) == 1
 
 
-def test_failures_elsewhere_or_of_rules_that_do_not_run_are_no_findings(path: Path, tmp_path: Path) -> None:
+def test_failures_elsewhere_or_that_no_rule_repairs_are_no_findings(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "modeling_y.py"
     other.write_text(_SOURCE)
     assert _weigh(path, _run(path, failures=(_failure(other),))) == ()
-    assert _weigh(path, _run(path, failures=(_failure(path, "GC999"),))) == ()
+    for cause in (Cause.STATISTICS, None):
+        assert _weigh(path, _run(path, failures=(_failure(path, cause),))) == ()
 
 
 def test_comments_suppress_what_only_a_run_has_seen(path: Path) -> None:
@@ -171,3 +176,61 @@ def test_comments_suppress_what_only_a_run_has_seen(path: Path) -> None:
     path.write_text(text)
     failure = replace(_failure(path), places=(_place(path, 9, 12),))
     assert _weigh(path, _run(path, failures=(failure,))) == ()
+
+
+def _fix(*edits: Edit, unsafe: bool = False) -> Fix:
+    if unsafe:
+        return Fix("Repair", edits, Applicability.UNSAFE, "callers break")
+    return Fix("Repair", edits)
+
+
+def _hints(path: Path, failure: Failure, result: CheckResult, *more: Path) -> tuple[Hint, ...]:
+    project = Project(Settings(), [path, *more])
+    run = _run(path, _site(path), failures=(failure,))
+    return weigh(project, result, [run], all_rules()).hints_of(run, failure)
+
+
+def test_a_failure_is_repaired_by_the_fix_of_the_finding_at_its_place(path: Path) -> None:
+    finding = _finding(path, "GC003", "hidden_states=hidden_states,")
+    safe = replace(finding, remedy=_fix(Edit(path, 0, 1, "")))
+    assert _hints(path, _failure(path), _result(safe)) == (
+        Hint("GC003", (path,), is_unsafe=False, is_whole=True),
+    )
+    # A finding of the class stands far from the place of the failure.
+    layer = replace(_finding(path, "GC001", "class Block"), remedy=_fix(Edit(path, 0, 1, ""), unsafe=True))
+    (hint,) = _hints(path, _failure(path, Cause.NOT_A_LAYER), _result(safe, layer))
+    assert (hint.code, hint.is_unsafe) == ("GC001", True)
+
+
+def test_nothing_repairs_a_failure_where_no_finding_has_a_fix(path: Path) -> None:
+    finding = _finding(path, "GC003", "hidden_states=hidden_states,")
+    fixed = replace(finding, remedy=_fix(Edit(path, 0, 1, "")))
+    # There is none; it has no fix; it is elsewhere; it is of another rule; nobody repairs such a failure.
+    elsewhere = replace(fixed, start=0, end=1)
+    for result in (_result(), _result(finding), _result(elsewhere), _result(replace(fixed, code="GC002"))):
+        assert _hints(path, _failure(path), result) == ()
+    assert _hints(path, _failure(path, Cause.STATISTICS), _result(fixed)) == ()
+
+
+def test_a_fix_that_needs_further_files_names_them(path: Path, tmp_path: Path) -> None:
+    other, copy = tmp_path / "modeling_y.py", tmp_path / "modeling_z.py"
+    for each in (other, copy):
+        each.write_text(_SOURCE)
+    finding = _finding(path, "GC003", "hidden_states=hidden_states,")
+    both = replace(finding, remedy=_fix(Edit(path, 0, 1, ""), Edit(other, 0, 1, "")))
+    (hint,) = _hints(path, _failure(path), _result(both), other)
+    assert hint.paths == (path, other)
+    # What holds the same code is repaired together with it, or not at all.
+    twin = replace(finding, path=copy, remedy=_fix(Edit(copy, 0, 1, ""), unsafe=True))
+    (hint,) = _hints(path, _failure(path), _result(both, twin, together=(both, twin)), other, copy)
+    assert (set(hint.paths), hint.is_unsafe) == ({path, other, copy}, True)
+
+
+def test_a_fix_at_one_of_two_places_repairs_a_part(path: Path) -> None:
+    finding = _finding(path, "GC003", "hidden_states=hidden_states,")
+    fixed = replace(finding, remedy=_fix(Edit(path, 0, 1, "")))
+    failure = replace(_failure(path), places=(_place(path, 8, 11), _place(path, 12)))
+    # At the other place there is no finding, or one that has no fix.
+    for others in ((), (replace(finding, start=_SOURCE.rindex("return")),)):
+        (hint,) = _hints(path, failure, _result(fixed, *others))
+        assert (hint.paths, hint.is_whole) == ((path,), False)

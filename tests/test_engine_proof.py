@@ -12,10 +12,11 @@ import pytest
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import Proof, prove
 from gclint.finding import Edit, Heir
+from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun
-from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
+from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Fingerprint, Place, RunSite
 from tests.toys import WordRule, replacing
 
 _MODELING = Path("modeling_x.py")
@@ -73,7 +74,10 @@ def _repair(code: str = "GC001", **texts: str) -> tuple[Project, FixResult]:
 def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu") -> Proof:
     project, repaired = _repair(code, modeling_x="bad\n")
     (proof,) = prove(
-        project, repaired, _Runs(FileRun((before,), device=device), FileRun((after,), device=device))
+        project,
+        repaired,
+        all_rules(),
+        _Runs(FileRun((before,), device=device), FileRun((after,), device=device)),
     )
     return proof
 
@@ -88,7 +92,7 @@ def test_a_repair_that_runs_as_before_and_is_recomputed_is_proven() -> None:
 def test_the_repaired_text_is_run_and_nothing_is_written() -> None:
     project, repaired = _repair(modeling_x="bad\n", modeling_y="fine\n")
     runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
-    prove(project, repaired, runs)
+    prove(project, repaired, all_rules(), runs)
     assert runs.asked == [([_MODELING], {}), ([_MODELING], {_MODELING: "good\n"})]
     assert _MODELING.read_text() == "bad\n"
 
@@ -118,20 +122,20 @@ def test_a_new_failure_refuses_it_and_an_old_one_does_not() -> None:
 
 
 def test_what_only_recomputation_shows_of_other_parts_does_not_speak_against_it() -> None:
-    hook = replace(_LOST, check="frozen base", cause="no input gradient")
+    hook = replace(_LOST, check="frozen base", cause=Cause.NO_INPUT_GRADIENT)
     assert _proof(_result(), _result(hook)).obstacles == ()
-    assert _proof(_result(), _result(replace(hook, cause="keyword activation"))).obstacles
+    assert _proof(_result(), _result(replace(hook, cause=Cause.KEYWORD_ACTIVATION))).obstacles
 
 
 def test_statistics_are_accepted_from_who_has_asked_for_unsafe_fixes() -> None:
-    twice = replace(_LOST, check="buffers", cause="statistics")
+    twice = replace(_LOST, check="buffers", cause=Cause.STATISTICS)
     assert _proof(_result(), _result(twice)).obstacles
     _MODELING.write_text("bad\n")
     project = Project(Settings(), [_MODELING])
     rule = WordRule("bad", replacing("good"), code="GC001", unsafe=True)
     repaired = fix(project, [rule], unsafe=True)
     runs = _Runs(FileRun((_result(),)), FileRun((_result(twice),)))
-    assert prove(project, repaired, runs)[0].obstacles == ()
+    assert prove(project, repaired, all_rules(), runs)[0].obstacles == ()
 
 
 @pytest.mark.parametrize(
@@ -149,6 +153,14 @@ def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, obj
     assert "still has the defect" in obstacle
 
 
+def test_a_rule_that_says_nothing_about_runs_is_not_proven() -> None:
+    project, repaired = _repair("TOY1", modeling_x="bad\n")
+    runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
+    for rules in ((), [WordRule("bad", replacing("good"), code="TOY1")]):
+        (obstacle,) = prove(project, repaired, rules, runs)[0].obstacles
+        assert obstacle == "TOY1: no run can show whether `bad` is repaired"
+
+
 def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
         (obstacle,) = _proof(_result(), after).obstacles
@@ -161,7 +173,7 @@ def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     applied = tuple(replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied)
     repaired = replace(repaired, applied=applied)
     run = FileRun((_result(site=_site(block="Heir")),))
-    assert prove(project, repaired, _Runs(run, run))[0].obstacles == ()
+    assert prove(project, repaired, all_rules(), _Runs(run, run))[0].obstacles == ()
 
 
 def test_a_model_that_runs_no_more_refuses_it() -> None:
@@ -174,7 +186,7 @@ def test_a_model_that_runs_no_more_refuses_it() -> None:
 def test_a_file_that_cannot_be_imported_any_more_refuses_it() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     broken = FileRun(problem="NameError: name 'Base' is not defined")
-    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), broken))
+    (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun((_result(),)), broken))
     assert proof.obstacles[0] == "NameError: name 'Base' is not defined"
 
 
@@ -185,7 +197,7 @@ def test_a_comment_needs_no_run_of_a_block() -> None:
 def test_a_modular_file_goes_with_what_is_generated_from_it() -> None:
     project, repaired = _repair(modular_x="bad\n", modeling_x="bad\n")
     runs = _Runs(FileRun((_result(),)), FileRun((_result(_LOST),)))
-    (proof,) = prove(project, repaired, runs)
+    (proof,) = prove(project, repaired, all_rules(), runs)
     assert set(proof.paths) == {Path("modular_x.py"), _MODELING}
     assert proof.obstacles
     assert runs.asked[0][0] == [_MODELING]
@@ -203,14 +215,14 @@ def test_files_that_one_fix_changes_stand_or_fall_together() -> None:
     rule = WordRule("bad", both, code="GC001")
     # The file's own fix comes first, and is remembered when another one joins the files.
     repaired = fix(project, [rule], unsafe=False)
-    (proof,) = prove(project, repaired, _Runs(FileRun((_result(),)), FileRun((_result(),))))
+    (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun((_result(),)), FileRun((_result(),))))
     assert set(proof.paths) == {_MODELING, Path("modeling_a.py")}
     assert {finding.path.name for finding in proof.repairs} == {"modeling_x.py", "modeling_a.py"}
 
 
 def test_a_modular_file_alone_is_not_proven() -> None:
     project, repaired = _repair(modular_x="bad\n")
-    (proof,) = prove(project, repaired, _Runs(FileRun(), FileRun()))
+    (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun(), FileRun()))
     assert "generated" in proof.obstacles[0]
 
 
@@ -230,7 +242,7 @@ def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None
             else dict.fromkeys(paths, good)
         )
 
-    proofs = prove(project, repaired, run)
+    proofs = prove(project, repaired, all_rules(), run)
     assert {proof.paths[0]: bool(proof.obstacles) for proof in proofs} == {
         _MODELING: True,
         second: True,

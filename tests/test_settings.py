@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from pathlib import Path
 
 import pytest
 
-from gclint.finding import Finding
-from gclint.network.model import Network
-from gclint.rule import Rule
-from gclint.settings import Settings, SettingsError, common_folder, load_settings, unknown_selectors
+from gclint.rule import all_rules, rule_settings, selected_rules, unknown_selectors
+from gclint.settings import Settings, SettingsError, common_folder, load_settings
+from tests.environment import PROJECT
 
-
-class _Rule(Rule):
-    code = "GC001"
-    name = "missing-checkpointing-layer"
-
-    def check(self, network: Network) -> Iterable[Finding]:
-        return ()
+_OF_RULES = ("some-names", "words")
 
 
 def _pyproject(folder: Path, text: str) -> Path:
@@ -28,32 +21,44 @@ def _pyproject(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("selector", ["GC001", "gc001", "GC0", "GC", "missing-checkpointing-layer"])
-def test_a_rule_is_selected_by_code_prefix_and_name(selector: str) -> None:
-    assert Settings(select=(selector,)).wants(_Rule())
-    assert not Settings(ignore=(selector,)).wants(_Rule())
-    assert not unknown_selectors([selector], [_Rule()])
+def _selected(settings: Settings) -> list[str]:
+    return [rule.code for rule in selected_rules(settings)]
 
 
-@pytest.mark.parametrize("selector", ["GC002", "GC0011", "missing", "C001", ""])
+@pytest.mark.parametrize("selector", ["GC001", "gc001", "missing-checkpointing-layer"])
+def test_a_rule_is_selected_by_code_and_name(selector: str) -> None:
+    assert _selected(Settings(select=(selector,))) == ["GC001"]
+    assert _selected(Settings(ignore=(selector,))) == ["GC002", "GC003"]
+    assert not unknown_selectors(Settings(select=(selector,)))
+
+
+@pytest.mark.parametrize("selector", ["GC0", "gc", "G"])
+def test_rules_are_selected_by_a_prefix(selector: str) -> None:
+    assert _selected(Settings(select=(selector,))) == ["GC001", "GC002", "GC003"]
+    assert _selected(Settings(ignore=(selector,))) == []
+    assert not unknown_selectors(Settings(ignore=(selector,)))
+
+
+@pytest.mark.parametrize("selector", ["GC999", "GC0011", "missing", "C001", ""])
 def test_a_rule_is_not_selected_by_anything_else(selector: str) -> None:
-    assert not Settings(select=(selector,)).wants(_Rule())
-    assert Settings(ignore=(selector,)).wants(_Rule())
-    assert unknown_selectors([selector], [_Rule()]) == [selector]
+    assert _selected(Settings(select=(selector,))) == []
+    assert len(_selected(Settings(ignore=(selector,)))) == 3
+    assert unknown_selectors(Settings(select=("GC001",), ignore=(selector,))) == [selector]
 
 
 def test_without_settings_every_rule_runs() -> None:
-    assert Settings().wants(_Rule())
+    assert _selected(Settings()) == [rule.code for rule in all_rules()]
 
 
 def test_ignore_is_stronger_than_select() -> None:
-    assert not Settings(select=("GC001",), ignore=("GC",)).wants(_Rule())
+    assert _selected(Settings(select=("GC001",), ignore=("GC",))) == []
 
 
 def test_the_command_line_replaces_what_it_names_and_nothing_else() -> None:
-    table = Settings(select=("GC001",), ignore=("GC002",), activation_names=("memory",))
+    of_rules = (("words", ("memory",)),)
+    table = Settings(select=("GC001",), ignore=("GC002",), of_rules=of_rules)
     assert table.overridden(("GC003",), ()) == Settings(
-        select=("GC003",), ignore=("GC002",), activation_names=("memory",)
+        select=("GC003",), ignore=("GC002",), of_rules=of_rules
     )
     assert table.overridden((), ("GC003",)).ignore == ("GC003",)
 
@@ -64,30 +69,50 @@ def test_the_nearest_table_counts_and_other_files_do_not(tmp_path: Path) -> None
     _pyproject(tmp_path / "src" / "package", '[tool.gclint]\nselect = ["GC001"]\n')
     below = tmp_path / "src" / "package" / "models"
     below.mkdir()
-    assert load_settings(below).select == ("GC001",)
-    assert load_settings(tmp_path / "src").select == ("GC002",)
+    assert load_settings(below, _OF_RULES).select == ("GC001",)
+    assert load_settings(tmp_path / "src", _OF_RULES).select == ("GC002",)
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
     _pyproject(
         tmp_path,
         '[tool.gclint]\nselect = ["GC"]\nignore = ["GC003"]\n'
-        'exclude = ["tests/", "*_old.py"]\nactivation-names = ["memory"]\n',
+        'exclude = ["tests/", "*_old.py"]\nwords = ["memory"]\n',
     )
-    assert load_settings(tmp_path) == Settings(
+    assert load_settings(tmp_path, _OF_RULES) == Settings(
         select=("GC",),
         ignore=("GC003",),
         exclude=("tests", "*_old.py"),
-        activation_names=("memory",),
+        of_rules=(("words", ("memory",)),),
         root=tmp_path,
     )
+
+
+def test_what_is_not_set_is_told_from_what_is_set_to_nothing(tmp_path: Path) -> None:
+    _pyproject(tmp_path, "[tool.gclint]\nwords = []\n")
+    settings = load_settings(tmp_path, _OF_RULES)
+    assert (settings.given("words"), settings.given("some-names")) == ((), None)
+
+
+def test_the_settings_of_rules_have_names_of_their_own() -> None:
+    declared = [setting for rule in all_rules() for setting in rule.settings]
+    assert len({setting.name for setting in declared}) == len(declared)
+    assert {"select", "ignore", "exclude"}.isdisjoint(rule_settings())
+
+
+def test_the_readme_has_every_setting() -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("[tool.gclint]\n")[2].partition("```")[0]
+    assert set(re.findall(r"(?m)^([\w-]+) =", table)) == {"select", "ignore", "exclude", *rule_settings()}
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[tool.gclint\n", "line 1"),
+        ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, select, some-names, words"),
         ('[tool.gclint]\nslect = ["GC001"]\n', "'slect'"),
+        ("[tool.gclint]\nwords = [1]\n", "words in [tool.gclint] must be a list of strings"),
         ('[tool.gclint]\nselect = "GC001"\n', "select in [tool.gclint] must be a list of strings"),
         ("[tool.gclint]\nignore = [1]\n", "ignore in [tool.gclint] must be a list of strings"),
         ("[tool]\ngclint = true\n", "must be a table"),
@@ -96,7 +121,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 def test_a_wrong_table_is_named_with_its_file(tmp_path: Path, text: str, complaint: str) -> None:
     path = _pyproject(tmp_path, text)
     with pytest.raises(SettingsError) as raised:
-        load_settings(tmp_path)
+        load_settings(tmp_path, _OF_RULES)
     assert str(path) in str(raised.value)
     assert complaint in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -105,7 +130,7 @@ def test_a_wrong_table_is_named_with_its_file(tmp_path: Path, text: str, complai
 def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(b"# caf\xe9\n[tool.gclint]\n")
     with pytest.raises(SettingsError, match=r"pyproject\.toml"):
-        load_settings(tmp_path)
+        load_settings(tmp_path, _OF_RULES)
 
 
 @pytest.mark.parametrize(

@@ -181,17 +181,17 @@ def lint(
 def _settings_and_rules(
     paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...]
 ) -> tuple[Settings, list[Rule]]:
-    from gclint.rule import all_rules
-    from gclint.settings import SettingsError, common_folder, load_settings, unknown_selectors
+    from gclint.rule import rule_settings, selected_rules, unknown_selectors
+    from gclint.settings import SettingsError, common_folder, load_settings
 
     try:
-        settings = load_settings(common_folder(paths)).overridden(select, ignore)
+        settings = load_settings(common_folder(paths), rule_settings()).overridden(select, ignore)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
-    unknown = unknown_selectors((*settings.select, *settings.ignore), all_rules())
+    unknown = unknown_selectors(settings)
     if unknown:
         raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
-    return settings, [rule for rule in all_rules() if settings.wants(rule)]
+    return settings, selected_rules(settings)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -244,7 +244,7 @@ def _proven(
     from gclint.verify.files import NothingRuns, runner
 
     try:
-        proofs = tuple(prove(project, repaired, runner(run_settings(*options.about_runs))))
+        proofs = tuple(prove(project, repaired, rules, runner(run_settings(*options.about_runs))))
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
     return proven_only(project, repaired, proofs, rules), proofs

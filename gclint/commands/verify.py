@@ -20,7 +20,7 @@ from gclint.finding import Problem
 from gclint.report.formats import FORMATS
 from gclint.report.report import Report
 from gclint.report.text import write_notices
-from gclint.rule import all_rules
+from gclint.rule import rule_settings, selected_rules
 from gclint.settings import Settings, SettingsError, common_folder, load_settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -162,7 +162,7 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, load_settings(common_folder(paths)))
+            found, problems = targets_of(paths, load_settings(common_folder(paths), rule_settings()))
             targets += found
     except (UnknownModel, SettingsError) as error:
         raise CannotRun(str(error)) from None
@@ -241,14 +241,14 @@ def _unchanged(results: Results) -> list[Path]:
 
 
 def _joined(results: Results, files: Sequence[Path]) -> Report:
-    """Return what the runs say, with the findings in ``files`` that they confirm, contradict or add."""
+    """Return what the runs and the linter say together about ``files``."""
     try:
-        settings = load_settings(common_folder(files)) if files else Settings()
+        settings = load_settings(common_folder(files), rule_settings()) if files else Settings()
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     project = Project(settings, files)
-    rules = [rule for rule in all_rules() if settings.wants(rule)]
+    rules = selected_rules(settings)
     found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)
-    findings = tuple(finding for finding in weighed if finding.evidence)
-    return Report(project, findings, files=found.files, unsafe=True, runs=results)
+    findings = tuple(finding for finding in weighed.findings if finding.evidence)
+    return Report(project, findings, files=found.files, unsafe=True, runs=results, weighed=weighed)

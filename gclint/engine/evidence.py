@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
-from gclint.finding import Evidence, Finding, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal, in_reading_order
 from gclint.rule import Rule
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
@@ -16,13 +16,36 @@ from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
 
 
+@dataclass(frozen=True)
+class Hint:
+    """What repairs a failure: the fixes of a rule's findings at its places."""
+
+    code: str
+    paths: tuple[Path, ...]
+    """The files that the fixes change: all of them have to be given."""
+    is_unsafe: bool
+    is_whole: bool
+    """Whether each place of the failure has such a finding."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What the linter and runs say together."""
+
+    findings: tuple[Finding, ...] = ()
+    """Those of the linter with what the runs say about them, and those that only the runs have."""
+    hints: Mapping[tuple[str, str, Failure], tuple[Hint, ...]] = field(default_factory=dict)
+    """By source, class and failure; none where nothing can be repaired."""
+
+    def hints_of(self, result: ClassResult, failure: Failure) -> tuple[Hint, ...]:
+        """Return what repairs a failure of a class."""
+        return self.hints.get((result.source, result.name, failure), ())
+
+
 def weigh(
-    project: Project,
-    result: CheckResult,
-    runs: Iterable[ClassResult],
-    rules: Sequence[Rule],
-) -> tuple[Finding, ...]:
-    """Return the findings with what the runs say about them, and those that only the runs have.
+    project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
+) -> Weighed:
+    """Join what the linter has found with what runs have seen.
 
     Args:
         project: the files; those that the user gave are its ``paths``.
@@ -30,109 +53,109 @@ def weigh(
         runs: what happened.
         rules: those whose findings are wanted.
     """
-    runs = list(runs)
-    sites = [site for run in runs for site in run.sites]
-    weighed = [replace(each, evidence=_evidence(project, each, sites)) for each in result.findings]
-    wanted = {rule.code: rule for rule in rules}
-    seen = {
-        (finding.path, finding.start, finding.code): finding
-        for run in runs
-        for failure in run.failures
-        if failure.rule in wanted
-        for place in failure.places
-        for finding in _seen_only(project, failure, place, run.sites, weighed, wanted)
-    }
-    return in_reading_order([*weighed, *seen.values()])
+    return _Scales(project, result, rules).weigh(list(runs))
 
 
-def _evidence(project: Project, finding: Finding, sites: Iterable[RunSite]) -> Evidence | None:
-    judge = _JUDGES.get(finding.code)
-    if judge is None:
-        return None
-    matching = [site for site in sites if site.calls and _is_about(project, finding, site)]
-    return judge(project, matching) if matching else None
+class _Scales:
+    def __init__(self, project: Project, result: CheckResult, rules: Sequence[Rule]) -> None:
+        self._project = project
+        self._result = result
+        self._rules = {rule.code: rule for rule in rules}
 
+    def weigh(self, runs: Sequence[ClassResult]) -> Weighed:
+        sites = [site for run in runs for site in run.sites if site.calls]
+        weighed = [replace(each, evidence=self._evidence(each, sites)) for each in self._result.findings]
+        seen: dict[tuple[Path, int, str], Finding] = {}
+        hints: dict[tuple[str, str, Failure], tuple[Hint, ...]] = {}
+        for run in runs:
+            for failure in run.failures:
+                claims = [rule for rule in self._rules.values() if failure.cause in rule.causes]
+                hints[run.source, run.name, failure] = tuple(
+                    hint for rule in claims for hint in self._hints(rule, failure, run.sites)
+                )
+                for finding in self._seen_only(claims, failure, run.sites):
+                    seen.setdefault((finding.path, finding.start, finding.code), finding)
+        return Weighed(tuple(in_reading_order([*weighed, *seen.values()])), hints)
 
-def _is_about(project: Project, finding: Finding, site: RunSite) -> bool:
-    files = {project.identify(Path(place.path)) for place in (site.place, site.definition)}
-    if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
-        return True
-    if finding.code == "GC001" and finding.symbol == site.block:
-        return _covers(project, site.definition, finding) or _covers(project, site.place, finding)
-    return _covers(project, site.place, finding)
+    def _evidence(self, finding: Finding, sites: Iterable[RunSite]) -> Evidence | None:
+        rule = self._rules.get(finding.code)
+        if rule is None:
+            return None
+        matching = [site for site in sites if self._is_about(rule, finding, site)]
+        return rule.evidence(matching, self._text) if matching else None
 
+    def _is_about(self, rule: Rule, finding: Finding, site: RunSite) -> bool:
+        files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
+        if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
+            return True
+        return any(self._covers(place, finding) for place in rule.places(finding, site))
 
-def _covers(project: Project, place: Place, finding: Finding) -> bool:
-    if project.identify(Path(place.path)) != finding.path:
-        return False
-    return place.line <= project.file(finding.path).position(finding.start).row <= place.end_line
+    def _covers(self, place: Place, finding: Finding) -> bool:
+        if self._project.identify(Path(place.path)) != finding.path:
+            return False
+        row = self._project.file(finding.path).position(finding.start).row
+        return place.line <= row <= place.end_line
 
+    def _text(self, place: Place) -> str:
+        file = self._project.file(Path(place.path))
+        last = min(place.end_line, len(file.line_starts))
+        return "\n".join(file.line(row) for row in range(place.line, last + 1))
 
-def _of_missing_layer(project: Project, sites: Sequence[RunSite]) -> Evidence | None:
-    if any(site.recomputed is False for site in sites):
-        return Evidence.CONFIRMED
-    if any(site.recomputed is None for site in sites):
-        return None
-    by_branch = any(_names_checkpointing(project, site.place) for site in sites)
-    # Recomputed by a branch in the model's own loop: that is what such a finding says.
-    return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
+    def _about(self, rule: Rule, place: Place, sites: Iterable[RunSite]) -> list[Finding]:
+        """Return the findings of a rule that speak of a place where something failed."""
+        here = [site for site in sites if site.place == place]
+        return [
+            each
+            for each in self._result.findings
+            if each.code == rule.code
+            and (self._covers(place, each) or any(self._is_about(rule, each, site) for site in here))
+        ]
 
+    def _hints(self, rule: Rule, failure: Failure, sites: Sequence[RunSite]) -> Iterator[Hint]:
+        repairable = [
+            [each for each in self._about(rule, place, sites) if each.fix] for place in failure.places
+        ]
+        fixes = [fix for found in repairable for each in found for fix in self._made_with(each)]
+        if fixes:
+            yield Hint(
+                rule.code,
+                tuple(dict.fromkeys(edit.path for fix in fixes for edit in fix.edits)),
+                any(fix.applicability is Applicability.UNSAFE for fix in fixes),
+                all(repairable),
+            )
 
-def _of_positional_cache(_project: Project, sites: Sequence[RunSite]) -> Evidence | None:
-    # Another configuration may well pass one: what did not happen here contradicts nothing.
-    return Evidence.CONFIRMED if any(site.positional_caches for site in sites) else None
+    def _made_with(self, finding: Finding) -> Iterator[Fix]:
+        """Yield the fix of a finding, and those that are made together with it."""
+        groups = (group for group in self._result.groups if finding in group)
+        for each in next(groups, frozenset((finding,))):
+            if each.fix is not None:
+                yield each.fix
 
+    def _seen_only(
+        self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]
+    ) -> Iterator[Finding]:
+        """Yield findings for a failure that no finding speaks of, at its places in files that were given."""
+        for place in failure.places if claims else ():
+            path = self._project.identify(Path(place.path))
+            if path in self._project.paths and not any(self._about(rule, place, sites) for rule in claims):
+                finding = self._seen(claims[0], failure, place, path, sites)
+                if not Suppressions(self._project.file(path)).covers(finding):
+                    yield finding
 
-def _of_keyword_activation(_project: Project, sites: Sequence[RunSite]) -> Evidence | None:
-    return Evidence.CONFIRMED if any(site.keyword_activations for site in sites) else Evidence.CONTRADICTED
-
-
-_JUDGES: Mapping[str, Callable[[Project, Sequence[RunSite]], Evidence | None]] = {
-    "GC001": _of_missing_layer,
-    "GC002": _of_positional_cache,
-    "GC003": _of_keyword_activation,
-}
-
-
-def _names_checkpointing(project: Project, place: Place) -> bool:
-    file = project.file(Path(place.path))
-    last = min(place.end_line, len(file.line_starts))
-    return any("checkpoint" in file.line(row) for row in range(place.line, last + 1))
-
-
-def _seen_only(
-    project: Project,
-    failure: Failure,
-    place: Place,
-    sites: Sequence[RunSite],
-    found: Iterable[Finding],
-    rules: Mapping[str, Rule],
-) -> Iterable[Finding]:
-    """Yield a finding for a failure that no finding speaks of, at a place in a file that was given."""
-    path = project.identify(Path(place.path))
-    if path not in project.given or failure.rule is None:
-        return
-    site = next((site for site in sites if site.place == place), None)
-    if any(each.code == failure.rule and _speaks_of(project, each, place, site) for each in found):
-        return
-    file = project.file(path)
-    start = file.line_starts[place.line - 1]
-    line = file.line(place.line)
-    indent = len(line) - len(line.lstrip())
-    finding = Finding(
-        failure.rule,
-        rules[failure.rule].name,
-        failure.message,
-        path,
-        start + indent,
-        start + len(line),
-        site.block if site else "",
-        Refusal(_ONLY_SEEN),
-        evidence=Evidence.CONFIRMED,
-    )
-    if not Suppressions(file).covers(finding):
-        yield finding
-
-
-def _speaks_of(project: Project, finding: Finding, place: Place, site: RunSite | None) -> bool:
-    return _covers(project, place, finding) or (site is not None and _is_about(project, finding, site))
+    def _seen(
+        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[RunSite]
+    ) -> Finding:
+        file = self._project.file(path)
+        start = file.line_starts[place.line - 1]
+        line = file.line(place.line)
+        return Finding(
+            rule.code,
+            rule.name,
+            failure.text,
+            path,
+            start + len(line) - len(line.lstrip()),
+            start + len(line),
+            next((site.block for site in sites if site.place == place), ""),
+            Refusal(_ONLY_SEEN),
+            evidence=Evidence.CONFIRMED,
+        )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.fix import FixResult
 from gclint.finding import Applicability, Finding
+from gclint.rule import Rule
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.project import Project
+from gclint.source.suppressions import CODE as UNUSED_IGNORE
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
+from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Fingerprint, RunSite
 
 _TOLERANCE = 1e-3
 """Relative, for steps that need not give the same bits."""
-
-_STATISTICS = "statistics"
-_NO_INPUT_GRADIENT = "no input gradient"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Proof:
     """What keeps the repair from being written; none if it is proven."""
 
 
-def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
+def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Runner) -> list[Proof]:
     """Run the changed files as they are and as they would be, and judge each repair.
 
     A file whose repair does not stand stays as it was for those that import from it, so these are
@@ -41,6 +40,7 @@ def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
     Args:
         project: the files, repaired in memory.
         repaired: what was repaired.
+        rules: the rules that were run; they know what their defects look like in a run.
         run: runs files.
 
     Raises:
@@ -48,13 +48,14 @@ def prove(project: Project, repaired: FixResult, run: Runner) -> list[Proof]:
         OSError: a file cannot be read.
     """
     units = _units(project, repaired)
+    by_code = {rule.code: rule for rule in rules}
     texts = {path: after for path, (_, after) in repaired.changed.items()}
     files = [path for unit in units for path in unit.run_files]
     before, after = run(files, {}), dict(run(files, texts))
     proofs: dict[int, Proof] = {}
     waiting = units
     while waiting:
-        judged = {id(unit): _proof(unit, before, after) for unit in waiting}
+        judged = {id(unit): _proof(unit, by_code, before, after) for unit in waiting}
         proofs.update(judged)
         refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
         texts = {path: text for path, text in texts.items() if path not in refused}
@@ -104,8 +105,10 @@ def _units(project: Project, repaired: FixResult) -> list[_Unit]:
     return list({id(unit): unit for unit in units.values()}.values())
 
 
-def _proof(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]) -> Proof:
-    obstacles = list(_obstacles(unit, before, after))
+def _proof(
+    unit: _Unit, rules: Mapping[str, Rule], before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]
+) -> Proof:
+    obstacles = list(_obstacles(unit, rules, before, after))
     own = unit.run_files
     return Proof(
         tuple(unit.paths),
@@ -116,7 +119,9 @@ def _proof(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, Fil
     )
 
 
-def _obstacles(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]) -> Iterator[str]:
+def _obstacles(
+    unit: _Unit, rules: Mapping[str, Rule], before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]
+) -> Iterator[str]:
     """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
     if not unit.run_files:
         yield "the file that is generated from it is not repaired with it, and that is what runs"
@@ -133,10 +138,11 @@ def _obstacles(unit: _Unit, before: Mapping[Path, FileRun], after: Mapping[Path,
                 yield from _regressions(earlier[result.name], result, exact=exact)
                 for failure in _new_failures(earlier[result.name], result):
                     if not _is_outside(failure, unit.repairs):
-                        yield f"{result.name}, {failure.mode}, {failure.scenario}: {failure.message}"
+                        yield f"{result.name}, {failure.mode}, {failure.scenario}: {failure.text}"
     sites = [site for path in unit.run_files for result in after[path].results for site in result.sites]
     for finding in unit.repairs:
-        yield from _doubts(finding, sites)
+        if finding.code != UNUSED_IGNORE:  # It only takes a comment away: nothing that runs is another.
+            yield from _doubts(finding, rules.get(finding.code), sites)
 
 
 def _regressions(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[str]:
@@ -161,12 +167,12 @@ def _new_failures(before: ClassResult, after: ClassResult) -> list[Failure]:
 
 def _is_outside(failure: Failure, repairs: Sequence[Finding]) -> bool:
     """Tell whether a failure that shows only once something is recomputed is no fault of the repair."""
-    if failure.cause == _NO_INPUT_GRADIENT:
+    if failure.cause is Cause.NO_INPUT_GRADIENT:
         # The hook on the embeddings, which is as it was, does not reach the blocks.
         return True
     # Who asks for unsafe fixes has been told of the statistics: they are why this one is unsafe.
     unsafe = any(each.fix and each.fix.applicability is Applicability.UNSAFE for each in repairs)
-    return unsafe and failure.cause == _STATISTICS
+    return unsafe and failure.cause is Cause.STATISTICS
 
 
 def _key(failure: Failure) -> tuple[str, str, str]:
@@ -194,22 +200,15 @@ def _difference(name: str, expected: Fingerprint, found: Fingerprint) -> str:
     return f"{where}: the gradients of {', '.join(different[:3]) or 'some parameters'} are different"
 
 
-def _doubts(finding: Finding, sites: Sequence[RunSite]) -> Iterator[str]:
-    """Yield why a repair is not proven: nobody ran the block, or the defect is still there."""
-    stays = _DEFECTS.get(finding.code)
-    if stays is None:
-        return
+def _doubts(finding: Finding, rule: Rule | None, sites: Sequence[RunSite]) -> Iterator[str]:
+    """Yield why a repair is not proven: the defect is still there, or no run shows that it is gone."""
     names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
     own = [site for site in sites if site.block in names and site.calls]
     if not own:
         yield f"{finding.code}: no model that could be run runs `{finding.symbol}`, so nothing is proven"
-    elif any(stays(site) for site in own):
+        return
+    flagged = {rule.flags(site) if rule else None for site in own}
+    if True in flagged:
         yield f"{finding.code}: `{finding.symbol}` still has the defect when it is run"
-
-
-_DEFECTS: Mapping[str, Callable[[RunSite], bool]] = {
-    "GC001": lambda site: not (site.is_layer and site.recomputed),
-    "GC002": lambda site: bool(site.positional_caches),
-    "GC003": lambda site: bool(site.keyword_activations),
-}
-"""What a run site looks like that still has a rule's defect."""
+    elif None in flagged:
+        yield f"{finding.code}: no run can show whether `{finding.symbol}` is repaired"

@@ -17,6 +17,8 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
 from gclint.network.traits import is_learned
 
+ACTIVATION_NAMES = "activation-names"
+"""The setting by which users name further parameters through which gradient flows."""
 NEUTRALISED_CACHES = frozenset(("use_cache", "past_key_value", "past_key_values", "layer_past"))
 """What the base class switches off by name, in one release or another."""
 CACHES = NEUTRALISED_CACHES | {"cache_params", "cache", "past", "state"}

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from gclint.network.activation import fills_cache, requires_cache
+from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
@@ -63,6 +63,11 @@ class Network:
             in_library = self.project.module(self.file, "transformers.modeling_utils", 0) is not None
             return None if in_library else absolute
         return absolute
+
+    @cached_property
+    def activation_names(self) -> tuple[str, ...]:
+        """The names that the user adds to those of parameters through which gradient flows."""
+        return self.project.settings.given(ACTIVATION_NAMES) or ()
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:

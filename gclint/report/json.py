@@ -15,11 +15,15 @@ from gclint.report.findings import documentation_url
 from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gclint.engine.evidence import Hint, Weighed
     from gclint.engine.proof import Proof
     from gclint.finding import Finding, Fix, Position, Problem
     from gclint.report.report import Report
     from gclint.source.project import Project
     from gclint.verify.results import Results
+    from gclint.verify.worker.protocol import ClassResult
 
 
 def write(report: Report, stream: TextIO) -> None:
@@ -35,7 +39,7 @@ def write(report: Report, stream: TextIO) -> None:
     if report.proofs:
         document["proofs"] = [_proof(proof) for proof in report.proofs]
     if report.runs is not None:
-        document.update(_runs(report.runs))
+        document.update(_runs(report.runs, report.weighed))
     _dump(document, stream)
 
 
@@ -121,7 +125,7 @@ def _proof(proof: Proof) -> dict[str, object]:
     }
 
 
-def _runs(runs: Results) -> dict[str, object]:
+def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
     from gclint.verify.results import reasons
 
     return {
@@ -137,5 +141,25 @@ def _runs(runs: Results) -> dict[str, object]:
             "not_covered": sum(bool(each.not_covered) for each in runs.sorted()),
         },
         "unusable": [asdict(runs.unusable[source]) for source in sorted(runs.unusable)],
-        "results": [asdict(result) for result in runs.sorted()],
+        "results": [_result(result, weighed) for result in runs.sorted()],
     }
+
+
+def _result(result: ClassResult, weighed: Weighed | None) -> dict[str, object]:
+    failures = [
+        {**asdict(each), "repaired_by": [] if weighed is None else _hints(weighed.hints_of(result, each))}
+        for each in result.failures
+    ]
+    return {**asdict(result), "failures": failures}
+
+
+def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:
+    return [
+        {
+            "code": hint.code,
+            "filenames": [str(path) for path in hint.paths],
+            "unsafe": hint.is_unsafe,
+            "whole": hint.is_whole,
+        }
+        for hint in hints
+    ]

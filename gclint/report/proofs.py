@@ -50,7 +50,7 @@ def _runs(proof: Proof) -> Iterator[str]:
         )
         for when, result in (("before", before), ("after", after)):
             for failure in result.failures:
-                yield f"    {when}, {failure.mode}, {failure.scenario}: {failure.message}"
+                yield f"    {when}, {failure.mode}, {failure.scenario}: {failure.text}"
 
 
 def _by_name(runs: Mapping[Path, FileRun]) -> dict[str, ClassResult]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gclint.finding import Finding, Part, Problem, Repair
 
 if TYPE_CHECKING:
+    from gclint.engine.evidence import Weighed
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Recognised
     from gclint.source.project import Project
@@ -81,6 +82,8 @@ class Report:
     """What runs of the repaired models say."""
     runs: Results | None = None
     """What runs of the models as they are say; None where none was asked for."""
+    weighed: Weighed | None = None
+    """What repairs the failures of these runs."""
     baseline: Path | None = None
     recognised: Recognised | None = None
     """What the baseline and the run have in common."""

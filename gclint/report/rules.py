@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -18,11 +18,20 @@ def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
 
 
 def write_documentation(stream: TextIO, rule: Rule) -> None:
-    """Write what a rule does and why, in Markdown; a terminal shows it set."""
-    markdown = f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n"
+    """Write what a rule does, why, and what can be set, in Markdown; a terminal shows it set."""
+    markdown = f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
     if stream.isatty():
         from gclint.report.terminal import console_on, show_documentation
 
         show_documentation(console_on(stream), markdown)
     else:
         stream.write(markdown)
+
+
+def _settings(rule: Rule) -> Iterator[str]:
+    """Yield a section about the settings of a rule, if it has any."""
+    if rule.settings:
+        yield "\n## Settings\n\n"
+    for each in rule.settings:
+        default = ", ".join(f'"{value}"' for value in each.default)
+        yield f"- `{each.name} = [{default}]` in `[tool.gclint]`: {each.documentation}\n"

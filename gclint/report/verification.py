@@ -6,15 +6,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gclint.report.findings import counted
 from gclint.report.report import Report
 from gclint.source.paths import shown
 from gclint.verify.results import Results, reasons
-from gclint.verify.worker.protocol import ClassResult, Failure, Place
+from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place
+
+if TYPE_CHECKING:
+    from gclint.engine.evidence import Hint, Weighed
 
 _PARAMETERS = 6
-_REPAIRS = "gclint --fix --select {rule} {path}"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -32,7 +35,7 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
         yield f"{shown(source)}: error: {runs.unusable[source].message}"
     for result in runs.of("not run"):
         yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
-    for story in _stories(runs.of("failed")):
+    for story in _stories(runs.of("failed"), report.weighed):
         yield from story.lines()
     if names_passed:
         yield from _passed(runs.of("passed"), verbose=report.verbose)
@@ -44,45 +47,56 @@ class _Story:
     """Failures of one cause: what is told once, and the classes that have it."""
 
     first: Failure
+    hints: tuple[Hint, ...]
     classes: dict[str, list[str]] = field(default_factory=dict)
     """By file, in the order of the results."""
+    checks: dict[str, None] = field(default_factory=dict)
     conditions: dict[str, None] = field(default_factory=dict)
     """Modes and scenarios."""
 
+    def add(self, result: ClassResult, failure: Failure) -> None:
+        names = self.classes.setdefault(result.source, [])
+        if result.name not in names:
+            names.append(result.name)
+        self.checks[failure.check] = None
+        self.conditions[f"{failure.mode} {failure.scenario}"] = None
+
     def lines(self) -> Iterator[str]:
         (path, names), *others = self.classes.items()
-        failure = self.first
-        where = ", ".join(self.conditions)
-        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        yield f"{shown(path)}: {who} failed {failure.check} ({where}): {failure.message}"
+        more = sum(map(len, self.classes.values())) - 1
+        who = f"{names[0]} and {more} more" if more else names[0]
+        what = f"{', '.join(self.checks)} ({', '.join(self.conditions)})"
+        yield f"{shown(path)}: {who} failed {what}: {self.first.text}"
         if len(names) > 1:
-            yield f"    in {', '.join(names)}"
+            yield f"    classes: {', '.join(names)}"
         for other, inside in others:
-            yield f"    in {', '.join(inside)} of {shown(other)}"
-        yield from (f"    {line}" for line in _advice(failure, of=names[0] if self.is_shared else None))
+            yield f"    also in {shown(other)}: {', '.join(inside)}"
+        if self.first.parameters:
+            of = f" of {names[0]}" if more else ""
+            yield f"    parameters{of}: {_listed(self.first.parameters)}"
+        yield from (f"    at {_position(place)}" for place in self.first.places)
+        yield from (f"    {_advice(hint)}" for hint in self.hints)
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether more than one class has the failure."""
-        return sum(map(len, self.classes.values())) > 1
 
-
-def _stories(results: Iterable[ClassResult]) -> list[_Story]:
+def _stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[_Story]:
     """Return the failures, those of one cause together."""
     stories: dict[object, _Story] = {}
     for result in results:
         for failure in result.failures:
-            story = stories.setdefault(_cause(failure), _Story(failure))
-            names = story.classes.setdefault(result.source, [])
-            if result.name not in names:
-                names.append(result.name)
-            story.conditions[f"{failure.mode} {failure.scenario}"] = None
+            hints = () if weighed is None else weighed.hints_of(result, failure)
+            story = stories.setdefault((_cause(failure), hints), _Story(failure, hints))
+            story.add(result, failure)
     return list(stories.values())
 
 
 def _cause(failure: Failure) -> object:
-    """Return what is the same for failures of one cause: all but numbers, which each class has of its own."""
-    return failure.check, _NUMBER.sub("", failure.message), failure.places
+    """Return what is the same for failures of one cause: all but numbers, which each class has of its own.
+
+    Where the cause is not known, what was seen has to be the same.
+    """
+    known = failure.cause not in (None, Cause.DISAGREEMENT) and failure.explanation
+    what = failure.explanation if known else f"{failure.check}: {failure.text}"
+    return failure.cause, _NUMBER.sub("", what), failure.places
 
 
 def _passed(results: Iterable[ClassResult], *, verbose: bool) -> Iterator[str]:
@@ -114,14 +128,11 @@ def summary_lines(results: Results) -> Iterator[str]:
     )
 
 
-def _advice(failure: Failure, of: str | None) -> Iterator[str]:
-    if failure.parameters:
-        yield f"parameters{f' of {of}' if of else ''}: {_listed(failure.parameters)}"
-    for place in failure.places:
-        yield f"at {_position(place)}"
-    if failure.rule:
-        path = shown(failure.places[0].path) if failure.places else "PATH"
-        yield f"{failure.rule} repairs it: {_REPAIRS.format(rule=failure.rule, path=path)}"
+def _advice(hint: Hint) -> str:
+    what = "it" if hint.is_whole else "a part of it"
+    unsafe = " --unsafe-fixes" if hint.is_unsafe else ""
+    paths = " ".join(shown(path) for path in hint.paths)
+    return f"{hint.code} repairs {what}: gclint --fix{unsafe} --select {hint.code} {paths}"
 
 
 def _listed(parameters: Sequence[str]) -> str:

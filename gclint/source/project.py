@@ -15,9 +15,8 @@ from gclint.source.file import SourceFile, UnreadableFile
 class Vocabulary(Protocol):
     """What users add to the names that gclint knows."""
 
-    @property
-    def activation_names(self) -> tuple[str, ...]:
-        """Names of parameters that carry gradient."""
+    def given(self, name: str) -> tuple[str, ...] | None:
+        """Return what a setting holds, or None where the user says nothing."""
 
 
 class Project:

@@ -81,7 +81,7 @@ def write_scripts(folder: Path, results: Results) -> list[Path]:
 def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
     """Return a script that compares a step with checkpointing to one without."""
     target = target_of(Path(result.source))
-    title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.message}"
+    title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.text}"
     inputs = "".join(f"\n            {name}={value}," for name, value in recipe.inputs.items())
     return _SCRIPT.format(
         title=title.replace("\\", "\\\\").replace('"', "'"),

@@ -89,7 +89,7 @@ def _lines(result: ClassResult) -> Iterator[str]:
     missing = f"; without {', '.join(result.not_covered)}" if result.not_covered else ""
     yield f"{name}: {result.outcome}{missing}"
     failures = {
-        (failure.check, failure.mode, failure.scenario, failure.rule or failure.cause or "")
+        (failure.check, failure.mode, failure.scenario, failure.cause.value if failure.cause else "")
         for failure in result.failures
     }
     for check, mode, scenario, why in sorted(failures):

@@ -42,7 +42,7 @@ class {name}:
         place = Place(known.source, 7, 8)
         failure = Failure(
             "gradients", "reentrant", "default", "the gradients of 8 parameters are lost",
-            tuple("abcdefgh"), (place,), "GC003",
+            tuple("abcdefgh"), (place,), Cause.KEYWORD_ACTIVATION,
         )
         recipe = Recipe("collections.OrderedDict", {{"width": 8}}, {{"input_ids": "torch.tensor([[1]])"}})
         watch.known(replace(known, outcome="failed", failures=(failure,), recipe=recipe))

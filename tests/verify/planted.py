@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gclint.rule import all_rules
 from gclint.verify.worker.protocol import ClassResult, Failure, Source
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "verify"
@@ -26,14 +27,20 @@ class Expectation:
     mode: str
     scenario: str
     check: str
-    rule: str | None
+    cause: str
+    """``-`` where it is not known."""
+    rules: str
+    """The codes of the rules that repair it; ``-`` where none does."""
     words: str
-    """Something that its message says."""
+    """Something that its message or its explanation says."""
 
     def is_met_by(self, failure: Failure) -> bool:
         """Tell whether this failure is the one."""
-        found = (failure.mode, failure.scenario, failure.check, failure.rule)
-        return found == (self.mode, self.scenario, self.check, self.rule) and self.words in failure.message
+        cause = failure.cause.value if failure.cause else "-"
+        rules = ", ".join(rule.code for rule in all_rules() if failure.cause in rule.causes) or "-"
+        found = (failure.mode, failure.scenario, failure.check, cause, rules)
+        expected = (self.mode, self.scenario, self.check, self.cause, self.rules)
+        return found == expected and self.words in failure.text
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,7 @@ def _load(file: Path) -> Planted:
 
 
 def _expectation(text: str) -> Expectation:
-    mode, scenario, check, rule, words = text.split(" | ")
-    return Expectation(mode, scenario, check, None if rule == "-" else rule, words)
+    return Expectation(*text.split(" | "))
 
 
 def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:

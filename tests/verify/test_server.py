@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gclint.verify.worker.protocol import (
+    Cause,
     ClassResult,
     Discovered,
     Done,
@@ -199,8 +200,10 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
     )
     known, death = result.failures
     assert known == Failure("gradients", "non-reentrant", "default", "they differ")
-    assert (death.check, death.rule, death.places) == ("time limit", "GC003", (place_of_site,))
-    assert "passed by keyword: memory" in death.message
+    expected = ("time limit", Cause.KEYWORD_ACTIVATION, (place_of_site,))
+    assert (death.check, death.cause, death.places) == expected
+    assert death.message.startswith("there was no end within 0.3 s during the backward pass")
+    assert death.explanation == "Tensors that carry gradient are passed by keyword: memory."
 
 
 def test_a_failure_stays_one_when_a_plain_step_dies_later(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ def test_what_fails_exits_with_1_and_says_what_to_do(gclint: Gclint) -> None:
         "modeling_toy.py: B failed gradients (reentrant default): the gradients of 8 parameters are lost\n"
         "    parameters: a, b, c, d, e, f and 2 more\n"
         "    at modeling_toy.py:7:1\n"
-        "    GC003 repairs it: gclint --fix --select GC003 modeling_toy.py\n"
         "modeling_toy.py: 1 class passed\n"
     )
     assert outcome.out.endswith("1 class passed, 1 failed, 0 not run.\n")

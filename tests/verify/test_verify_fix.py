@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,15 +53,16 @@ class Toy:
     def run(watch, known):
         import inspect
         from dataclasses import replace
-        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, RunSite
+        from gclint.verify.worker.protocol import Cause, Failure, Fingerprint, Place, RunSite
 
         is_layer = XLayer.__bases__[0].__name__ == "GradientCheckpointingLayer"
         # The line is that of the text that runs.
         line = inspect.getsourcelines(XLayer)[1]
         place = Place(known.source, line, line)
         site = RunSite(place, "XLayer", place, is_layer, True, 2, is_layer)
+        cause = Cause.NOT_A_LAYER
         failures = () if is_layer else (
-            Failure("recomputation", "reentrant", "default", "nothing is recomputed", (), (place,), "GC001"),
+            Failure("recomputation", "reentrant", "default", "nothing is recomputed", (), (place,), cause),
         )
         return replace(
             known, outcome="failed" if failures else "passed", failures=failures, sites=(site,),
@@ -105,6 +107,47 @@ def test_what_computes_something_else_is_not_written(gclint: Gclint) -> None:
     assert "modeling_x.py:8:1: GC001" in outcome.out
     assert "no fix: its repair was run and is not proven" in outcome.out
     assert "Found 1 finding (none fixable)." in outcome.out
+
+
+_SAFE = "gclint --fix --select GC001 modeling_x.py"
+_UNSAFE = "gclint --fix --unsafe-fixes --select GC001 modeling_x.py"
+
+
+@pytest.mark.parametrize(("is_unsafe", "command"), [(False, _SAFE), (True, _UNSAFE)], ids=["safe", "unsafe"])
+def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: bool, command: str) -> None:
+    path, text = _write()
+    if is_unsafe:
+        # A block that assigns to itself does so twice once it is recomputed.
+        text = text.replace(
+            "        return hidden_states + self", "        self.a = 1\n        return hidden_states + self"
+        )
+        path.write_text(text)
+    outcome = gclint(str(path))
+    assert outcome.status == 1
+    assert f"        GC001 repairs it: {command}\n" in outcome.out
+    (failure,) = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
+    assert (failure["cause"], failure["explanation"]) == ("not a checkpointing layer", "")
+    assert failure["repaired_by"] == [
+        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "whole": True}
+    ]
+    assert gclint(*command.split()[1:], command=()).status == 0
+    assert gclint(str(path)).status == 0
+
+
+def test_nothing_is_said_to_repair_what_has_no_fix(gclint: Gclint) -> None:
+    path, text = _write()
+    legacy = """
+            if self.training:
+                hidden_states = self._gradient_checkpointing_func(layer.__call__, *everything)
+            else:
+                hidden_states = layer(hidden_states)
+"""
+    path.write_text(text.replace("\n            hidden_states = layer(hidden_states)\n", legacy))
+    outcome = gclint(str(path))
+    assert outcome.status == 1
+    assert re.search(r"GC001 .* \(confirmed by run\)\n    no fix: ", outcome.out)
+    assert "recomputation (reentrant default): nothing is recomputed" in outcome.out
+    assert "repairs" not in outcome.out
 
 
 def test_what_no_model_runs_is_not_written(gclint: Gclint) -> None:

@@ -112,7 +112,7 @@ def test_a_model_in_a_package_whose_layer_is_not_protected_fails(tmp_path: Path)
     status, found = _gclint(tmp_path, "src")
     (result,) = found["results"]
     assert (status, result["outcome"]) == (1, "failed"), result
-    assert {failure["rule"] for failure in result["failures"]} >= {"GC001"}
+    assert {failure["cause"] for failure in result["failures"]} >= {"not a checkpointing layer"}
 
 
 def test_the_script_shows_the_failure(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, dataclass, field, is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -87,6 +88,49 @@ class Unusable:
     source: str | None = None
 
 
+class Cause(str, Enum):
+    """What a failure comes from; each rule knows which of these it repairs."""
+
+    SWITCHES = "switches"
+    """An override switches checkpointing on or off for a part of the model only."""
+    NOTHING_TO_SWITCH = "nothing to switch"
+    """The class says that it supports checkpointing, and no module in it does."""
+    NOT_A_LAYER = "not a checkpointing layer"
+    """Blocks are not recomputed, and do not inherit from the base class that would do so."""
+    NOTHING_RECOMPUTED = "nothing recomputed"
+    """Blocks are not recomputed although they inherit from that base class."""
+    NOTHING_SAVED = "nothing saved"
+    """Blocks are recomputed, and as much is kept as without."""
+    NESTED_CHECKPOINT = "nested checkpoint"
+    """A block is recomputed within a checkpoint that is recomputed itself."""
+    POSITIONAL_CACHE = "positional cache"
+    """A cache is passed by position, where the base class cannot switch it off."""
+    WRITTEN_CACHE = "written cache"
+    """A cache that is passed in another way is written to a second time."""
+    KEYWORD_ACTIVATION = "keyword activation"
+    """A tensor that requires grad is passed by keyword."""
+    CONTAINED_ACTIVATION = "contained activation"
+    """A tensor that requires grad is passed inside of a container."""
+    NESTED_OUTPUT = "nested output"
+    """A block returns tensors in a container inside of a container."""
+    NO_INPUT_GRADIENT = "no input gradient"
+    """No input of the first blocks requires grad."""
+    RANDOM_NUMBERS = "random numbers"
+    """A block draws random numbers from elsewhere than torch."""
+    DICTIONARY = "dictionary"
+    """A block changes a dictionary that it is passed."""
+    STATE = "state"
+    """A block sets attributes while it runs."""
+    STATISTICS = "statistics"
+    """Running statistics are updated a second time."""
+    LEAF = "leaf"
+    """The model changes in place what its embeddings return."""
+    HOOK = "hook"
+    """`enable_input_require_grads` does not suit what the embeddings return."""
+    DISAGREEMENT = "disagreement"
+    """The recomputation does something else than the forward pass, and none of the above explains it."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """One check that does not hold."""
@@ -97,14 +141,20 @@ class Failure:
     scenario: str
     """What was switched on, such as ``default``, ``cache`` or ``cross-attention``."""
     message: str
+    """What was seen."""
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
     places: tuple[Place, ...] = ()
     """The run sites that it is about."""
-    rule: str | None = None
-    """The rule that repairs it, if one does."""
-    cause: str | None = None
-    """What it comes from in a few words, such as ``statistics``, where that is known."""
+    cause: Cause | None = None
+    """What it comes from, where that is known."""
+    explanation: str = ""
+    """The cause in sentences, with the source's names and lines, and what to do about it."""
+
+    @property
+    def text(self) -> str:
+        """What was seen, and what it comes from."""
+        return f"{self.message}. {self.explanation}" if self.explanation else self.message
 
 
 @dataclass(frozen=True)
@@ -249,9 +299,18 @@ def _restore(hint: Any, value: Any) -> Any:
         return hint(**{name: _restore(hints[name], each) for name, each in value.items()})
     if get_origin(hint) is tuple:
         return tuple(_restore(get_args(hint)[0], each) for each in value)
+    if hint is Cause:
+        return _cause(value)
     # The only unions are those with None.
-    inner = [each for each in get_args(hint) if is_dataclass(each)]
+    inner = [each for each in get_args(hint) if is_dataclass(each) or each is Cause]
     return _restore(inner[0], value) if inner else value
+
+
+def _cause(value: Any) -> Cause:
+    try:
+        return Cause(value)
+    except ValueError:
+        raise ValueError(f"this version of gclint knows no cause {value!r}") from None
 
 
 @cache

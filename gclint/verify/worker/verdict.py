@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, decode
+from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place, Progress, RunSite, decode
 
 # How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
 # a hang: one that is recomputed takes twice as long, and what a model does first is slow.
@@ -77,13 +77,17 @@ class Record:
         assert self.last is not None
         frame = end.place_in(self.source)
         places: tuple[Place, ...] = (Place(self.source, frame.line, frame.line),) if frame else ()
-        causes = [site for site in self._known.sites if site.keyword_activations]
-        rule = None
-        if self.last.mode == "reentrant" and end.cause in ("time limit", "memory limit", "crash") and causes:
+        keywords = [site for site in self._known.sites if site.keyword_activations]
+        cause, explanation = None, ""
+        if (
+            self.last.mode == "reentrant"
+            and end.cause in ("time limit", "memory limit", "crash")
+            and keywords
+        ):
             # A layer's output that reaches a later one by keyword makes backward recurse without end.
-            rule, places = "GC003", tuple(site.place for site in causes)
-            reason += _keywords(causes)
-        return Failure(end.cause, self.last.mode, self.last.scenario, reason, places=places, rule=rule)
+            cause, places = Cause.KEYWORD_ACTIVATION, tuple(site.place for site in keywords)
+            explanation = _explanation(keywords)
+        return Failure(end.cause, self.last.mode, self.last.scenario, reason, (), places, cause, explanation)
 
 
 def _how(progress: Progress) -> str:
@@ -91,6 +95,6 @@ def _how(progress: Progress) -> str:
     return f"{how}, {progress.scenario}"
 
 
-def _keywords(sites: list[RunSite]) -> str:
+def _explanation(sites: list[RunSite]) -> str:
     names = sorted({name for site in sites for name in site.keyword_activations})
-    return f"; tensors that carry gradient are passed by keyword: {', '.join(names)}"
+    return f"Tensors that carry gradient are passed by keyword: {', '.join(names)}."

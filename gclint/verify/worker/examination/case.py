@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import close, near, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import Cause
 
 _TIMES = 10
 """How many times what rounding is seen to change it may change at most."""
@@ -28,8 +28,8 @@ class Symptom:
     parameters: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
-    rule: str | None = None
-    places: tuple[Place, ...] = ()
+    cause: Cause | None = None
+    """What it comes from, where the check itself has seen that."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
-from gclint.verify.worker.protocol import Failure, Place
+from gclint.verify.worker.protocol import Cause, Failure, Place
 
 _VALUES = frozenset(("error", "missing gradients", "gradients", "loss", "outputs", "second step"))
 _GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
@@ -20,21 +20,20 @@ _NO_INPUT = "None of the inputs have requires_grad"
 
 @dataclass(frozen=True)
 class _Explanation:
-    text: str
+    cause: Cause | None
+    text: str = ""
     places: tuple[Place, ...] = ()
-    rule: str | None = None
 
 
 @dataclass(frozen=True)
-class _Cause:
-    name: str
+class _Suspect:
     explains: frozenset[str]
     """The checks whose failures it may be the cause of."""
     find: Callable[[Case, Sequence[Symptom]], _Explanation | None]
 
 
-def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[str, Failure]]:
-    """Return the failures that the symptoms amount to, each with the name of its cause.
+def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
+    """Return the failures that the symptoms amount to.
 
     Args:
         case: what the checks have seen.
@@ -42,34 +41,41 @@ def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[str, Failure
     """
     left = list(symptoms)
     found = []
-    for cause in _CAUSES:
-        explained = [each for each in left if each.check in cause.explains]
-        explanation = cause.find(case, explained) if explained else None
+    for suspect in _SUSPECTS:
+        explained = [each for each in left if each.check in suspect.explains]
+        explanation = suspect.find(case, explained) if explained else None
         if explanation is not None:
             left = [each for each in left if each not in explained]
-            found.append((cause.name, _failure(case, explained, explanation)))
-    return found + [(each.check, _failure(case, [each], _Explanation(""))) for each in left]
+            found.append(_failure(case, explained, explanation))
+    return found + [_failure(case, [each], _Explanation(each.cause)) for each in left]
 
 
 def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation) -> Failure:
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
-    text = "; ".join([first.message, *(each.message for each in others)])
-    reason = explanation.text[:1].upper() + explanation.text[1:]
     return Failure(
         first.check,
         case.run.mode,
         case.run.conditions.scenario,
-        f"{text}. {reason}" if reason else text,
+        "; ".join([first.message, *(each.message for each in others)]),
         tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
         explanation.places or _places(call for call in case.run.calls if call.block in blocks),
-        explanation.rule or next((each.rule for each in symptoms if each.rule), None),
+        explanation.cause,
+        explanation.text[:1].upper() + explanation.text[1:],
     )
 
 
 def _switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     # A switch that stays off has the others as its consequences.
-    return _Explanation("") if any(each.check == "switches" for each in symptoms) else None
+    if not any(each.check == "switches" for each in symptoms):
+        return None
+    verbs = {"set": case.run.still_off, "clear": case.run.still_on}
+    missing = " or ".join(verb for verb, modules in verbs.items() if modules)
+    return _Explanation(
+        Cause.SWITCHES,
+        f"An override of `_set_gradient_checkpointing` does not {missing} `gradient_checkpointing` there. "
+        "Remove the override.",
+    )
 
 
 def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
@@ -78,10 +84,10 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation |
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return _Explanation(
+        Cause.POSITIONAL_CACHE,
         f"{_where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, "
         "so the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
         _places(calls),
-        "GC002",
     )
 
 
@@ -94,6 +100,7 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
     if not calls:
         return None
     return _Explanation(
+        Cause.WRITTEN_CACHE,
         f"The cache that {_where(calls)} passes is written to by the forward pass and again by the "
         "recomputation. Pass it by keyword under a name that the base class switches off, or none while "
         "checkpointing.",
@@ -112,6 +119,7 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
         name for each in calls for name, value in each.dictionaries.items() if id(value) in changed
     )
     return _Explanation(
+        Cause.DICTIONARY,
         f"The dictionary {names(arguments)} that {_where(calls)} passes is changed by the block, so the "
         "recomputation finds and leaves others values in it than the forward pass. Pass tensors and return "
         "tensors instead.",
@@ -145,15 +153,16 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation
     calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
         return _Explanation(
+            Cause.KEYWORD_ACTIVATION,
             f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
             "see that it carries gradient. Pass it by position.",
             _places(calls),
-            "GC003",
         )
     calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
     if not calls:
         return None
     return _Explanation(
+        Cause.CONTAINED_ACTIVATION,
         f"{_where(calls)} passes tensors that carry gradient inside of {names(contained)}, where reentrant "
         "checkpointing does not see them. Pass each by position, as an argument of its own.",
         _places(calls),
@@ -185,6 +194,7 @@ def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
         return None
     calls = [each for each in case.run.calls if each.block in case.run.nested]
     return _Explanation(
+        Cause.NESTED_OUTPUT,
         f"The block that {_where(calls)} calls returns tensors inside of a container in a container, "
         "through which reentrant checkpointing lets no gradient. Return a flat tuple.",
         _places(calls),
@@ -196,6 +206,7 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     if not generators:
         return None
     return _Explanation(
+        Cause.RANDOM_NUMBERS,
         f"A block draws random numbers from {names(generators)}, whose state checkpointing does not "
         "restore, so the recomputation draws others. Draw them with torch.",
         _places(case.run.calls),
@@ -215,6 +226,7 @@ def _state(attributes: tuple[str, ...]) -> _Explanation | None:
     if not attributes:
         return None
     return _Explanation(
+        Cause.STATE,
         f"A block sets {names(attributes)} while it runs, and the recomputation does so once more. Return "
         "such values instead of keeping them, or set them where nothing is recomputed.",
     )
@@ -224,8 +236,9 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
     kinds = dict.fromkeys(case.kinds[name] for name in sorted(owners) if name in case.kinds)
     return _Explanation(
+        Cause.STATISTICS,
         f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
-        "running statistics out of the checkpointed blocks, or do not update while recomputing."
+        "running statistics out of the checkpointed blocks, or do not update while recomputing.",
     )
 
 
@@ -233,9 +246,10 @@ def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if not any("leaf Variable that requires grad" in each.message for each in symptoms):
         return None
     return _Explanation(
+        Cause.LEAF,
         "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the "
         "embeddings' output require grad, and the model changes that output in place. Write `x = x * y` "
-        "instead of `x *= y`."
+        "instead of `x *= y`.",
     )
 
 
@@ -248,9 +262,10 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
         else ""
     )
     return _Explanation(
+        Cause.NO_INPUT_GRADIENT,
         f"No input of the first blocks carries gradient{frozen} (torch warns of it), and reentrant "
         "checkpointing cuts off whatever would get one inside of them. Train with `use_reentrant=False`, "
-        "or let what the embeddings return require grad."
+        "or let what the embeddings return require grad.",
     )
 
 
@@ -264,26 +279,34 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
     if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
         return None
     return _Explanation(
+        Cause.NOTHING_TO_SWITCH,
         "The class says `supports_gradient_checkpointing`, and no module in it has a "
         "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, "
-        "or do not say so."
+        "or do not say so.",
     )
 
 
 def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     if type(case.run.error).__name__ == "CheckpointError":
         return _Explanation(
+            Cause.DISAGREEMENT,
             "The recomputation does not do what the forward pass has done: something that it depends "
-            "on is another then."
+            "on is another then.",
         )
-    return _Explanation("")
+    return _Explanation(Cause.DISAGREEMENT)
 
 
 def _nothing(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
-    return (
-        _Explanation("Let the blocks inherit from `GradientCheckpointingLayer`.")
-        if any(each.rule for each in symptoms)
-        else _Explanation("")
+    cause = symptoms[0].cause
+    if cause is Cause.NOT_A_LAYER:
+        return _Explanation(cause, "Let the blocks inherit from `GradientCheckpointingLayer`.")
+    return _Explanation(cause)
+
+
+def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+    return _Explanation(
+        Cause.NESTED_CHECKPOINT,
+        "A checkpoint lies within a checkpoint. Remove the explicit one around the layer.",
     )
 
 
@@ -295,23 +318,24 @@ def _where(calls: Iterable[Call]) -> str:
     return " and ".join(dict.fromkeys(f"the call at {line(call.place)}" for call in calls))
 
 
-_CAUSES = (
-    _Cause("switches", frozenset(("switches", "recomputation", "saved bytes")), _switch),
-    _Cause("positional cache", _VALUES | {"cache"}, _positional_cache),
-    _Cause("written cache", _VALUES | {"cache"}, _written_cache),
-    _Cause("keyword activation", _GRADIENTS | _FROZEN, _lost_activation),
-    _Cause("random numbers", _SIDE_EFFECTS, _random_numbers),
-    _Cause("dictionary", _SIDE_EFFECTS, _shared_dictionary),
-    _Cause("state", _SIDE_EFFECTS | {"state"}, _state_on_self),
-    _Cause("leaf", _SIDE_EFFECTS, _leaf),
-    _Cause("keyword activation", _GRADIENTS | _FROZEN, _keyword_activation),
-    _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_gradient_at_first),
-    _Cause("nested output", _GRADIENTS | _FROZEN, _nested_output),
-    _Cause("no input gradient", _GRADIENTS | _FROZEN, _no_input_grads),
-    _Cause("statistics", frozenset(("buffers",)), _statistics),
-    _Cause("nothing recomputed", frozenset(("recomputation", "saved bytes")), _nothing),
-    _Cause("state", _SIDE_EFFECTS, _changing_state),
-    _Cause("nothing to switch", frozenset(("error",)), _nothing_to_switch),
-    _Cause("disagreement", _SIDE_EFFECTS, _disagreement),
+_SUSPECTS = (
+    _Suspect(frozenset(("switches", "recomputation", "saved bytes")), _switch),
+    _Suspect(_VALUES | {"cache"}, _positional_cache),
+    _Suspect(_VALUES | {"cache"}, _written_cache),
+    _Suspect(_GRADIENTS | _FROZEN, _lost_activation),
+    _Suspect(_SIDE_EFFECTS, _random_numbers),
+    _Suspect(_SIDE_EFFECTS, _shared_dictionary),
+    _Suspect(_SIDE_EFFECTS | {"state"}, _state_on_self),
+    _Suspect(_SIDE_EFFECTS, _leaf),
+    _Suspect(_GRADIENTS | _FROZEN, _keyword_activation),
+    _Suspect(_GRADIENTS | _FROZEN, _no_gradient_at_first),
+    _Suspect(_GRADIENTS | _FROZEN, _nested_output),
+    _Suspect(_GRADIENTS | _FROZEN, _no_input_grads),
+    _Suspect(frozenset(("buffers",)), _statistics),
+    _Suspect(frozenset(("recomputation", "saved bytes")), _nothing),
+    _Suspect(_SIDE_EFFECTS, _changing_state),
+    _Suspect(frozenset(("error",)), _nothing_to_switch),
+    _Suspect(_SIDE_EFFECTS, _disagreement),
+    _Suspect(frozenset(("double recomputation",)), _nested_checkpoint),
 )
 """The known causes; the first one that is found takes all symptoms that it may be the cause of."""

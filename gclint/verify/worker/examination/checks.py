@@ -9,6 +9,7 @@ from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.phases import EndlessRecomputation
 from gclint.verify.worker.examination.run import NoGradient
 from gclint.verify.worker.examination.words import described, names, plural
+from gclint.verify.worker.protocol import Cause
 
 _NO_INPUT = "None of the inputs have requires_grad"
 
@@ -32,17 +33,9 @@ def _error(case: Case) -> Iterator[Symptom]:
 def _switches(case: Case) -> Iterator[Symptom]:
     off, on = case.run.still_off, case.run.still_on
     if off:
-        yield Symptom(
-            "switches",
-            f"switching checkpointing on leaves it off in {names(off)}: an override of "
-            "`_set_gradient_checkpointing` does not set `gradient_checkpointing` there; remove the override",
-        )
+        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}")
     if on:
-        yield Symptom(
-            "switches",
-            f"switching checkpointing off leaves it on in {names(on)}: an override does not clear "
-            "`gradient_checkpointing` there; remove the override",
-        )
+        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}")
 
 
 def _recomputation(case: Case) -> Iterator[Symptom]:
@@ -63,8 +56,9 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
         text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
     else:
         return
-    rule = "GC001" if any(not run[name].is_layer for name in left) else None
-    yield Symptom("recomputation", text, blocks=tuple(left), rule=rule)
+    is_layer = all(run[name].is_layer for name in left)
+    cause = Cause.NOTHING_RECOMPUTED if is_layer else Cause.NOT_A_LAYER
+    yield Symptom("recomputation", text, blocks=tuple(left), cause=cause)
 
 
 def _double_recomputation(case: Case) -> Iterator[Symptom]:
@@ -81,8 +75,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
         times = max(often.values())
         yield Symptom(
             "double recomputation",
-            f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass, as a checkpoint lies "
-            "within a checkpoint; remove the explicit one around the layer",
+            f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass",
             blocks=tuple(sorted(twice)),
         )
 
@@ -99,7 +92,7 @@ def _saved_bytes(case: Case) -> Iterator[Symptom]:
             f"{nothing if case.recomputed or not case.blocks else ''}autograd keeps {after:,} bytes for the "
             f"backward pass, and {before:,} without checkpointing",
             blocks=tuple(sorted(case.stacked)),
-            rule=None if case.blocks else "GC001",
+            cause=Cause.NOTHING_SAVED if case.blocks else Cause.NOT_A_LAYER,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.examination.case import Case, Check, Symptom
@@ -45,13 +44,13 @@ class Ledger:
 
     def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
         """Take up the failures that symptoms amount to, unless an earlier scenario has shown them."""
-        for cause, failure in diagnose(case, symptoms):
-            self.fail(cause, failure, specimen)
+        for failure in diagnose(case, symptoms):
+            self.fail(failure, specimen)
 
-    def fail(self, cause: str, failure: Failure, specimen: Specimen) -> None:
+    def fail(self, failure: Failure, specimen: Specimen) -> None:
         """Take up a failure, unless the same cause has had one in the same mode at the same places."""
-        key = (failure.mode, cause, failure.rule, failure.places)
-        self._failures.setdefault(key, replace(failure, cause=cause))
+        key = (failure.mode, failure.cause or failure.check, failure.places)
+        self._failures.setdefault(key, failure)
         if self._recipe is None:
             self._recipe = recipe(specimen)
 

@@ -15,7 +15,7 @@ from gclint.verify.worker.examination.ledger import Ledger
 from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.protocol import Cost, Failure, Mode
+from gclint.verify.worker.protocol import Cause, Cost, Failure, Mode
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
@@ -218,11 +218,14 @@ class Scenarios:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
         message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is "
-            "called. It lets the output of the module that get_input_embeddings() returns require grad: "
+            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called"
+        )
+        explanation = (
+            "It lets the output of the module that get_input_embeddings() returns require grad: "
             "that must be one tensor, which is not changed in place."
         )
-        self._ledger.fail("hook", Failure(FROZEN, "plain", FROZEN, message), self._specimen)
+        failure = Failure(FROZEN, "plain", FROZEN, message, cause=Cause.HOOK, explanation=explanation)
+        self._ledger.fail(failure, self._specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None
