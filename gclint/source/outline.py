@@ -14,24 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, Token, scan, statement_end, tokens
+
 _TOKENS = re.compile(
-    r"""
-    (?P<long>\"\"\"[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*\"\"\"|\'\'\'[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*\'\'\')
-    | "[^"\\\n]*(?:\\(?:\r\n|[\s\S])[^"\\\n]*)*" | '[^'\\\n]*(?:\\(?:\r\n|[\s\S])[^'\\\n]*)*'
-    | \#[^\n]*
+    rf"""
+    {STRINGS}
+    | {COMMENT}
     | ^(?P<indent>[ \t\f]*)
       (?P<word>@|(?:class|def|async[ \t]+def|from|import
        |(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))\b)
     """,
     re.VERBOSE | re.MULTILINE,
 )
-_NAME = re.compile(r"(?:class|def|async[ \t]+def)[ \t\\\r\n]+(\w+)")
-_FROM = re.compile(
-    r"from[ \t]*(?P<dots>[.\s]*)(?P<module>[\w.]*)[ \t\\\r\n]+import[ \t\\\r\n]*\(?(?P<names>[^)]*)\)?"
-)
-_COMMENT = re.compile(r"#[^\r\n]*")
-_ALIAS = re.compile(r"([\w.]+)(?:\s+as\s+(\w+))?\Z")
-_IMPORT = re.compile(r"(?:[^(\r\n\\#;]|\\\r?\n)*(?:\((?:[^()#]|#[^\r\n]*)*\))?(?:[^\r\n\\#;]|\\\r?\n)*")
+_NAME = re.compile(rf"(?:class|def|async[ \t]+def)(?:[ \t]|{JOIN})+(\w+)")
 
 
 @dataclass(eq=False)
@@ -96,6 +91,18 @@ class ImportedName:
 
 
 @dataclass(frozen=True)
+class ImportItem:
+    """One of the things that an import statement lists, and where it does."""
+
+    start: int
+    end: int
+    path: str
+    """What is imported, as it is written: dotted where a module is; ``*`` is everything."""
+    alias: str | None
+    """What it is called behind ``as``."""
+
+
+@dataclass(frozen=True)
 class ImportStatement:
     """An import statement's place; ``indent`` is empty at module level."""
 
@@ -105,24 +112,51 @@ class ImportStatement:
     text: str = field(repr=False)
 
     @cached_property
+    def module(self) -> str | None:
+        """The module behind ``from``, with its leading dots; None without ``from``."""
+        words = [token.text for token in self._tokens[: self._keyword]]
+        return "".join(words[1:]) if words else None
+
+    @cached_property
+    def items(self) -> tuple[ImportItem, ...]:
+        """What the statement lists."""
+        found: list[ImportItem] = []
+        listed: list[Token] = []
+        for token in [*self._tokens[self._keyword + 1 :], None]:
+            if token is not None and token.text not in (",", "(", ")"):
+                listed.append(token)
+            elif listed:
+                words = [each.text for each in listed]
+                has_alias = len(words) > 2 and words[-2] == "as"
+                path = "".join(words[:-2] if has_alias else words)
+                place = self.start + listed[0].start, self.start + listed[-1].end
+                found.append(ImportItem(*place, path, words[-1] if has_alias else None))
+                listed = []
+        return tuple(found)
+
+    @cached_property
     def names(self) -> tuple[ImportedName, ...]:
         """The names that the statement binds; none for ``import *``."""
-        text = _COMMENT.sub("", self.text)
-        statement = _FROM.match(text)
-        listed = text.partition("import")[2] if statement is None else statement["names"]
         found: list[ImportedName] = []
-        for part in listed.replace("\\", " ").split(","):
-            alias = _ALIAS.match(part.strip())
-            if alias is None:
-                continue
-            if statement is None:
-                bound = alias[2] or alias[1].partition(".")[0]
-                module = alias[1] if alias[2] else bound
-                found.append(ImportedName(bound, module, 0, None))
-            else:
-                level = statement["dots"].count(".")
-                found.append(ImportedName(alias[2] or alias[1], statement["module"], level, alias[1]))
+        level = 0 if self.module is None else len(self.module) - len(self.module.lstrip("."))
+        for item in self.items:
+            if self.module is None:
+                bound = item.alias or item.path.partition(".")[0]
+                found.append(ImportedName(bound, item.path if item.alias else bound, 0, None))
+            elif item.path != "*":
+                found.append(ImportedName(item.alias or item.path, self.module[level:], level, item.path))
         return tuple(found)
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        layout = (Kind.COMMENT, Kind.NEWLINE, Kind.JOIN)
+        return [token for token in tokens(self.text) if token.kind not in layout]
+
+    @cached_property
+    def _keyword(self) -> int:
+        """Which of the tokens is ``import``; the number of them in what is not Python."""
+        words = [token.text for token in self._tokens]
+        return words.index("import") if "import" in words else len(words)
 
 
 class Outline:
@@ -182,25 +216,22 @@ class Outline:
     def _scan(self) -> None:
         open_definitions: list[Definition] = []
         decorators: re.Match[str] | None = None
-        for match in _TOKENS.finditer(self._lines):
-            # A string in single quotes can go on behind a backslash at a line's end.
-            if match.lastgroup == "long" or (
-                match.lastgroup is None and self._lines.find("\n", match.start(), match.end()) != -1
-            ):
+        for match, end in scan(_TOKENS, self._lines):
+            kind = match.lastgroup
+            # A string in single quotes can go on behind a backslash at a line's end, or in a field.
+            if kind == "long" or (kind != "word" and self._lines.find("\n", match.start(), end) != -1):
                 self._long_starts.append(match.start())
-                self._long_ends.append(match.end())
-            if match.lastgroup != "word":
+                self._long_ends.append(end)
+            if kind != "word":
                 continue
             word = match["word"]
             if word == "@":
                 if decorators is None or decorators["indent"] != match["indent"]:
                     decorators = match
             elif word in ("from", "import"):
-                statement = _IMPORT.match(self._lines, match.start("word"))
-                assert statement is not None
-                self.imports.append(
-                    ImportStatement(match["indent"], statement.start(), statement.end(), statement[0])
-                )
+                start = match.start("word")
+                end = statement_end(self._lines, start)
+                self.imports.append(ImportStatement(match["indent"], start, end, self._lines[start:end]))
             elif word[0] in "cda":
                 decorated = decorators is not None and decorators["indent"] == match["indent"]
                 start = decorators.start() if decorators is not None and decorated else match.start()
