@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, Token, scan, statement_end, tokens
+from gclint.source.tokens import COMMENT, JOIN, STRINGS, scan, statement_end
 
 _TOKENS = re.compile(
     rf"""
@@ -27,6 +27,8 @@ _TOKENS = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _NAME = re.compile(rf"(?:class|def|async[ \t]+def)(?:[ \t]|{JOIN})+(\w+)")
+# No string can be part of an import, and brackets mean nothing.
+_IMPORT_WORDS = re.compile(rf"{COMMENT}|{JOIN}|\w+|\.+|[*,]")
 
 
 @dataclass(eq=False)
@@ -114,23 +116,23 @@ class ImportStatement:
     @cached_property
     def module(self) -> str | None:
         """The module behind ``from``, with its leading dots; None without ``from``."""
-        words = [token.text for token in self._tokens[: self._keyword]]
-        return "".join(words[1:]) if words else None
+        words = [word[0] for word in self._words[: self._keyword]]
+        return "".join(words)[len("from") :] if words else None
 
     @cached_property
     def items(self) -> tuple[ImportItem, ...]:
         """What the statement lists."""
         found: list[ImportItem] = []
-        listed: list[Token] = []
-        for token in [*self._tokens[self._keyword + 1 :], None]:
-            if token is not None and token.text not in (",", "(", ")"):
-                listed.append(token)
+        listed: list[re.Match[str]] = []
+        for word in [*self._words[self._keyword + 1 :], None]:
+            if word is not None and word[0] != ",":
+                listed.append(word)
             elif listed:
-                words = [each.text for each in listed]
-                has_alias = len(words) > 2 and words[-2] == "as"
-                path = "".join(words[:-2] if has_alias else words)
-                place = self.start + listed[0].start, self.start + listed[-1].end
-                found.append(ImportItem(*place, path, words[-1] if has_alias else None))
+                words = [each[0] for each in listed]
+                alias = words[-1] if len(words) > 2 and words[-2] == "as" else None
+                path = "".join(words[:-2] if alias else words)
+                place = self.start + listed[0].start(), self.start + listed[-1].end()
+                found.append(ImportItem(*place, path, alias))
                 listed = []
         return tuple(found)
 
@@ -138,24 +140,24 @@ class ImportStatement:
     def names(self) -> tuple[ImportedName, ...]:
         """The names that the statement binds; none for ``import *``."""
         found: list[ImportedName] = []
-        level = 0 if self.module is None else len(self.module) - len(self.module.lstrip("."))
+        module = self.module
+        level = 0 if module is None else len(module) - len(module.lstrip("."))
         for item in self.items:
-            if self.module is None:
+            if module is None:
                 bound = item.alias or item.path.partition(".")[0]
                 found.append(ImportedName(bound, item.path if item.alias else bound, 0, None))
             elif item.path != "*":
-                found.append(ImportedName(item.alias or item.path, self.module[level:], level, item.path))
+                found.append(ImportedName(item.alias or item.path, module[level:], level, item.path))
         return tuple(found)
 
     @cached_property
-    def _tokens(self) -> list[Token]:
-        layout = (Kind.COMMENT, Kind.NEWLINE, Kind.JOIN)
-        return [token for token in tokens(self.text) if token.kind not in layout]
+    def _words(self) -> list[re.Match[str]]:
+        return [match for match in _IMPORT_WORDS.finditer(self.text) if match[0][0] not in "#\\"]
 
     @cached_property
     def _keyword(self) -> int:
-        """Which of the tokens is ``import``; the number of them in what is not Python."""
-        words = [token.text for token in self._tokens]
+        """Which of the words is ``import``; the number of them in what is not Python."""
+        words = [word[0] for word in self._words]
         return words.index("import") if "import" in words else len(words)
 
 
