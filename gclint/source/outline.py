@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from gclint.source.tokens import COMMENT, JOIN, STRINGS, scan, statement_end
+from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, header_end, scan, statement_end, tokens
 
 _TOKENS = re.compile(
     rf"""
@@ -54,6 +54,11 @@ class Definition:
     def end(self) -> int:
         """The offset of the first line that no longer belongs to the definition."""
         return self.outline.block_end(self.header, len(self.indent))
+
+    @cached_property
+    def header_end(self) -> int | None:
+        """The offset behind the header's colon; None where there is none."""
+        return header_end(self.outline.text, self.header, self.end)
 
     @property
     def is_local(self) -> bool:
@@ -214,6 +219,15 @@ class Outline:
         """Tell whether an offset lies inside a triple-quoted string."""
         index = bisect_right(self._long_starts, offset) - 1
         return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
+
+    def in_comment(self, offset: int) -> bool:
+        """Tell whether an offset lies in a comment."""
+        start = self._lines.rfind("\n", 0, offset) + 1
+        if self._lines.find("#", start, offset) == -1:
+            return False
+        if self.in_long_string(start):
+            start = self._long_ends[bisect_right(self._long_starts, start) - 1]
+        return any(token.kind is Kind.COMMENT for token in tokens(self._lines, start, offset))
 
     def _scan(self) -> None:
         open_definitions: list[Definition] = []
