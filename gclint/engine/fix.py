@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gclint.codemod.edits import edited
 from gclint.engine.check import BUG, CheckResult, Verdict, collector_paused, judge, summarise
-from gclint.engine.damage import damage, edited
+from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
 from gclint.source.project import Project

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import pairwise
 
 from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, header_end, scan, statement_end, tokens
 
@@ -207,6 +208,15 @@ class Outline:
     def functions(self) -> dict[str, Definition]:
         """Module-level functions by name."""
         return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """The places of the definitions at the top level, and of what stands between them."""
+        bounds = [0]
+        for definition in self.definitions:
+            if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
+                bounds += [definition.start, definition.end]
+        return list(pairwise([*bounds, len(self.text)]))
 
     def block_end(self, header: int, indent: int) -> int:
         """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
