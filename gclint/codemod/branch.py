@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,10 @@ from gclint.network.activation import CACHES, NEUTRALISED_CACHES
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameter, Signature, function_signature
-from gclint.network.evaluation.walk import children, walk
+from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
 from gclint.network.runsite import RunSite
 from gclint.source.fragment import Fragment
+from gclint.source.tokens import Kind, header_end, one_line, same_code, tokens
 
 _CONDITION_NAMES = {
     "gradient_checkpointing",
@@ -153,17 +153,17 @@ class _Sides:
                     Difference("its plain side does something else with what the checkpointed call returns")
                 ]
             return compare_calls(self._legacy[one], self._plain[other])
-        ones, others = list(children(one)), list(children(other))
-        same_kind = type(one) is type(other) and len(ones) == len(others)
-        if not same_kind or (not ones and _code(one) != _code(other)):
-            return [Difference(f"its two sides differ: `{_code(one)}` and `{_code(other)}`")]
-        return [each for a, b in zip(ones, others, strict=True) for each in self.compare(a, b)]
+        if not is_alike(one, other):
+            return [Difference(f"its two sides differ: `{_shown(_code(one))}` and `{_shown(_code(other))}`")]
+        pairs = zip(children(one), children(other), strict=True)
+        return [each for a, b in pairs for each in self.compare(a, b)]
 
 
 def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
-    if _code(legacy.receiver) != _code(plain.receiver):
-        return [Difference(f"its two sides run `{_code(legacy.receiver)}` and `{_code(plain.receiver)}`")]
+    one_receiver, other_receiver = _code(legacy.receiver), _code(plain.receiver)
+    if not same_code(one_receiver, other_receiver):
+        return [Difference(f"its two sides run `{_shown(one_receiver)}` and `{_shown(other_receiver)}`")]
     found: dict[Difference, None] = {}
     for name, signature in _signatures(legacy):
         if signature is None:
@@ -186,7 +186,10 @@ def _signatures(site: RunSite) -> Iterator[tuple[str, Signature | None]]:
 
 
 def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
-    return [_code(arg.value) for arg in legacy.args] == [_code(arg.value) for arg in plain.args]
+    return len(legacy.args) == len(plain.args) and all(
+        same_code(_code(one.value), _code(other.value))
+        for one, other in zip(legacy.args, plain.args, strict=True)
+    )
 
 
 def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Iterator[Difference]:
@@ -195,16 +198,17 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
         b = other.argument(parameter.name)
         if a is None and b is None:
             continue
-        left = parameter.default if a is None else _code(a.arg.value)
-        right = parameter.default if b is None else _code(b.arg.value)
-        if left == right or _is_switched_off(parameter, left):
+        passed = [None if bound is None else _code(bound.arg.value) for bound in (a, b)]
+        left, right = (parameter.default if value is None else value for value in passed)
+        same = left == right if left is None or right is None else same_code(left, right)
+        if same or _is_switched_off(parameter, left):
             continue
         if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
             continue
         yield Difference(
             f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
             f"and `{_shown(right)}` from the plain one",
-            one_is_silent=any(bound is None or _code(bound.arg.value) == "None" for bound in (a, b)),
+            one_is_silent=any(value is None or same_code(value, "None") for value in passed),
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):
@@ -213,19 +217,19 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
             f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True
         )
     for name in sorted(extras[0].keys() & extras[1].keys()):
-        if extras[0][name] != extras[1][name]:
-            yield Difference(f"`{name}` gets `{extras[0][name]}` and `{extras[1][name]}`")
+        if not same_code(extras[0][name], extras[1][name]):
+            yield Difference(f"`{name}` gets `{_shown(extras[0][name])}` and `{_shown(extras[1][name])}`")
 
 
 def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
     """Tell whether a call leaves out a cache that the base class would leave out as well."""
-    return parameter.name in NEUTRALISED_CACHES and (value is None or value in _OFF)
+    return parameter.name in NEUTRALISED_CACHES and (value is None or one_line(value) in _OFF)
 
 
 def _extra_arguments(binding: Binding) -> dict[str, str]:
     """Return what a call unpacks, or passes by a name that ``forward`` does not list."""
     return {
-        f"{b.arg.star}{_code(b.arg.value)}" if b.arg.keyword is None else b.arg.keyword.value: _code(
+        _shown(b.arg.star + _code(b.arg.value)) if b.arg.keyword is None else b.arg.keyword.value: _code(
             b.arg.value
         )
         for b in binding.arguments
@@ -238,29 +242,26 @@ def _same_where_not_none(one: cst.BaseExpression, other: cst.BaseExpression) -> 
     for guarded, bare in ((one, other), (other, one)):
         if (
             isinstance(guarded, cst.IfExp)
-            and _code(guarded.orelse) == "None"
-            and _code(guarded.body) == _code(bare)
+            and same_code(_code(guarded.orelse), "None")
+            and same_code(_code(guarded.body), _code(bare))
             and isinstance(guarded.test, cst.Comparison)
             and isinstance(guarded.test.comparisons[0].operator, cst.IsNot)
             and isinstance(bare, cst.Subscript)
-            and _code(bare.value) == _code(guarded.test.left)
+            and same_code(_code(bare.value), _code(guarded.test.left))
         ):
             return True
     return False
 
 
 def _shown(code: str | None) -> str:
-    return "nothing" if code is None else code
+    return "nothing" if code is None else one_line(code)
 
 
 def _code(node: cst.CSTNode) -> str:
-    """Return code without comments, line breaks and outer brackets, so that layout makes no difference."""
+    """Return a node's code without the brackets around it."""
     if isinstance(node, cst.BaseExpression) and node.lpar and not isinstance(node, cst.Tuple):
         node = node.with_changes(lpar=(), rpar=())
-    text = cst.Module([]).code_for_node(node)
-    text = re.sub(r"#[^\n]*", "", text)
-    text = re.sub(r"\s+", " ", text).strip()
-    return re.sub(r",? ?([)\]}])", r"\1", re.sub(r"([(\[{]) ", r"\1", text))
+    return cst.Module([]).code_for_node(node)
 
 
 def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
@@ -292,7 +293,7 @@ def _plain_text(
     text: str, checkpointed_end: int, header: int, start: int, end: int, edits: Sequence[Edit]
 ) -> str:
     """Return the plain side's code with edits made, and with the comments that stand before it."""
-    between = text[text.index(":", header) + 1 : start]
+    between = text[header_end(text, header) : start]
     above = text[checkpointed_end:header].splitlines()[1:]
     own = [line.strip() for line in (*above, *between.splitlines()) if line.strip().startswith("#")]
     for edit in sorted(edits, reverse=True):
@@ -310,15 +311,13 @@ def _line_indent(text: str, offset: int) -> str:
 
 def _dedent(code: str, old: str, new: str) -> str:
     """Move lines from one indentation to another, strings over several lines left alone."""
-    protected: set[int] = set()
-    for match in re.finditer(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''", code):
-        first = code.count("\n", 0, match.start())
-        protected.update(range(first + 1, first + match[0].count("\n") + 1))
-    lines = code.split("\n")
-    return "\n".join(
-        new + line[len(old) :] if index and index not in protected and line.startswith(old) else line
-        for index, line in enumerate(lines)
-    )
+    pieces: list[str] = []
+    end = 0
+    for token in tokens(code):
+        if token.kind in (Kind.NEWLINE, Kind.JOIN) and code.startswith(old, token.end):
+            pieces += [code[end : token.end], new]
+            end = token.end + len(old)
+    return "".join([*pieces, code[end:]])
 
 
 def removed_names(branch: LegacyBranch) -> set[str]:
@@ -328,8 +327,7 @@ def removed_names(branch: LegacyBranch) -> set[str]:
         if isinstance(node, cst.Name):
             found.add(node.value)
         elif isinstance(node, cst.Attribute):
-            code = _code(node)
-            found.update(code[: match.start()] for match in re.finditer(r"\.|$", code))
+            found.add(dotted_name(node) or "")
     return found
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import libcst as cst
-
+from gclint.codemod.edits import edited
+from gclint.codemod.uses import is_used
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
-from gclint.network.evaluation.walk import dotted_name
 from gclint.source.file import SourceFile
-from gclint.source.fragment import parse_import
-from gclint.source.outline import ImportStatement
+from gclint.source.outline import ImportItem, ImportStatement
+from gclint.source.syntax import compile_problem
+from gclint.source.tokens import Kind, tokens
 
-_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
-_QUOTED_NAMES = re.compile(r"([\"'])([\w.\[\], |]+)\1")
+# `noqa` alone, or with the code of an unused import.
+_UNUSED_ON_PURPOSE = re.compile(r"#\s*noqa(?:\s*:.*\bF401\b|(?!\s*:))", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,6 @@ class _FromImport:
     statement: ImportStatement
     module: str
     """With its leading dots."""
-    node: cst.ImportFrom
 
 
 def import_checkpointing_base(file: SourceFile, module: str) -> tuple[Edit, ...]:
@@ -38,46 +38,28 @@ def import_checkpointing_base(file: SourceFile, module: str) -> tuple[Edit, ...]
     statements = _from_imports(file)
     for known in statements:
         if known.module == module:
-            return _extend(file, known)
+            return _extend(file, known.statement)
     return _insert(file, statements, module)
 
 
 def _from_imports(file: SourceFile) -> list[_FromImport]:
-    found: list[_FromImport] = []
-    for statement in file.outline.imports:
-        if statement.indent or not file.text.startswith("from", statement.start):
-            continue
-        try:
-            fragment = parse_import(file, statement)
-        except cst.ParserSyntaxError:
-            continue
-        line = fragment.body[0]
-        node = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-        if isinstance(node, cst.ImportFrom):
-            name = "" if node.module is None else dotted_name(node.module) or ""
-            found.append(_FromImport(statement, "." * len(node.relative) + name, node))
-    return found
+    return [
+        _FromImport(statement, statement.module)
+        for statement in file.outline.imports
+        if statement.module is not None and not statement.indent
+    ]
 
 
-def _extend(file: SourceFile, known: _FromImport) -> tuple[Edit, ...]:
+def _extend(file: SourceFile, statement: ImportStatement) -> tuple[Edit, ...]:
     """Add the name to a statement that imports others from the same module."""
-    if isinstance(known.node.names, cst.ImportStar):
+    items = statement.items
+    if any(item.path == "*" or (item.alias or item.path) == CHECKPOINTING_BASE for item in items):
         return ()
-    names = [dotted_name(alias.name) or "" for alias in known.node.names]
-    if CHECKPOINTING_BASE in names:
-        return ()
-    text = file.text[known.statement.start : known.statement.end]
-    before = next((name for name in names if _name_key(name) > _name_key(CHECKPOINTING_BASE)), None)
-    if before is not None:
-        match = re.search(rf"\b{before}\b", text[text.index("import") + 6 :])
-        assert match is not None
-        offset = known.statement.start + text.index("import") + 6 + match.start()
-        separator = f",{file.newline}    " if "\n" in text else ", "
-        return (Edit(file.path, offset, offset, CHECKPOINTING_BASE + separator),)
-    match = list(re.finditer(rf"\b{names[-1]}\b", text))[-1]
-    offset = known.statement.start + match.end()
-    separator = f",{file.newline}    " if "\n" in text else ", "
-    return (Edit(file.path, offset, offset, separator + CHECKPOINTING_BASE),)
+    separator = f",{file.newline}    " if "\n" in statement.text else ", "
+    for item in items:
+        if _name_key(item.path) > _name_key(CHECKPOINTING_BASE):
+            return (Edit(file.path, item.start, item.start, CHECKPOINTING_BASE + separator),)
+    return (Edit(file.path, items[-1].end, items[-1].end, separator + CHECKPOINTING_BASE),)
 
 
 def _name_key(name: str) -> tuple[int, str]:
@@ -119,10 +101,8 @@ def _line_end(file: SourceFile, offset: int) -> int:
     return file.line_starts[row] if row < len(file.line_starts) else len(file.text)
 
 
-def drop_unused_imports(
-    file: SourceFile, names: set[str], removed: list[tuple[int, int]]
-) -> tuple[Edit, ...]:
-    """Return the edits that drop imports of ``names`` that nothing but removed code uses.
+def drop_unused_imports(file: SourceFile, names: set[str], edits: Collection[Edit]) -> tuple[Edit, ...]:
+    """Return the edits that drop imports of ``names`` that nothing uses after other edits.
 
     Where something else still uses such an import, the statement is replaced by itself: of two
     repairs that both take a use away, the second then waits for the first, and sees that it has
@@ -131,75 +111,81 @@ def drop_unused_imports(
     Args:
         file: the file.
         names: the names that the removed code used, dotted ones in full.
-        removed: the ranges of the text that go.
+        edits: what takes them away.
     """
-    code = _without(file.text, removed)
-    edits: list[Edit] = []
+    text = edited(file.text, edits)
+    added: list[Edit] = []
+    dropped: list[ImportStatement] = []
     for statement in file.outline.imports:
-        try:
-            line = parse_import(file, statement).body[0]
-        except (cst.ParserSyntaxError, IndexError):
+        going = [item for item in statement.items if (item.alias or item.path) in names]
+        if not going or any(edit.start <= statement.start < edit.end for edit in edits):
             continue
-        node = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-        bound = _bound_names(node)
-        going = [name for name in bound if name in names]
-        if not going:
-            continue
-        text = file.text[statement.start : statement.end]
-        unused = [name for name in going if not _is_used(file.text, code, name, statement)]
-        if not unused:
-            edits.append(Edit(file.path, statement.start, statement.end, text))
-        elif len(unused) == len(bound):
-            end = _line_end(file, statement.end)
-            edits.append(Edit(file.path, statement.start - len(statement.indent), end, ""))
-        else:
-            kept = _without_names(text, unused)
-            edits.append(Edit(file.path, statement.start, statement.end, kept))
-    return tuple(edits)
+        others = [other for other in file.outline.imports if other is not statement and other not in dropped]
+        unused = [item for item in going if _may_go(text, statement, item, others)]
+        edit = _drop(file, statement, unused)
+        if not unused or _is_exported(file, statement) or not _may_be_made(file, statement, [*edits, edit]):
+            edit = Edit(file.path, statement.start, statement.end, file.text[statement.start : statement.end])
+        elif len(unused) == len(statement.items):
+            dropped.append(statement)
+        added.append(edit)
+    return tuple(added)
 
 
-def _bound_names(node: cst.CSTNode | None) -> list[str]:
-    """Return the names that an import makes usable; ``import a.b`` is told as ``a.b``."""
-    if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
-        return []
-    names = node.names
-    return [dotted_name(alias.name if alias.asname is None else alias.asname.name) or "" for alias in names]
-
-
-def _without(text: str, removed: list[tuple[int, int]]) -> str:
-    """Blank out removed ranges, strings and comments, so that offsets stay."""
-    for start, end in removed:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return _CODE.sub(lambda match: " " * len(match[0]), text)
-
-
-def _is_used(text: str, code: str, name: str, statement: ImportStatement) -> bool:
-    pattern = re.compile(rf"(?<![\w.]){re.escape(name)}\b")
-    # An annotation may be quoted, and `__all__` holds names.
-    if any(pattern.search(match[2]) for match in _QUOTED_NAMES.finditer(text)):
+def _may_go(text: str, statement: ImportStatement, item: ImportItem, others: list[ImportStatement]) -> bool:
+    """Tell whether nothing in a text needs what an import binds."""
+    # Under the same name once more, it is there for other files.
+    if item.alias == item.path or is_used(text, item.alias or item.path):
+        return False
+    package, dot, _ = item.path.partition(".")
+    if statement.module is not None or item.alias or not dot or not is_used(text, package):
         return True
-    return any(
-        not statement.start <= match.start() < statement.end and not _in_import(code, match.start())
-        for match in pattern.finditer(code)
-    )
+    return any(name.bound == package for other in others if not other.indent for name in other.names)
 
 
-def _in_import(code: str, offset: int) -> bool:
-    line = code[code.rfind("\n", 0, offset) + 1 : offset].lstrip()
-    return line.startswith(("import ", "from "))
+def _is_exported(file: SourceFile, statement: ImportStatement) -> bool:
+    """Tell whether a comment says that an import is there for other files."""
+    line_end = _line_end(file, statement.end)
+    comments = (token.text for token in tokens(file.text, statement.start, line_end) if token.text[0] == "#")
+    return any(_UNUSED_ON_PURPOSE.match(comment) for comment in comments)
 
 
-def _without_names(text: str, names: list[str]) -> str:
-    """Return a ``from`` import's code without some of its names."""
-    for name in names:
-        text = (
-            re.sub(
-                rf"(?:\w+\s+as\s+)?\b{re.escape(name)}\b[ \t]*,[ \t]*(?:\r?\n[ \t]*(?=\w))?",
-                "",
-                text,
-                count=1,
-            )
-            if re.search(rf"\b{re.escape(name)}\b[ \t]*,", text)
-            else re.sub(rf"\s*,\s*(?:\w+\s+as\s+)?\b{re.escape(name)}\b", "", text, count=1)
-        )
-    return text
+def _may_be_made(file: SourceFile, statement: ImportStatement, edits: Collection[Edit]) -> bool:
+    """Tell whether a block keeps a statement where an import goes that stands in one."""
+    return not statement.indent or compile_problem(file.path, edited(file.text, edits)) is None
+
+
+def _drop(file: SourceFile, statement: ImportStatement, items: Sequence[ImportItem]) -> Edit:
+    """Return the edit that takes items out of a statement, and the statement away with the last one."""
+    if len(items) < len(statement.items):
+        text = file.text[statement.start : statement.end]
+        for item in items:
+            text = _without(text, item)
+        return Edit(file.path, statement.start, statement.end, text)
+    end = _line_end(file, statement.end)
+    behind = next(tokens(file.text, statement.end, end), None)
+    if behind is not None and behind.text == ";":
+        following = next(tokens(file.text, behind.end, end), None)
+        if following is not None and following.kind not in (Kind.COMMENT, Kind.NEWLINE):
+            return Edit(file.path, statement.start, following.start, "")
+    return Edit(file.path, statement.start - len(statement.indent), end, "")
+
+
+def _without(text: str, gone: ImportItem) -> str:
+    """Return an import statement's code without one of several items."""
+    items = ImportStatement("", 0, len(text), text).items
+    index = [(item.path, item.alias) for item in items].index((gone.path, gone.alias))
+    start, end = items[index].start, items[index].end
+    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    behind = [token for token in tokens(text, end) if token.kind is not Kind.COMMENT]
+    has_comma = bool(behind) and behind[0].text == ","
+    following = behind[has_comma] if len(behind) > has_comma else None
+    before = items[index - 1].end if index else start
+    if following is not None and following.kind is Kind.NEWLINE and not text[line_start:start].strip():
+        start, end = line_start, following.end
+    elif index == 0 or ("#" in text[before:start] and items[index + 1 :]):
+        end = items[index + 1].start
+    elif "#" not in text[before:start]:
+        start = before
+    elif has_comma:
+        end = behind[0].end
+    return text[:start] + text[end:]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
+from gclint.source.tokens import Kind, tokens
+
 LINE_LENGTH = 119
 """What transformers' own formatter allows; only a list that is rewritten anyway is broken at it."""
+_ENDS = (Kind.NEWLINE, Kind.JOIN)
+_LAYOUT = (Kind.COMMENT, *_ENDS)
 
 
 @dataclass(frozen=True)
@@ -40,31 +45,22 @@ class Layout:
 
 def layout_of(text: str, opening: int, closing: int, newline: str) -> Layout:
     """Describe the list between the brackets at ``opening`` and ``closing`` in ``text``."""
-    inner = text[opening + 1 : closing]
     line_start = max(text.rfind("\n", 0, opening), text.rfind("\r", 0, opening)) + 1
     line = text[line_start:opening]
     outer = line[: len(line) - len(line.lstrip())]
-    lines = inner.splitlines(keepends=True)
-    own_line = next((part for part in lines[1:] if part.strip()), None)
-    indent = own_line[: len(own_line) - len(own_line.lstrip())] if own_line else outer + "    "
-    tail = lines[-1] if len(lines) > 1 and not lines[-1].strip() else outer
-    code = "\n".join(part.partition("#")[0] for part in lines).rstrip()
-    first = lines[0].rstrip("\r\n") if lines else ""
-    opening_comment = first if first.lstrip().startswith("#") else ""
-    last_comments: list[str] = []
-    for part in reversed(lines[1:]):
-        if part.lstrip().startswith("#"):
-            last_comments.insert(0, part.strip())
-        elif part.strip():
-            break
+    inner = list(tokens(text, opening + 1, closing))
+    code = [token for token in inner if token.kind not in _LAYOUT]
+    # What stands first on a line of its own, with the end of the line before.
+    own = [(end, token) for end, token in pairwise(inner) if end.kind in _ENDS and token.kind not in _ENDS]
+    last = code[-1].start if code else opening
     return Layout(
-        own_line is not None,
-        indent,
-        newline + tail,
-        code.endswith(","),
+        bool(own),
+        text[own[0][0].end : own[0][1].start] if own else outer + "    ",
+        newline + (text[inner[-1].end : closing] if inner and inner[-1].kind in _ENDS else outer),
+        bool(code) and code[-1].text == ",",
         newline,
-        opening_comment,
-        tuple(last_comments),
+        text[opening + 1 : inner[0].end] if inner and inner[0].kind is Kind.COMMENT else "",
+        tuple(token.text for _, token in own if token.kind is Kind.COMMENT and token.start > last),
     )
 
 

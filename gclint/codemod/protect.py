@@ -279,20 +279,16 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
     return repairs, doubts
 
 
-def _branch_edits(network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:
-    """Yield the edits that take legacy branches away, and what only they used."""
-    removed: list[tuple[int, int]] = []
+def _branch_edits(network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> list[Edit]:
+    """Return the edits that take legacy branches away, and what only they used."""
+    edits: list[Edit] = []
     names: set[str] = set()
     for branch in group.branches.values():
         inner = [edit for site in branch.plain for edit in sites.get(site, ())]
-        yield replacement(branch, inner)
+        edits.append(replacement(branch, inner))
         names |= removed_names(branch)
-        removed.append(branch.fragment.span(branch.node.body))
-        for start, end in unused_helpers(branch):
-            removed.append((start, end))
-            yield Edit(network.file.path, start, end, "")
-    if removed:
-        yield from drop_unused_imports(network.file, names, removed)
+        edits += [Edit(network.file.path, *span, "") for span in unused_helpers(branch)]
+    return [*edits, *drop_unused_imports(network.file, names, edits)]
 
 
 def _outside(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:

@@ -27,7 +27,9 @@ from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition
 from gclint.source.paths import shown
+from gclint.source.tokens import closing_bracket, tokens
 
 
 @dataclass
@@ -131,8 +133,9 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
         return Refusal(f"the override {where} has other parameters")
     sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
     text = info.file.text
-    opening = text.index("(", text.index(method.name, method.header))
-    closing = _closing(text, opening)
+    opening = _opening(text, method)
+    closing = closing_bracket(text, opening)
+    assert closing is not None
     items = {id(param): item for param, item in _param_items(function)}
     tail = [param for param, _ in _param_items(function)][1 + len(order) :]
     ordered = [params.params[0], *sorted_params, *tail]
@@ -142,16 +145,10 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
     return [Edit(info.file.path, opening + 1, closing, content)]
 
 
-def _closing(text: str, opening: int) -> int:
-    """Return where the bracket that opens at ``opening`` is closed; strings and comments count not."""
-    depth = 0
-    for match in re.finditer(
-        r"[()\[\]{}]|#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", text[opening:]
-    ):
-        depth += (match[0] in "([{") - (match[0] in ")]}")
-        if depth == 0:
-            return opening + match.start()
-    raise ValueError("no closing bracket")
+def _opening(text: str, method: Definition) -> int:
+    """Return where the bracket before a function's parameters stands, behind those for its types."""
+    first = next(token for token in tokens(text, method.header) if token.text in ("(", "["))
+    return first.start if first.text == "(" else text.index("(", closing_bracket(text, first.start))
 
 
 def _param_items(function: cst.FunctionDef) -> list[tuple[cst.CSTNode, Item]]:

@@ -10,11 +10,14 @@ import hashlib
 import json
 import os
 import re
+import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from gclint.source.tokens import Kind, tokens
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -23,15 +26,7 @@ if TYPE_CHECKING:
 _VERSION = 1
 _HASH_LENGTH = 16
 
-# Everything in code but white space and comments.
-_TOKEN = re.compile(
-    r"""
-    (\"\"\"(?:[^\\]|\\[\s\S])*?\"\"\"|'''(?:[^\\]|\\[\s\S])*?'''
-     |"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\w+|[^\s\w#])
-    |\#[^\r\n]*
-    """,
-    re.VERBOSE,
-)
+_PIECE = re.compile(r"\w+|[^\s\w]")
 
 
 class BaselineError(Exception):
@@ -172,7 +167,23 @@ def _entries(document: object) -> Counter[Entry]:
 
 
 def _hash(code: str) -> str:
-    tokens = " ".join(match[1] for match in _TOKEN.finditer(code) if match[1])
+    pieces = " ".join(_pieces(code))
     # A formatter puts a comma there where it breaks a line.
-    laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", tokens)
+    laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", pieces)
     return hashlib.sha256(laid_out_in_one_line.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]
+
+
+def _pieces(code: str) -> Iterator[str]:
+    """Yield what the hashes of this version are made of, which are finer than tokens.
+
+    Words, single characters and strings, where a string's prefix is a word, and the string behind it
+    ends as one without a prefix does. Comments and white space are left out.
+    """
+    for token in tokens(code):
+        if token.kind is Kind.STRING:
+            prefix = token.text[: len(token.text) - len(token.text.lstrip(string.ascii_letters))]
+            yield from (prefix, *_pieces(token.text[len(prefix) :])) if prefix else (token.text,)
+        elif token.kind is Kind.JOIN:
+            yield "\\"
+        elif token.kind is not Kind.COMMENT:
+            yield from _PIECE.findall(token.text)

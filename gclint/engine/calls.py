@@ -9,6 +9,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
 from gclint.source.project import Project
+from gclint.source.tokens import header_end
 from gclint.source.twins import Region, Twin, header_region
 
 
@@ -17,8 +18,8 @@ def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
     text = region.text
     if not text.lstrip().startswith("class"):
         return False
-    end = region.file.text.find(":", region.spans[0][0])
-    return all(edit.start < end for edit in edits if region.touches(edit))
+    end = header_end(region.file.text, region.spans[0][0])
+    return end is not None and all(edit.start < end for edit in edits if region.touches(edit))
 
 
 def call_obstacle(

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 
+from gclint.codemod.edits import edited
 from gclint.finding import Edit, Problem
 from gclint.source.file import SourceFile
 from gclint.source.syntax import compile_problem, syntax_problem
-
-
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return ``text`` after edits that do not overlap."""
-    pieces = []
-    end = 0
-    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
-        pieces += [text[end : edit.start], edit.content]
-        end = edit.end
-    return "".join([*pieces, text[end:]])
 
 
 def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
@@ -43,21 +35,17 @@ def _touched_pieces(file: SourceFile, edits: Sequence[Edit]) -> list[str] | None
 
     Only of those that an edit changes; None where one changes several at once.
     """
-    bounds = [0]
-    for definition in file.outline.definitions:
-        if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
-            bounds += [definition.start, definition.end]
-    bounds.append(len(file.text))
+    pieces = file.outline.pieces
     by_piece: defaultdict[int, list[Edit]] = defaultdict(list)
     for edit in edits:
-        index = bisect_right(bounds, edit.start, hi=len(bounds) - 1) - 1
-        if edit.end > bounds[index + 1]:
+        index = bisect_right(pieces, edit.start, key=itemgetter(0)) - 1
+        if edit.end > pieces[index][1]:
             return None
         by_piece[index].append(edit)
     return [
         edited(
-            file.text[bounds[index] : bounds[index + 1]],
-            [Edit(e.path, e.start - bounds[index], e.end - bounds[index], e.content) for e in own],
+            file.text[slice(*pieces[index])],
+            [Edit(e.path, e.start - pieces[index][0], e.end - pieces[index][0], e.content) for e in own],
         )
         for index, own in by_piece.items()
     ]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gclint.codemod.edits import edited
 from gclint.engine.check import BUG, CheckResult, check, check_again, collector_paused
-from gclint.engine.damage import damage, edited
+from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
 from gclint.source.project import Project

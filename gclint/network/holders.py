@@ -9,6 +9,7 @@ from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
+from gclint.source.tokens import closing_bracket
 from gclint.source.words import any_between, offsets_of, word_ends
 
 _STACKS = ("ModuleList(", "ModuleDict(")
@@ -16,7 +17,6 @@ _FILLING = ("add_module", "setattr")
 # Only a sequence that is made of a list can be a stack.
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
-_BRACKET = re.compile(r"[()]")
 _CALLED = re.compile(r"(?<![\w.])(self\.)?([A-Za-z_]\w*)\s*\(")
 _COUNTING = frozenset(
     (
@@ -109,7 +109,7 @@ def _may_hold_blocks(module: Module, offset: int) -> bool:
     """
     text = module.file.text
     opening = text.index("(", offset)
-    inner = text[opening + 1 : _closing(text, opening)]
+    inner = text[opening + 1 : closing_bracket(text, opening)]
     called = [(match[1], match[2]) for match in _CALLED.finditer(inner) if match[2] not in _COUNTING]
     if not called:
         return _TORCH_CALL.search(inner) is None
@@ -118,16 +118,6 @@ def _may_hold_blocks(module: Module, offset: int) -> bool:
         if own or info is None or info.is_checkpointing or mixes_sequence(info):
             return True
     return False
-
-
-def _closing(text: str, opening: int) -> int:
-    """Return about where the bracket is closed; one in a string or comment only makes it longer."""
-    depth = 0
-    for match in _BRACKET.finditer(text, opening):
-        depth += 1 if match[0] == "(" else -1
-        if depth == 0:
-            return match.start()
-    return len(text)
 
 
 def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:

@@ -10,7 +10,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 
 from gclint.source.file import SourceFile
-from gclint.source.outline import Definition, ImportStatement
+from gclint.source.outline import Definition
 
 _KEPT_TREES = 2048
 
@@ -86,8 +86,3 @@ def _parse(text: str, occurrence: int) -> cst.Module:
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:
     """Parse a class or function; its node is ``fragment.body[0]``."""
     return Fragment(file, definition.start, definition.end, definition.indent)
-
-
-def parse_import(file: SourceFile, statement: ImportStatement) -> Fragment:
-    """Parse an import statement, without the indentation before it."""
-    return Fragment(file, statement.start, statement.end, "")

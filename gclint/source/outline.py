@@ -13,25 +13,23 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import pairwise
+
+from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, header_end, scan, statement_end, tokens
 
 _TOKENS = re.compile(
-    r"""
-    (?P<long>\"\"\"[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*\"\"\"|\'\'\'[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*\'\'\')
-    | "[^"\\\n]*(?:\\(?:\r\n|[\s\S])[^"\\\n]*)*" | '[^'\\\n]*(?:\\(?:\r\n|[\s\S])[^'\\\n]*)*'
-    | \#[^\n]*
+    rf"""
+    {STRINGS}
+    | {COMMENT}
     | ^(?P<indent>[ \t\f]*)
       (?P<word>@|(?:class|def|async[ \t]+def|from|import
        |(?<![ \t\f])(?:if|elif|else|try|except|finally|for|while|with))\b)
     """,
     re.VERBOSE | re.MULTILINE,
 )
-_NAME = re.compile(r"(?:class|def|async[ \t]+def)[ \t\\\r\n]+(\w+)")
-_FROM = re.compile(
-    r"from[ \t]*(?P<dots>[.\s]*)(?P<module>[\w.]*)[ \t\\\r\n]+import[ \t\\\r\n]*\(?(?P<names>[^)]*)\)?"
-)
-_COMMENT = re.compile(r"#[^\r\n]*")
-_ALIAS = re.compile(r"([\w.]+)(?:\s+as\s+(\w+))?\Z")
-_IMPORT = re.compile(r"(?:[^(\r\n\\#;]|\\\r?\n)*(?:\((?:[^()#]|#[^\r\n]*)*\))?(?:[^\r\n\\#;]|\\\r?\n)*")
+_NAME = re.compile(rf"(?:class|def|async[ \t]+def)(?:[ \t]|{JOIN})+(\w+)")
+# No string can be part of an import, and brackets mean nothing.
+_IMPORT_WORDS = re.compile(rf"{COMMENT}|{JOIN}|\w+|\.+|[*,]")
 
 
 @dataclass(eq=False)
@@ -57,6 +55,11 @@ class Definition:
     def end(self) -> int:
         """The offset of the first line that no longer belongs to the definition."""
         return self.outline.block_end(self.header, len(self.indent))
+
+    @cached_property
+    def header_end(self) -> int | None:
+        """The offset behind the header's colon; None where there is none."""
+        return header_end(self.outline.text, self.header, self.end)
 
     @property
     def is_local(self) -> bool:
@@ -96,6 +99,18 @@ class ImportedName:
 
 
 @dataclass(frozen=True)
+class ImportItem:
+    """One of the things that an import statement lists, and where it does."""
+
+    start: int
+    end: int
+    path: str
+    """What is imported, as it is written: dotted where a module is; ``*`` is everything."""
+    alias: str | None
+    """What it is called behind ``as``."""
+
+
+@dataclass(frozen=True)
 class ImportStatement:
     """An import statement's place; ``indent`` is empty at module level."""
 
@@ -105,24 +120,51 @@ class ImportStatement:
     text: str = field(repr=False)
 
     @cached_property
+    def module(self) -> str | None:
+        """The module behind ``from``, with its leading dots; None without ``from``."""
+        words = [word[0] for word in self._words[: self._keyword]]
+        return "".join(words)[len("from") :] if words else None
+
+    @cached_property
+    def items(self) -> tuple[ImportItem, ...]:
+        """What the statement lists."""
+        found: list[ImportItem] = []
+        listed: list[re.Match[str]] = []
+        for word in [*self._words[self._keyword + 1 :], None]:
+            if word is not None and word[0] != ",":
+                listed.append(word)
+            elif listed:
+                words = [each[0] for each in listed]
+                alias = words[-1] if len(words) > 2 and words[-2] == "as" else None
+                path = "".join(words[:-2] if alias else words)
+                place = self.start + listed[0].start(), self.start + listed[-1].end()
+                found.append(ImportItem(*place, path, alias))
+                listed = []
+        return tuple(found)
+
+    @cached_property
     def names(self) -> tuple[ImportedName, ...]:
         """The names that the statement binds; none for ``import *``."""
-        text = _COMMENT.sub("", self.text)
-        statement = _FROM.match(text)
-        listed = text.partition("import")[2] if statement is None else statement["names"]
         found: list[ImportedName] = []
-        for part in listed.replace("\\", " ").split(","):
-            alias = _ALIAS.match(part.strip())
-            if alias is None:
-                continue
-            if statement is None:
-                bound = alias[2] or alias[1].partition(".")[0]
-                module = alias[1] if alias[2] else bound
-                found.append(ImportedName(bound, module, 0, None))
-            else:
-                level = statement["dots"].count(".")
-                found.append(ImportedName(alias[2] or alias[1], statement["module"], level, alias[1]))
+        module = self.module
+        level = 0 if module is None else len(module) - len(module.lstrip("."))
+        for item in self.items:
+            if module is None:
+                bound = item.alias or item.path.partition(".")[0]
+                found.append(ImportedName(bound, item.path if item.alias else bound, 0, None))
+            elif item.path != "*":
+                found.append(ImportedName(item.alias or item.path, module[level:], level, item.path))
         return tuple(found)
+
+    @cached_property
+    def _words(self) -> list[re.Match[str]]:
+        return [match for match in _IMPORT_WORDS.finditer(self.text) if match[0][0] not in "#\\"]
+
+    @cached_property
+    def _keyword(self) -> int:
+        """Which of the words is ``import``; the number of them in what is not Python."""
+        words = [word[0] for word in self._words]
+        return words.index("import") if "import" in words else len(words)
 
 
 class Outline:
@@ -167,6 +209,15 @@ class Outline:
         """Module-level functions by name."""
         return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
 
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """The places of the definitions at the top level, and of what stands between them."""
+        bounds = [0]
+        for definition in self.definitions:
+            if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
+                bounds += [definition.start, definition.end]
+        return list(pairwise([*bounds, len(self.text)]))
+
     def block_end(self, header: int, indent: int) -> int:
         """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
         for match in _dedent(indent).finditer(self._lines, header + 1):
@@ -179,28 +230,34 @@ class Outline:
         index = bisect_right(self._long_starts, offset) - 1
         return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
 
+    def in_comment(self, offset: int) -> bool:
+        """Tell whether an offset lies in a comment."""
+        start = self._lines.rfind("\n", 0, offset) + 1
+        if self._lines.find("#", start, offset) == -1:
+            return False
+        if self.in_long_string(start):
+            start = self._long_ends[bisect_right(self._long_starts, start) - 1]
+        return any(token.kind is Kind.COMMENT for token in tokens(self._lines, start, offset))
+
     def _scan(self) -> None:
         open_definitions: list[Definition] = []
         decorators: re.Match[str] | None = None
-        for match in _TOKENS.finditer(self._lines):
-            # A string in single quotes can go on behind a backslash at a line's end.
-            if match.lastgroup == "long" or (
-                match.lastgroup is None and self._lines.find("\n", match.start(), match.end()) != -1
-            ):
+        for match, end in scan(_TOKENS, self._lines):
+            kind = match.lastgroup
+            # A string in single quotes can go on behind a backslash at a line's end, or in a field.
+            if kind == "long" or (kind != "word" and self._lines.find("\n", match.start(), end) != -1):
                 self._long_starts.append(match.start())
-                self._long_ends.append(match.end())
-            if match.lastgroup != "word":
+                self._long_ends.append(end)
+            if kind != "word":
                 continue
             word = match["word"]
             if word == "@":
                 if decorators is None or decorators["indent"] != match["indent"]:
                     decorators = match
             elif word in ("from", "import"):
-                statement = _IMPORT.match(self._lines, match.start("word"))
-                assert statement is not None
-                self.imports.append(
-                    ImportStatement(match["indent"], statement.start(), statement.end(), statement[0])
-                )
+                start = match.start("word")
+                end = statement_end(self._lines, start)
+                self.imports.append(ImportStatement(match["indent"], start, end, self._lines[start:end]))
             elif word[0] in "cda":
                 decorated = decorators is not None and decorators["indent"] == match["indent"]
                 start = decorators.start() if decorators is not None and decorated else match.start()

@@ -13,9 +13,7 @@ is room for a reason. A comment that suppresses nothing, in whole or in part, is
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gclint.finding import Edit, Finding, Fix, Refusal
+from gclint.source.tokens import Kind, logical_lines
 
 if TYPE_CHECKING:
     from gclint.source.file import SourceFile
@@ -34,7 +33,6 @@ _ATTEMPT = re.compile(r"#[ \t]*gclint:[^#]*")
 _IGNORE = re.compile(
     r"#[ \t]*gclint:[ \t]*ignore(?P<whole_file>-file)?(?:[ \t]*\[(?P<codes>[^\]]*)\]|(?![\w-]|[ \t]*\[))"
 )
-_NO_CODE = frozenset((tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING))
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Suppressions:
         return Fix("Remove what is not needed from the comment", (edit,))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Statement:
     """The rows of a simple statement, or of a compound one's header."""
 
@@ -207,21 +205,14 @@ def _covered_rows(comment: _Comment, statements: list[_Statement], comment_rows:
 def _statements_and_comments(file: SourceFile) -> tuple[list[_Statement], list[_Comment]]:
     statements: list[_Statement] = []
     comments: list[_Comment] = []
-    is_open = False
-    # Rows and columns stay the same; tokenize knows no CR as a line's end.
-    lines = io.StringIO(file.text.replace("\r\n", "\n").replace("\r", "\n"))
-    try:
-        for kind, string, (row, column), (last_row, _), _ in tokenize.generate_tokens(lines.readline):
-            if kind == tokenize.COMMENT:
-                is_alone = not file.line(row)[:column].strip()
-                comments.append(_Comment(row, file.line_starts[row - 1] + column, string, is_alone))
-            elif kind == tokenize.NEWLINE:
-                is_open = False
-            elif kind not in _NO_CODE:
-                if not is_open:
-                    statements.append(_Statement(row, row, string == "@"))
-                    is_open = True
-                statements[-1].last_row = last_row
-    except (tokenize.TokenError, SyntaxError):
-        pass  # Syntax that is newer than the running Python: what stands before it is known.
+    for line in logical_lines(file.text):
+        code = [token for token in line if token.kind is not Kind.COMMENT]
+        for token in line:
+            if token.kind is Kind.COMMENT:
+                row = file.position(token.start).row
+                is_alone = not file.text[file.line_starts[row - 1] : token.start].strip()
+                comments.append(_Comment(row, token.start, token.text, is_alone))
+        if code:
+            first, last = file.position(code[0].start).row, file.position(code[-1].end - 1).row
+            statements.append(_Statement(first, last, code[0].text == "@"))
     return statements, comments

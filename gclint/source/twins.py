@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -13,11 +11,9 @@ from functools import cached_property, lru_cache
 from gclint.finding import Edit
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+from gclint.source.tokens import code_tokens
 
 _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
-_LAYOUT = frozenset(
-    (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING)
-)
 _KEPT_COMPARISONS = 4096
 
 
@@ -111,10 +107,11 @@ def definition_region(file: SourceFile, definition: Definition, exempt: Sequence
 
 
 def header_region(file: SourceFile, definition: Definition) -> Region:
-    """Return the region of a class's header: its first line, or lines up to the bracket that closes."""
-    end = re.compile(r"[^\n(:]*(?:\([^)]*\))?[^\n]*\n?").match(file.text, definition.header)
-    assert end is not None
-    return Region(file, ((definition.header - len(definition.indent), end.end()),))
+    """Return the region of a class's header: all lines down to that of its colon."""
+    last = definition.header if definition.header_end is None else definition.header_end - 1
+    row = file.position(last).row
+    end = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
+    return Region(file, ((definition.header - len(definition.indent), end),))
 
 
 def _code_end(text: str, start: int, end: int, indent: int) -> int:
@@ -144,7 +141,7 @@ class Twin:
     @property
     def in_force(self) -> bool:
         """Whether the two hold the same now."""
-        return same_code(self.source.text, self.derived.text, self.renaming)
+        return _is_alike(self.source.text, self.derived.text, self.renaming)
 
     def changes_alike(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
         """Tell whether edits make the same change on both sides.
@@ -159,13 +156,13 @@ class Twin:
             return False
         for one, other in zip(ours, theirs, strict=True):
             old = (_joined(self.source, one), _joined(self.derived, other))
-            if not same_code(*old, self.renaming) or not same_code(one[2], other[2], self.renaming):
+            if not _is_alike(*old, self.renaming) or not _is_alike(one[2], other[2], self.renaming):
                 return False
         return True
 
     def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
         """Tell whether the two still hold the same after edits."""
-        return same_code(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
+        return _is_alike(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
 
     def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
         """Return the edits that make the same change on the other side; None where that is not certain."""
@@ -279,7 +276,7 @@ def _masked(line: str) -> str:
 
 
 @lru_cache(maxsize=_KEPT_COMPARISONS)
-def same_code(source: str, derived: str, renaming: Renaming) -> bool:
+def _is_alike(source: str, derived: str, renaming: Renaming) -> bool:
     """Tell whether two pieces of code are the same after a renaming.
 
     How lines are broken makes no difference, since longer names make a formatter break them, and
@@ -287,22 +284,4 @@ def same_code(source: str, derived: str, renaming: Renaming) -> bool:
     """
     expected = renaming.apply(_masked(source))
     actual = _masked(derived)
-    return expected == actual or _tokens(expected) == _tokens(actual)
-
-
-def _tokens(text: str) -> list[str]:
-    """Return what a formatter leaves alone, without the commas that it adds behind last items."""
-    found: list[str] = []
-    indent = _indent(text)
-    if indent:
-        text = f"if 1:\n{text}"
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type in _LAYOUT:
-                continue
-            if token.string in (")", "]", "}") and found and found[-1] == ",":
-                found.pop()
-            found.append(token.string)
-    except (tokenize.TokenError, SyntaxError):
-        found.append(text)  # A header alone, or syntax that is newer than the running Python.
-    return found[3:] if indent else found
+    return expected == actual or code_tokens(expected, comments=True) == code_tokens(actual, comments=True)

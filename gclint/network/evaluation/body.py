@@ -11,11 +11,11 @@ from functools import cache
 import libcst as cst
 from libcst.helpers import ensure_type
 
-from gclint.network.evaluation.signature import header_end
 from gclint.network.evaluation.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
+from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
@@ -222,10 +222,9 @@ class Body:
 
 def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
     """Split a function's body where its statements seem to begin."""
-    start = header_end(file.text, definition)
-    if start is None:
+    if definition.header_end is None:
         return
-    first = _FIRST_LINE.match(file.text, start)
+    first = _FIRST_LINE.match(file.text, definition.header_end)
     if first is None or len(first["indent"]) <= len(definition.indent):
         # A body on the header's own line.
         yield TextPiece(file, definition.start, definition.end, definition.indent)
@@ -245,7 +244,7 @@ _BINDING_TAIL = re.compile(
     rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
-    r"[ \t]*(?:#[^\r\n]*)?(?:[\r\n][ \t\f]*(?:#[^\r\n]*)?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
+    rf"[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
 )
 
 

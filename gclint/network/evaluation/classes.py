@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
-_HEADER_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
-_HEADER = re.compile(r"class\s+\w+\s*(?:\((?:[^()#]|\([^()]*\)|#[^\r\n]*)*\))?\s*:")
+# Nothing but names, which need not be parsed.
+_PLAIN_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 
 
 class _HasFacts(Protocol):
@@ -84,7 +84,7 @@ class ClassInfo:
     def base_names(self) -> tuple[str, ...]:
         """The bases as they are written; what is no dotted name is left out."""
         text = self.file.text
-        simple = _HEADER_BASES.match(text, self.definition.header)
+        simple = _PLAIN_BASES.match(text, self.definition.header)
         if simple is not None:
             return tuple(name.strip() for name in simple[1].split(",") if name.strip())
         node = self.header_node()
@@ -94,12 +94,12 @@ class ClassInfo:
 
     def header_fragment(self) -> Fragment | None:
         """Parse the class's header alone."""
-        match = _HEADER.match(self.file.text, self.definition.header)
-        if match is None:
+        end = self.definition.header_end
+        if end is None:
             return None
         line = self.definition.header - len(self.definition.indent)
         try:
-            return Fragment(self.file, line, match.end(), self.definition.indent, completion=" pass")
+            return Fragment(self.file, line, end, self.definition.indent, completion=" pass")
         except cst.ParserSyntaxError:
             return None
 
@@ -278,9 +278,8 @@ class ClassInfo:
         """The torch modules of the project that the class's own code or a base's can create."""
         found: set[ClassInfo] = set()
         for info in self.mro:
-            text, definition = info.file.text, info.definition
             for name in info.module.part_names:
-                if _is_created(text, name, definition.header, definition.end):
+                if _is_created(info, name):
                     for value in _flat(info.module.lookup(name)):
                         if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
                             found.add(value.info)
@@ -331,11 +330,11 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
 _CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
 
 
-def _is_created(text: str, name: str, start: int, end: int) -> bool:
+def _is_created(info: ClassInfo, name: str) -> bool:
+    text, definition = info.file.text, info.definition
     return any(
-        _CREATION_TAIL.match(text, offset) is not None
-        and text.find("#", text.rfind("\n", 0, offset) + 1, offset) == -1
-        for offset in word_ends(text, name, start, end)
+        _CREATION_TAIL.match(text, offset) is not None and not info.file.outline.in_comment(offset)
+        for offset in word_ends(text, name, definition.header, definition.end)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -13,8 +12,6 @@ from gclint.network.evaluation.walk import code, walk
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
-
-_BRACKETS = re.compile(r"[()\[\]{}:]|#[^\r\n]*|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
 
 
 class Kind(Enum):
@@ -102,27 +99,12 @@ def function_signature(function: cst.FunctionDef) -> Signature | None:
 
 def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
     """Parse a function's header, with its decorators and without its body."""
-    end = header_end(file.text, method)
-    if end is None:
+    if method.header_end is None:
         return None
     try:
-        return Fragment(file, method.start, end, method.indent, completion=" pass")
+        return Fragment(file, method.start, method.header_end, method.indent, completion=" pass")
     except cst.ParserSyntaxError:
         return None
-
-
-def header_end(text: str, method: Definition) -> int | None:
-    """Return the offset behind the colon that ends the header."""
-    depth = 0
-    for match in _BRACKETS.finditer(text, method.header, method.end):
-        token = match[0]
-        if token in "([{":
-            depth += 1
-        elif token in ")]}":
-            depth -= 1
-        elif token == ":" and depth == 0:
-            return match.end()
-    return None
 
 
 def _parameter(param: cst.Param, kind: Kind) -> Parameter:
@@ -159,7 +141,7 @@ class Parameters:
     def has(self, name: str) -> bool:
         """Tell whether there is a parameter of that name."""
         if self._node is None and self._file is not None and self._definition is not None:
-            end = header_end(self._file.text, self._definition)
+            end = self._definition.header_end
             if end is None or self._file.text.find(name, self._definition.header, end) == -1:
                 return False
         return name in self._defaults

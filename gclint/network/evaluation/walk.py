@@ -12,6 +12,8 @@ from functools import cache
 
 import libcst as cst
 
+from gclint.source.tokens import same_code
+
 _PUNCTUATION = (
     "whitespace",
     "lpar",
@@ -57,6 +59,28 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif _code_fields(kind) is not None:
             found.append(value)
     return found
+
+
+def is_alike(one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Tell whether two nodes are the same code but for what their children are, brackets left aside."""
+    if type(one) is not type(other):
+        return False
+    # White space in a formatted string may be a part of its value.
+    if isinstance(one, cst.BaseString) and not isinstance(one, cst.ConcatenatedString):
+        bare = [code(each.with_changes(lpar=(), rpar=())) for each in (one, other)]
+        return same_code(*bare)
+    return all(
+        _shape(getattr(one, name)) == _shape(getattr(other, name))
+        for name in _code_fields(type(one)) or ()
+        if name != "indent"
+    )
+
+
+def _shape(value: object) -> object:
+    """Return what stands in a node's field, without what the nodes in it are."""
+    if isinstance(value, (tuple, list)):
+        return len(value)
+    return True if isinstance(value, cst.CSTNode) else value
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -1,0 +1,377 @@
+"""What code is made of, whatever Python runs gclint: the one place that knows how strings end.
+
+``tokenize`` would not do: it knows the syntax of the running Python only, gives formatted strings as
+other tokens from release to release, takes no lone CR for a line's end, and refuses pieces of code such
+as a header alone. Here a formatted string is one token, whatever is nested in its fields. Nothing is an
+error: a string that is not closed ends with its line, a long one with the text, and what cannot be part
+of code is an operator. No character is looked at more than a few times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from keyword import iskeyword
+from typing import NamedTuple
+
+COMMENT = r"\#[^\r\n]*"
+"""Matches a comment; to be used in verbose patterns, like the others here."""
+JOIN = r"\\(?:\r\n|\r|\n)"
+"""Matches a backslash at a line's end."""
+# What follows the first quote. All of these match: a string that is not closed ends somewhere too.
+_LONG = r"""
+    (?<=")""[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*(?:\"\"\")?
+    | (?<=')''[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*(?:''')?
+"""
+_SHORT = r"""
+    (?<=")[^"\\\r\n]*(?:\\(?:\r\n|[\s\S])[^"\\\r\n]*)*"?
+    | (?<=')[^'\\\r\n]*(?:\\(?:\r\n|[\s\S])[^'\\\r\n]*)*'?
+"""
+STRINGS = rf"""
+    ["'](?:
+        (?P<formatted>(?<=\b[fFtT]["'])|(?<=\b[fFtT][rR]["'])|(?<=\b[rR][fFtT]["']))
+        | (?P<long>{_LONG}) | {_SHORT}
+    )
+"""
+"""Matches a string from its first quote, and of a formatted one that quote only: see ``scan``."""
+
+_TOKEN = re.compile(
+    rf"""
+    [ \t\f]*
+    (?:
+        (?P<formatted>(?:[fFtT][rR]?|[rR][fFtT])(?=["']))
+        | (?P<string>(?:[bBuU]|[bB]?[rR]|[rR][bB])?["'](?:{_LONG}|{_SHORT}))
+        | (?P<name>[^\W\d]\w*)
+        | (?P<number>
+            0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
+            | (?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)? | \.[0-9](?:_?[0-9])*)
+              (?:[eE][-+]?[0-9](?:_?[0-9])*)?[jJ]?
+          )
+        | (?P<newline>\r\n|\r|\n)
+        | (?P<comment>{COMMENT})
+        | (?P<join>{JOIN})
+        | (?P<operator>\*\*=? | //=? | >>=? | <<=? | -> | := | != | \.\.\. | [-+*/%@&|^=<>]=? | [^ \t\f])
+        | \Z
+    )
+    """,
+    re.VERBOSE,
+)
+
+
+def _marks(pattern: str) -> re.Pattern[str]:
+    """Match strings, comments, and what is asked for."""
+    return re.compile(rf"{STRINGS} | {COMMENT} | {pattern}", re.VERBOSE)
+
+
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
+_BRACKETS = _marks(r"[()\[\]{}]")
+_FIELD = _marks(r"[()\[\]{}:]")
+_HEADER = _marks(r"[()\[\]{}:] | \blambda\b")
+_STATEMENT = _marks(rf"[()\[\]{{}};\r\n] | {JOIN}")
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    NAME = "name"
+    """Keywords too."""
+    NUMBER = "number"
+    STRING = "string"
+    """With its prefix, and a formatted one with all that is nested in it."""
+    OPERATOR = "operator"
+    """Brackets and delimiters too, and what can be no part of code."""
+    COMMENT = "comment"
+    NEWLINE = "newline"
+    """A line's end, inside brackets too, but not the one behind a backslash."""
+    JOIN = "join"
+    """A backslash with the line's end behind it."""
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class Token(NamedTuple):
+    """A piece of a text; between two of them stands nothing but blanks, tabs and form feeds."""
+
+    kind: Kind
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        """The offset behind the token."""
+        return self.start + len(self.text)
+
+
+def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Yield the tokens of a text, or of a range of it that begins outside of strings and comments."""
+    stop = len(text) if end is None else end
+    resume: int | None = start
+    while resume is not None:
+        position, resume = resume, None
+        for match in _TOKEN.finditer(text, position, stop):
+            group = match.lastgroup
+            if group is None:
+                continue
+            first = match.start(group)
+            if group == "formatted":
+                resume = _formatted_end(text, match.end(), stop)
+                yield Token(Kind.STRING, first, text[first:resume])
+                break
+            yield Token(_KINDS[group], first, match[group])
+
+
+def scan(
+    pattern: re.Pattern[str], text: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the matches of a pattern that holds ``STRINGS``, each with the offset of its end.
+
+    No pattern matches a formatted string as a whole, since it can hold others; the search goes on
+    behind it.
+    """
+    stop = len(text) if end is None else end
+    resume: int | None = start
+    while resume is not None:
+        position, resume = resume, None
+        for match in pattern.finditer(text, position, stop):
+            if match.lastgroup == "formatted":
+                resume = _formatted_end(text, match.start(), stop)
+                yield match, resume
+                break
+            yield match, match.end()
+
+
+# -- formatted strings
+
+
+@dataclass
+class _Part:
+    """An open part of a formatted string: its text, a field's code, or a field's format."""
+
+    quote: str
+    literal: re.Pattern[str]
+    """Finds what matters in the text of the string."""
+    is_code: bool = False
+    is_format: bool = False
+    depth: int = 0
+    """How many brackets are open in a field's code."""
+
+
+def _formatted_end(text: str, offset: int, stop: int) -> int:
+    """Return where the formatted string ends whose first quote stands at ``offset``."""
+    parts = [_string_part(text, offset)]
+    offset += len(parts[0].quote)
+    while parts:
+        part = parts[-1]
+        match = (_FIELD if part.is_code else part.literal).search(text, offset, stop)
+        if match is None:
+            return stop
+        offset = match.end()
+        if part.is_code:
+            if match.lastgroup == "formatted":
+                parts.append(_string_part(text, match.start()))
+                offset = match.start() + len(parts[-1].quote)
+            elif _ends_code(part, match[0]):
+                parts.pop()
+        elif match[0] == "{":
+            if not part.is_format and text.startswith("{", offset, stop):
+                offset += 1
+            else:
+                parts.append(_Part(part.quote, part.literal, is_code=True))
+        elif match[0] == "}":
+            if part.is_format:
+                parts.pop()
+        elif match[0] == part.quote or match[0] in "\r\n":
+            if match[0] != part.quote:
+                offset = match.start()
+            while parts.pop().is_format:
+                pass
+    return offset
+
+
+def _string_part(text: str, offset: int) -> _Part:
+    """Return the text of the formatted string whose first quote stands at ``offset``."""
+    quote = text[offset]
+    if text.startswith(quote * 3, offset):
+        quote *= 3
+    is_raw = "r" in text[max(offset - 2, 0) : offset].lower()
+    return _Part(quote, _literal(quote, is_raw))
+
+
+@cache
+def _literal(quote: str, is_raw: bool) -> re.Pattern[str]:
+    """Match what ends a formatted string's text, and what is escaped so that it does not."""
+    # A brace can neither be escaped by a backslash nor, in a raw string, be part of a character's name.
+    escape = r"\\(?:\r\n|[^{}])?" if is_raw else r"\\(?:N\{[^{}\"'\r\n]*\}|\r\n|[^{}])?"
+    newline = "" if len(quote) == 3 else r"|[\r\n]"
+    return re.compile(rf"{quote}|[{{}}]|{escape}{newline}")
+
+
+def _ends_code(part: _Part, mark: str) -> bool:
+    """Tell whether a bracket ends a field; a colon only ends its code."""
+    if mark in _OPENING:
+        part.depth += 1
+    elif mark == ":":
+        if part.depth == 0:
+            part.is_code, part.is_format = False, True
+    elif mark in _CLOSING and part.depth:
+        part.depth -= 1
+    else:
+        return mark == "}"
+    return False
+
+
+# -- brackets, headers and statements
+
+
+def closing_bracket(text: str, opening: int) -> int | None:
+    """Return where the bracket that opens at ``opening`` is closed; None where it is not."""
+    depth = 0
+    for match, _ in scan(_BRACKETS, text, opening):
+        mark = match[0]
+        if mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                return match.start()
+    return None
+
+
+def header_end(text: str, start: int, end: int | None = None) -> int | None:
+    """Return the offset behind the colon of the compound statement at ``start``; None without one."""
+    depth = lambdas = 0
+    for match, stop in scan(_HEADER, text, start, end):
+        mark = match[0]
+        if mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+        elif depth == 0 and mark == "lambda":
+            lambdas += 1
+        elif depth == 0 and mark == ":":
+            if lambdas == 0:
+                return stop
+            lambdas -= 1
+    return None
+
+
+def statement_end(text: str, start: int) -> int:
+    """Return where the simple statement at ``start`` ends: before a semicolon, comment or line's end."""
+    depth = 0
+    for match, _ in scan(_STATEMENT, text, start):
+        mark = match[0]
+        if mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+        elif depth <= 0 and mark[0] in "#;\r\n":
+            return start + len(text[start : match.start()].rstrip(" \t\f"))
+    return len(text)
+
+
+def logical_lines(text: str) -> Iterator[list[Token]]:
+    """Yield the tokens of each line as Python counts lines, down to the end of the last of its rows.
+
+    Line ends and joins are left out. What is not code stands alone: a comment on a line of its own
+    makes a line too.
+    """
+    line: list[Token] = []
+    depth = 0
+    for token in tokens(text):
+        if token.kind is Kind.NEWLINE:
+            if depth <= 0 and line:
+                yield line
+                line, depth = [], 0
+        elif token.kind is not Kind.JOIN:
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            line.append(token)
+    if line:
+        yield line
+
+
+# -- the same code
+
+
+def same_code(one: str, other: str) -> bool:
+    """Tell whether two pieces of code are the same but for their layout and comments."""
+    return one == other or code_tokens(one) == code_tokens(other)
+
+
+def code_tokens(text: str, *, comments: bool = False) -> list[str]:
+    """Return what a formatter leaves alone: without layout, and the commas that it adds behind last items.
+
+    Args:
+        text: the code.
+        comments: whether comments are a part of it.
+    """
+    return [token.text for token in _code(text) if comments or token.kind is not Kind.COMMENT]
+
+
+def one_line(text: str) -> str:
+    """Return code in one line, as it is spaced, without comments."""
+    pieces: list[str] = []
+    previous: Token | None = None
+    for token in _code(text):
+        if token.kind is Kind.COMMENT:
+            continue
+        if previous is not None and previous.end < token.start:
+            pieces.append("" if previous.text in _OPENING or token.text in _CLOSING else " ")
+        pieces.append(re.sub(r"\s*[\r\n]\s*", " ", token.text))
+        previous = token
+    return "".join(pieces)
+
+
+@dataclass
+class _Bracket:
+    """An open bracket."""
+
+    adds_comma: bool
+    """Whether a comma behind its only item means nothing, as in a call, and makes no tuple of it."""
+    commas: int = 0
+
+
+def _code(text: str) -> list[Token]:
+    """Return the tokens of a text without layout and magic trailing commas."""
+    found: list[Token] = []
+    brackets: list[_Bracket] = []
+    before: Token | None = None
+    comma = -1
+    for token in tokens(text):
+        if token.kind is Kind.COMMENT:
+            found.append(token)
+            continue
+        if token.kind is Kind.JOIN:
+            continue
+        if token.kind is Kind.NEWLINE:
+            if not brackets:
+                before = None
+            continue
+        if token.text in _OPENING:
+            is_call = token.text == "("
+            brackets.append(_Bracket(token.text == "{" or is_call is _is_operand(before)))
+        elif token.text in _CLOSING:
+            # Without its opening one, it is most likely the end of a call.
+            bracket = brackets.pop() if brackets else _Bracket(adds_comma=True)
+            if comma >= 0 and (bracket.adds_comma or bracket.commas > 1):
+                del found[comma]
+        comma = len(found) if token.text == "," else -1
+        if comma >= 0 and brackets:
+            brackets[-1].commas += 1
+        found.append(token)
+        # A bracket behind these may hold a subject or a pattern.
+        before = None if before is None and token.text in ("match", "case") else token
+    return found
+
+
+def _is_operand(token: Token | None) -> bool:
+    """Tell whether a bracket behind a token belongs to it, as that of a call or of a subscript does."""
+    if token is None:
+        return False
+    if token.kind is Kind.NAME:
+        return not iskeyword(token.text)
+    return token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _CLOSING
