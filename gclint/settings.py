@@ -40,7 +40,7 @@ class Settings:
 
     def wants(self, rule: Rule) -> bool:
         """Return whether ``rule`` is to run."""
-        selected = not self.select or any(_selects(selector, rule) for selector in self.select)
+        selected = rule.always or not self.select or any(_selects(selector, rule) for selector in self.select)
         return selected and not any(_selects(selector, rule) for selector in self.ignore)
 
     def excludes(self, path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gclint.engine.check import CheckResult
 from gclint.finding import Evidence, Finding, Refusal, in_reading_order
-from gclint.rule import Rule
+from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
@@ -132,7 +132,7 @@ def _seen_only(
         Refusal(_ONLY_SEEN),
         evidence=Evidence.CONFIRMED,
     )
-    if not Suppressions(file).covers(finding):
+    if not Suppressions(file, codes_by_word(all_rules())).covers(finding):
         yield finding
 
 

@@ -71,7 +71,7 @@ class _Repair:
 
     def run(self, paths: Sequence[Path], rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
         verdicts = judge(self._project, paths, rules, advance)
-        result = summarise(self._project, verdicts)
+        result = summarise(self._project, verdicts, rules)
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
@@ -85,7 +85,7 @@ class _Repair:
                 if self._project.resolve(path) in dependents or self._aims_at(changed, verdict)
             ]
             verdicts.update(judge(self._project, again, rules))
-            result = summarise(self._project, verdicts)
+            result = summarise(self._project, verdicts, rules)
         else:
             self._tell_restless(self._to_make(result))
         left = [self._without_refused_fix(finding) for finding in result.findings]

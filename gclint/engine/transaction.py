@@ -30,7 +30,7 @@ def proven_only(
     for path in refused:
         project.replace(path, repaired.changed[path][0])
     with collector_paused():
-        again = summarise(project, judge(project, list(refused), rules))
+        again = summarise(project, judge(project, list(refused), rules), rules)
     undone = {id(finding) for proof in refused.values() for finding in proof.repairs}
     left = [each for each in repaired.findings if each.path not in refused]
     return FixResult(
