@@ -1,4 +1,4 @@
-"""The command line: finds the command that is meant."""
+"""The command line: which commands there are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ import sys
 from io import TextIOWrapper
 from typing import NoReturn
 
-from gclint.commands.lint import lint
+from gclint.commands.default_group import DefaultGroup, LazyCommand
+from gclint.commands.lint import check_command
 from gclint.commands.rules import rule, rules
+
+_EXAMPLES = """\
+  gclint src/transformers/models          report what breaks checkpointing
+  gclint --diff src/transformers/models   show how it would be repaired
+  gclint --fix src/transformers/models    repair it
+  gclint rule GC001                       explain a rule
+  gclint verify modeling_mine.py          train the model for a few steps"""
+
+_VERIFY = LazyCommand(
+    "verify",
+    module="gclint.commands.verify",
+    attribute="verify_group",
+    short_help="Train models with and without checkpointing, and compare.",
+)
+
+gclint = DefaultGroup("gclint", default=check_command, others=[_VERIFY, rules, rule], examples=_EXAMPLES)
 
 
 def main() -> NoReturn:
@@ -16,12 +33,4 @@ def main() -> NoReturn:
         # A file name or a source line may hold what the terminal's encoding has not.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["verify"]:
-        from gclint.commands.verify import main as verify
-
-        verify(arguments[1:])
-    for command in (rule, rules):
-        if arguments[:1] == [command.name]:
-            command.main(arguments[1:], prog_name=f"gclint {command.name}")
-    lint.main(arguments, prog_name="gclint")
+    gclint.main(sys.argv[1:], prog_name="gclint")

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
@@ -17,6 +17,7 @@ from gclint.verify.worker.protocol import Cause, Place, RunSite
 if TYPE_CHECKING:
     from gclint.finding import Evidence, Finding
     from gclint.network.model import Network
+    from gclint.source.suppressions import Suppressions
 
 Text = Callable[[Place], str]
 """Returns the lines of a place in the source."""
@@ -53,6 +54,10 @@ class Rule(ABC):
     """What users may set for it."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
     """What it repairs, of all that makes a run fail."""
+    always: ClassVar[bool] = False
+    """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
+    changes_code: ClassVar[bool] = True
+    """Whether its fixes change more than comments, so that a run has to prove them."""
 
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
@@ -84,6 +89,30 @@ class Rule(ABC):
     def documentation(cls) -> str:
         """Return the rule's docstring, which is Markdown, without its indentation."""
         return inspect.cleandoc(cls.__doc__ or "")
+
+
+class CommentRule(Rule):
+    """A kind of defect of ignore comments, which shows only when all other rules have run."""
+
+    always = True
+    changes_code = False
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield nothing: a network has no comments."""
+        return ()
+
+    @abstractmethod
+    def check_comments(
+        self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
+    ) -> Iterable[Finding]:
+        """Yield what is wrong with the ignore comments of a file.
+
+        Args:
+            comments: the file's ignore comments.
+            findings: what was found in the file, also what is suppressed.
+            ran: the codes of the rules that looked at the file; only of these it is known whether
+                there is something to suppress.
+        """
 
 
 @cache
@@ -122,9 +151,14 @@ def unknown_selectors(settings: Settings) -> list[str]:
 
 
 def _is_selected(rule: Rule, settings: Settings) -> bool:
-    selected = not settings.select or any(_selects(each, rule) for each in settings.select)
+    selected = rule.always or not settings.select or any(_selects(each, rule) for each in settings.select)
     return selected and not any(_selects(each, rule) for each in settings.ignore)
 
 
 def _selects(selector: str, rule: Rule) -> bool:
     return bool(selector) and (rule.code.startswith(selector.upper()) or rule.name == selector.lower())
+
+
+def codes_by_word(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return the codes of ``rules`` by the words that stand for one, in lower case: its code and its name."""
+    return {word.lower(): rule.code for rule in rules for word in (rule.code, rule.name)}

@@ -26,10 +26,10 @@ from gclint.engine.fix import fix
 from gclint.finding import Finding
 from gclint.report.findings import is_fixable, obstacle
 from gclint.rule import Rule, rule_settings
+from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
 from gclint.source.project import Project
-from gclint.source.suppressions import CODE as UNUSED_IGNORE
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -203,7 +203,7 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
 def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> None:
     """Assert that an ignore comment on its line suppresses each finding."""
     codes: dict[tuple[str, int], str] = {}
-    about_code = [each for each in fixture.expectations if each.code != UNUSED_IGNORE]
+    about_code = [each for each in fixture.expectations if each.code != UnusedIgnore.code]
     for each in about_code:
         key = each.path, each.row
         codes[key] = f"{codes[key]}, {each.code}" if key in codes else each.code
@@ -217,7 +217,7 @@ def verify_suppression(fixture: Fixture, rules: Sequence[Rule], folder: Path) ->
     place = Workplace.of(_bytes(texts, str.encode), folder)
     result = check(place.project, rules)
     assert result.problems == ()
-    assert [finding.code for finding in result.findings if finding.code != UNUSED_IGNORE] == []
+    assert [finding.code for finding in result.findings if finding.code != UnusedIgnore.code] == []
     assert len(result.findings) == len(fixture.expectations) - len(about_code)
 
 

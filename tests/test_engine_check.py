@@ -14,6 +14,7 @@ from gclint.engine.check import CheckResult, check
 from gclint.finding import Edit, Finding, Fix, Position, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
+from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX, CrashingRule, WordRule, replacing, without_fix
@@ -109,16 +110,15 @@ def test_suppressed_finding_is_left_out() -> None:
 
 def test_comment_that_suppresses_nothing_is_a_finding() -> None:
     path = _write("a.py", "word = 1\nx = 1  # gclint: ignore[TOY1]\n")
-    assert _told(_check([WordRule("word", without_fix)], path)) == [
-        ("a.py", "TOY1", 0),
-        ("a.py", "GC000", 16),
-    ]
+    rules: list[Rule] = [WordRule("word", without_fix), UnusedIgnore()]
+    assert _told(_check(rules, path)) == [("a.py", "TOY1", 0), ("a.py", "GC000", 16)]
+    assert _told(_check(rules[:1], path)) == [("a.py", "TOY1", 0)]
 
 
 def test_comment_for_a_rule_that_crashed_is_not_called_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gclint.engine.check.all_rules", lambda: (CrashingRule(),))
     path = _write("a.py", "boom = 1  # gclint: ignore[TOY9]\n")
-    assert _told(_check([CrashingRule()], path)) == []
+    assert _told(_check([CrashingRule(), UnusedIgnore()], path)) == []
 
 
 class _AboutAnotherFile(Rule):

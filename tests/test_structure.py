@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-import gclint.rules
-
 import gclint
+import gclint.rules
 
 _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),

@@ -7,12 +7,23 @@ from pathlib import Path
 import pytest
 
 from gclint.finding import Finding
+from gclint.rule import codes_by_word
+from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.source.file import SourceFile
-from gclint.source.suppressions import CODE, NAME, Suppressions
+from gclint.source.suppressions import Suppressions
 from tests.toys import NO_FIX
 
 _PATH = Path("modeling_x.py")
 _RULES = {"GC001", "GC002", "GC003"}
+_CODES = {
+    "gc001": "GC001",
+    "missing-checkpointing-layer": "GC001",
+    "gc002": "GC002",
+    "positional-cache": "GC002",
+    "gc003": "GC003",
+    "keyword-activation": "GC003",
+    **codes_by_word([UnusedIgnore()]),
+}
 
 
 def _finding(text: str, marked: str, code: str) -> Finding:
@@ -22,7 +33,7 @@ def _finding(text: str, marked: str, code: str) -> Finding:
 
 def _is_suppressed(text: str, marked: str, code: str = "GC001") -> bool:
     file = SourceFile(_PATH, text.encode())
-    return Suppressions(file).covers(_finding(file.text, marked, code))
+    return Suppressions(file, _CODES).covers(_finding(file.text, marked, code))
 
 
 def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> list[tuple[str, str | None]]:
@@ -30,8 +41,10 @@ def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> 
     file = SourceFile(_PATH, text.encode())
     findings = [_finding(file.text, *each) for each in found]
     result = []
-    for finding in Suppressions(file).unused(findings, _RULES if ran is None else ran, _RULES):
-        assert (finding.code, finding.name, finding.path) == (CODE, NAME, _PATH)
+    rule = UnusedIgnore()
+    comments = Suppressions(file, _CODES)
+    for finding in rule.check_comments(comments, findings, {*(_RULES if ran is None else ran), rule.code}):
+        assert (finding.code, finding.name, finding.path) == ("GC000", "unused-ignore", _PATH)
         assert text[finding.start : finding.end].startswith("# gclint:")
         repaired = None
         if finding.fix is not None:
@@ -57,6 +70,11 @@ hidden_states = layer(
         ("# gclint: ignore[GC001, GC003]", {"GC001", "GC003"}),
         ("# gclint: ignore[ GC001,GC003 ]", {"GC001", "GC003"}),
         ("#gclint:ignore[GC001]", {"GC001"}),
+        ("# gclint: ignore[gc001]", {"GC001"}),
+        ("# gclint: ignore[missing-checkpointing-layer]", {"GC001"}),
+        ("#gclint: ignore [ GC002 , KEYWORD-activation ] for now", {"GC002", "GC003"}),
+        ("# gclint: ignore[GC]", set()),
+        ("# gclint: ignore[positional_cache]", set()),
         ("# gclint: ignore", _RULES),
         ("# gclint: ignore because of its cache", _RULES),
         ("# gclint: ignore[GC001] because of its cache", {"GC001"}),
@@ -219,6 +237,85 @@ def test_unknown_code_is_told_and_removed() -> None:
             "x = 1  # gclint: ignore[GC001]\n",
         )
     ]
+
+
+def test_names_are_judged_like_codes() -> None:
+    text = "x = 1  # gclint: ignore[Positional-Cache, gc001, GC003]\n"
+    assert _unused(text, ("x", "GC002"), ("x", "GC001"), ("x", "GC003")) == []
+    assert _unused(text, ("x", "GC002")) == [
+        (
+            "part of this comment suppresses nothing: gc001 has no finding here; GC003 has no finding here",
+            "x = 1  # gclint: ignore[Positional-Cache]\n",
+        )
+    ]
+    assert _unused(text, ("x", "GC001"), ("x", "GC003")) == [
+        (
+            "part of this comment suppresses nothing: Positional-Cache has no finding here",
+            "x = 1  # gclint: ignore[gc001, GC003]\n",
+        )
+    ]
+    assert _unused(text, ran={"GC999"}) == []
+
+
+def test_a_misspelled_name_is_told_and_left() -> None:
+    told = "there is no rule positional_cash (did you mean positional-cache?)"
+    assert _unused("x = 1  # gclint: ignore[positional_cash]\n", ("x", "GC002")) == [
+        (f"this comment suppresses nothing: {told}", None)
+    ]
+    text = "x = 1  # gclint: ignore[GC001, positional_cash, GC003, nonsense]\n"
+    assert _unused(text, ("x", "GC001")) == [
+        (
+            "part of this comment suppresses nothing: GC003 has no finding here; "
+            f"{told}; there is no rule nonsense",
+            "x = 1  # gclint: ignore[GC001, positional_cash]\n",
+        )
+    ]
+    assert _unused("x = 1  # gclint: ignore[GC003, positional_cash]\n") == [
+        (
+            f"this comment suppresses nothing: GC003 has no finding here; {told}",
+            "x = 1  # gclint: ignore[positional_cash]\n",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1  # gclint: ignore[GC001, GC000]\n",
+        "x = 1  # gclint: ignore[GC001, unused-ignore]\n",
+        "# gclint: ignore[GC000, GC001]\nx = 1\n",
+        "x = 1  # gclint: ignore[GC001]  # gclint: ignore[GC000]\n",
+        "# gclint: ignore[GC000]\n# gclint: ignore[GC001]\nx = 1\n",
+        "# gclint: ignore[GC000]\nx = 1  # gclint: ignore[GC001]\n",
+        "x = 1  # gclint: ignore[GC001]\n\n# gclint: ignore-file[GC000]",
+        "# gclint: ignore-file[GC000]\nx = 1  # gclint: ingore[GC001]\n",
+        "x = 1\n# gclint: ignore[GC001, GC000]",
+    ],
+)
+def test_comment_that_names_the_rule_about_comments_keeps_them(text: str) -> None:
+    assert _unused(text) == []
+
+
+def test_comment_that_keeps_no_other_comment_is_unused() -> None:
+    text = "x = 1  # gclint: ignore[GC001, GC000]\ny = 1  # gclint: ignore[GC003, GC000]\n"
+    expected = (
+        "part of this comment suppresses nothing: GC000 has no finding here",
+        "x = 1  # gclint: ignore[GC001]\ny = 1  # gclint: ignore[GC003, GC000]\n",
+    )
+    assert _unused(text, ("x", "GC001")) == [expected]
+    assert _unused(text, ("x", "GC001"), ran={"GC001"}) == []
+    assert _unused("x = 1  # gclint: ignore[unused-ignore]\n") == [
+        ("this comment suppresses nothing: unused-ignore has no finding here", "x = 1\n")
+    ]
+
+
+def test_comment_for_all_rules_does_not_keep_itself() -> None:
+    text = "# gclint: ignore-file\nx = 1  # gclint: ignore[GC001]\n"
+    assert len(_unused(text)) == 2
+
+
+def test_comment_in_the_wrong_place_keeps_nothing() -> None:
+    assert len(_unused("x = 1  # gclint: ignore-file[GC000]\n")) == 1
 
 
 def test_comment_without_a_code_between_its_brackets_is_told() -> None:

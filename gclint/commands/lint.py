@@ -1,4 +1,4 @@
-"""The command ``gclint PATHS``: finds, and repairs.
+"""The command ``gclint check``: finds, and repairs.
 
 LibCST, rich and the rules are imported where they are needed, so that ``gclint --help`` is quick.
 """
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint import __version__
-from gclint.commands import CannotRun
+from gclint.commands import CannotRun, paths_argument
+from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS
 from gclint.report.text import write_notices
@@ -96,45 +97,62 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
+_repair = option_group("Repair")
+_selection_of_rules = option_group("Rules")
+_output = option_group("Output")
+_changes = option_group("Changed files only")
+_baselines = option_group("Baselines")
+_verify = option_group("Verify repairs")
+
+
 @click.command(
-    epilog="'gclint rules' lists the rules, and 'gclint rule GC001' prints the documentation of one. "
-    "'gclint verify' runs the models."
+    "check",
+    cls=GroupedCommand,
+    short_help="Find and repair what breaks checkpointing (the default).",
 )
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
-@click.option("--unsafe-fixes", is_flag=True, help="Count what someone must look at as repairable too.")
-@click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
-@click.option(
+@paths_argument
+@_repair("--fix", is_flag=True, help="Make all safe fixes.")
+@_repair("--unsafe-fixes", is_flag=True, help="Include fixes that someone must review.")
+@_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
+@_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
+@_selection_of_rules(
     "--select",
     metavar="RULES",
     multiple=True,
     callback=_selectors,
-    help="Run only these: codes, prefixes, names.",
+    help="Run only these rules: codes, prefixes or names, separated by commas.",
 )
-@click.option(
+@_selection_of_rules(
     "--ignore",
     metavar="RULES",
     multiple=True,
     callback=_selectors,
-    help="Do not run these, even if selected.",
+    help="Do not run these rules, even if they are selected.",
 )
-@click.option("--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@click.option("--statistics", is_flag=True, help="Print how many findings a rule has, in place of them.")
-@click.option("--changed-only", is_flag=True, help="Report only what changed, or depends on a change.")
-@click.option(
+@_output(
+    "--output-format",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="Print findings as text or as JSON.",
+)
+@_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
+@_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
+@_changes(
+    "--changed-only", is_flag=True, help="Report findings only in files that changed or depend on a change."
+)
+@_changes(
     "--base-ref",
     metavar="REF",
-    help=f"What --changed-only compares with, where HEAD left it.  [default: {_DEFAULT_BASE}]",
+    help=f"Compare with the merge base of HEAD and REF.  [default: {_DEFAULT_BASE}]",
 )
-@click.option("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
-@click.option("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
-@click.option("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
-@click.option("--verify", is_flag=True, help="Run the repaired models, and write only what is proven.")
-@run_options
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
+@_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
+@_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
+@_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
+@run_options(_verify)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
-def lint(
+def check_command(
     context: click.Context,
     /,
     paths: tuple[Path, ...],
@@ -144,9 +162,10 @@ def lint(
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
-    PATHS are files and folders, or the current folder; in folders, modeling_*.py and modular_*.py
-    are checked. Exits with 0 if nothing is left to do, 1 if there are findings, and 2 if something
-    went wrong.
+    PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
+    and modular_*.py are checked.
+
+    The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
     options = _Options(**flags)
     complaint = options.complaint()

@@ -10,7 +10,10 @@ import click
 @click.command()
 @click.argument("wanted", metavar="RULE")
 def rule(wanted: str) -> None:
-    """Print the documentation of RULE, which is a code such as GC001 or a name."""
+    """Print the documentation of a rule.
+
+    RULE is a code such as GC001, or a name such as positional-cache.
+    """
     from gclint.report.rules import write_documentation
     from gclint.rule import all_rules
 

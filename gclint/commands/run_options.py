@@ -24,45 +24,51 @@ def _device(_context: click.Context, _option: click.Parameter, value: str | None
     return value
 
 
-_OPTIONS = (
-    click.option(
-        "--python",
-        metavar="PATH",
-        type=click.Path(path_type=Path),
-        help="The interpreter to run models in, with torch and transformers; by default gclint's own.",
-    ),
-    click.option(
-        "--device",
-        metavar="auto|cpu|cuda[:N]",
-        callback=_device,
-        help="What to run models on.  [default: auto]",
-    ),
-    click.option(
-        "--jobs",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="How many processes run models at once on a CPU; by default one for each core.",
-    ),
-    click.option(
-        "--time-limit",
-        metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
-        help=f"For a class.  [default: {RunSettings.seconds:g}]",
-    ),
-    click.option(
-        "--memory-limit",
-        metavar="GIGABYTES",
-        type=click.FloatRange(min=0, min_open=True),
-        help=f"For a process on a CPU.  [default: {RunSettings.gigabytes:g}]",
-    ),
-)
+def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+    """Return what adds the options to a click command; :func:`run_settings` understands their values.
 
+    Args:
+        option: makes one, like ``click.option``.
+    """
+    options = (
+        option(
+            "--python",
+            metavar="PATH",
+            type=click.Path(path_type=Path),
+            help="Python to run models with; it needs torch and transformers.  [default: gclint's own]",
+        ),
+        option(
+            "--device",
+            metavar="auto|cpu|cuda[:N]",
+            callback=_device,
+            help="Where to run models.  [default: auto]",
+        ),
+        option(
+            "--jobs",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Run models in N processes at once on a CPU.  [default: one per core]",
+        ),
+        option(
+            "--time-limit",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0, min_open=True),
+            help=f"Time limit of each model class.  [default: {RunSettings.seconds:g}]",
+        ),
+        option(
+            "--memory-limit",
+            metavar="GIGABYTES",
+            type=click.FloatRange(min=0, min_open=True),
+            help=f"Memory limit of each process on a CPU.  [default: {RunSettings.gigabytes:g}]",
+        ),
+    )
 
-def run_options(command: _Command) -> _Command:
-    """Add the options to a click command; :func:`run_settings` understands what it is called with."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    def add(command: _Command) -> _Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
 
 
 def run_settings(

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from gclint.commands import CannotRun
+from gclint.commands import CannotRun, paths_argument
+from gclint.commands.default_group import DefaultGroup
+from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
@@ -33,6 +35,12 @@ from gclint.verify.sources import Target, UnknownModel, digest, installed_models
 
 _FOLDER = Path(".gclint")
 _RESULTS = _FOLDER / "verify.jsonl"
+_EXAMPLES = """\
+  gclint verify modeling_mine.py               with configuration_mine.py beside it
+  gclint verify src/transformers/models/llama  from this checkout of transformers
+  gclint verify --model bert                   from the installed transformers
+  gclint verify merge 1.jsonl 2.jsonl          put the results of shards together"""
+
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
@@ -44,44 +52,48 @@ def _part(_context: click.Context, _option: click.Parameter, value: str) -> tupl
     return number, count
 
 
-_output_format = click.option(
-    "--output-format", type=click.Choice(list(FORMATS)), default="text", show_default=True
+_models = option_group("Models")
+_runs = option_group("Runs")
+_results = option_group("Results")
+_output_format = _results(
+    "--output-format",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="Print results as text or as JSON.",
 )
-_verbose = click.option("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
-_write_repro = click.option(
+_verbose = _results("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
+_write_repro = _results(
     "--write-repro",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a script for each class that failed, which shows it without gclint.",
+    help="Write a script for each failed class that shows the failure without gclint.",
 )
 
 
-@click.command(
-    epilog="'gclint verify merge FILES...' puts the results of shards together. Exits with 0 if everything "
-    "passed, 1 if something failed, and 2 if something could not be run at all."
-)
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
+@click.command("run", cls=GroupedCommand, short_help="Run models and compare (the default).")
+@paths_argument
+@_models(
     "--model",
     "models",
     metavar="NAME",
     multiple=True,
-    help="Run a model of the installed transformers, such as bert; 'qwen*' means all that match.",
+    help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
 )
-@run_options
-@click.option(
-    "--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run a part of the files."
-)
-@click.option(
+@_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
+@run_options(_runs)
+@_results(
     "--results",
     "results_path",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     default=_RESULTS,
     show_default=True,
-    help="Where results go as they come.",
+    help="Write results to FILE as they come.",
 )
-@click.option("--resume", is_flag=True, help="Go on with that file, and run only what is new or has changed.")
+@_results(
+    "--resume", is_flag=True, help="Continue with the results in that file; run only what is new or changed."
+)
 @_output_format
 @_verbose
 @_write_repro
@@ -99,10 +111,12 @@ def run(
     write_repro: Path | None,
     **about_runs: Any,
 ) -> None:
-    """Train each model for a moment, with and without gradient checkpointing, and compare.
+    """Train each model for a few steps, with and without gradient checkpointing, and compare.
 
-    PATHS are modeling files and folders, or the current folder. Each class is built with a tiny random
-    configuration; nothing is downloaded.
+    PATHS are modeling files and folders, by default the current folder. Each class is built with a tiny
+    random configuration. Nothing is downloaded.
+
+    The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     settings = run_settings(**about_runs)
     targets, problems = _targets(paths, models, settings.python)
@@ -123,7 +137,7 @@ def run(
     context.exit(2 if problems else results.exit_status)
 
 
-@click.command(name="merge")
+@click.command("merge", cls=GroupedCommand, short_help="Put the results of shards together.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @_output_format
 @_verbose
@@ -136,7 +150,7 @@ def merge(
     verbose: bool,
     write_repro: Path | None,
 ) -> None:
-    """Put the results of all shards of a run together: FILES are what --results named."""
+    """Put the results of all shards of a run together. FILES are the files that --results named."""
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
@@ -145,11 +159,7 @@ def merge(
     context.exit(results.exit_status)
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
-    """Run ``gclint verify`` with what follows it on the command line."""
-    if arguments[:1] == ["merge"]:
-        merge.main(list(arguments[1:]), prog_name="gclint verify merge")
-    run.main(list(arguments), prog_name="gclint verify")
+verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXAMPLES)
 
 
 def _targets(

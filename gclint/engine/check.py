@@ -16,11 +16,10 @@ from gclint.engine.carry import carry
 from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.model import Network
-from gclint.rule import Rule, all_rules
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
-from gclint.source.suppressions import CODE as UNUSED_IGNORE
 from gclint.source.suppressions import Suppressions
 from gclint.source.syntax import syntax_problem
 
@@ -62,7 +61,7 @@ def check(
 ) -> CheckResult:
     """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each."""
     with collector_paused():
-        return summarise(project, judge(project, project.paths, rules, advance))
+        return summarise(project, judge(project, project.paths, rules, advance), rules)
 
 
 def check_again(
@@ -73,7 +72,7 @@ def check_again(
     paths = [
         path for path, verdict in result.verdicts.items() if path in dependents or _aims_at(changed, verdict)
     ]
-    return summarise(project, {**result.verdicts, **judge(project, paths, rules)})
+    return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
 
 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
@@ -91,33 +90,35 @@ def judge(
     advance: Callable[[Path], None] = lambda _path: None,
 ) -> dict[Path, Verdict]:
     """Return the verdict on each file."""
+    codes = _known_codes(rules)
     verdicts = {}
     for path in paths:
-        verdicts[path] = _judge(project, path, rules)
+        verdicts[path] = _judge(project, path, rules, codes)
         advance(path)
     return verdicts
 
 
-def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult:
-    """Put the verdicts on all files of a run together, without what comments suppress.
+def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:
+    """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
     What is found in generated files is told at its source, and what is a copy is repaired together
     with its origin.
     """
-    known = {rule.code for rule in all_rules()}
-    comments = _Comments(project, verdicts)
+    codes = _known_codes(rules)
+    comments = _Comments(project, verdicts, codes)
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
     tree = Tree(project)
     findings = attribute(project, comments.left(found), tree.lineage)
     findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
+    about_comments = [rule for rule in rules if isinstance(rule, CommentRule)]
     return CheckResult(
-        in_reading_order([*findings, *comments.unused(known)]),
+        in_reading_order([*findings, *comments.checked(about_comments)]),
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
-            path: verdict.ran | ({UNUSED_IGNORE} if known <= verdict.ran else set())
+            path: _decided(verdict.ran, about_comments, codes)
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
@@ -129,10 +130,11 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict]) -> CheckResult
 class _Comments:
     """The ignore comments of a run's files, and what they suppress."""
 
-    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
+    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict], codes: Mapping[str, str]) -> None:
         self.suppressed: list[Finding] = []
         self._project = project
         self._verdicts = verdicts
+        self._codes = codes
         self._by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
         self._others: dict[Path, Suppressions] = {}
 
@@ -152,14 +154,15 @@ class _Comments:
         if path in self._verdicts:
             return self._verdicts[path].suppressions
         if path not in self._others:
-            self._others[path] = Suppressions(self._project.file(path))
+            self._others[path] = Suppressions(self._project.file(path), self._codes)
         return self._others[path]
 
-    def unused(self, known: set[str]) -> Iterator[Finding]:
-        """Yield a finding for each comment that suppresses nothing, or a rule that is not ``known``."""
+    def checked(self, rules: Iterable[CommentRule]) -> Iterator[Finding]:
+        """Yield what is wrong with the comments, once it is known what they suppress."""
         for path, verdict in self._verdicts.items():
-            if verdict.suppressions:
-                yield from verdict.suppressions.unused(self._by_path[path], verdict.ran, known | verdict.ran)
+            if verdict.suppressions and verdict.suppressions.ignores:
+                for rule in rules:
+                    yield from rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
 
 
 @contextmanager
@@ -176,7 +179,17 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _judge(project: Project, path: Path, rules: Sequence[Rule]) -> Verdict:
+def _known_codes(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return what comments may name: the rules that there are, and those that run."""
+    return codes_by_word((*all_rules(), *rules))
+
+
+def _decided(ran: frozenset[str], about_comments: Iterable[Rule], codes: Mapping[str, str]) -> frozenset[str]:
+    """Return the codes of which all findings are known; whether a comment is needed, all rules decide."""
+    return ran if ran >= set(codes.values()) else ran - {rule.code for rule in about_comments}
+
+
+def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]) -> Verdict:
     try:
         file = project.file(path)
     except UnreadableFile as error:
@@ -187,7 +200,7 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule]) -> Verdict:
     problem = syntax_problem(file)
     if problem is not None:
         return Verdict(problems=(problem,))
-    suppressions = Suppressions(file)
+    suppressions = Suppressions(file, codes)
     try:
         network = Network(project, file)
     except Exception as error:

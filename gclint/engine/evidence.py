@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gclint.engine.check import CheckResult
 from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal, in_reading_order
-from gclint.rule import Rule
+from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
@@ -139,7 +139,7 @@ class _Scales:
             path = self._project.identify(Path(place.path))
             if path in self._project.paths and not any(self._about(rule, place, sites) for rule in claims):
                 finding = self._seen(claims[0], failure, place, path, sites)
-                if not Suppressions(self._project.file(path)).covers(finding):
+                if not Suppressions(self._project.file(path), codes_by_word(all_rules())).covers(finding):
                     yield finding
 
     def _seen(

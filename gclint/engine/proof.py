@@ -11,7 +11,6 @@ from gclint.finding import Applicability, Finding
 from gclint.rule import Rule
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.project import Project
-from gclint.source.suppressions import CODE as UNUSED_IGNORE
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Fingerprint, RunSite
 
@@ -141,8 +140,7 @@ def _obstacles(
                         yield f"{result.name}, {failure.mode}, {failure.scenario}: {failure.text}"
     sites = [site for path in unit.run_files for result in after[path].results for site in result.sites]
     for finding in unit.repairs:
-        if finding.code != UNUSED_IGNORE:  # It only takes a comment away: nothing that runs is another.
-            yield from _doubts(finding, rules.get(finding.code), sites)
+        yield from _doubts(finding, rules.get(finding.code), sites)
 
 
 def _regressions(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[str]:
@@ -202,6 +200,8 @@ def _difference(name: str, expected: Fingerprint, found: Fingerprint) -> str:
 
 def _doubts(finding: Finding, rule: Rule | None, sites: Sequence[RunSite]) -> Iterator[str]:
     """Yield why a repair is not proven: the defect is still there, or no run shows that it is gone."""
+    if rule is not None and not rule.changes_code:
+        return
     names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
     own = [site for site in sites if site.block in names and site.calls]
     if not own:

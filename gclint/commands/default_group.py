@@ -1,0 +1,88 @@
+"""A group of commands, one of which runs where none is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any
+
+import click
+
+from gclint.commands.option_groups import write_options
+from gclint.spelling import closest
+
+
+class DefaultGroup(click.Group):
+    """Commands, and one that the first argument belongs to if it is the name of none.
+
+    The help text is that of the default command, with examples and the list of commands.
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        default: click.Command,
+        others: Sequence[click.Command],
+        examples: str,
+        **keywords: Any,
+    ) -> None:
+        super().__init__(
+            name,
+            commands=[default, *others],
+            # Click leaves the lines of a paragraph with \b as they are.
+            help=f"{cleandoc(default.help or '')}\n\n\b\nExamples:\n{examples}",
+            epilog=f"Only the first argument can be a command; the default is '{default.name}'. "
+            "For a file or folder with the name of a command, write './NAME'.",
+            no_args_is_help=False,
+            **keywords,
+        )
+        self._default = default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, the default first."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command before arguments that do not name one."""
+        own = [name for option in self.get_params(ctx) for name in option.opts]
+        if not args or args[0] not in (*self.commands, *own):
+            if args:
+                self._stop_at_typo(ctx, args[0], own)
+            args = [str(self._default.name), *args]
+        return super().parse_args(ctx, args)
+
+    def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
+        """Fail if a word is a path neither by its looks nor on the disk, and much like a command."""
+        if not word.isalpha() or os.path.lexists(word):
+            return
+        names = {name.lstrip("-"): name for name in (*self.commands, *options)}
+        meant = closest(word, names)
+        if meant is not None:
+            context.fail(f"{word!r} is not a command, file or folder; did you mean {names[meant]!r}?")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for the default command, and one for the others."""
+        formatter.write_usage(ctx.command_path, " ".join(self._default.collect_usage_pieces(ctx)))
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="   or: ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands and the options of the default one."""
+        self.format_commands(ctx, formatter)
+        write_options(self._default.get_params(ctx), ctx, formatter)
+
+
+class LazyCommand(click.Command):
+    """Stands for a command whose module is imported only when it is called."""
+
+    def __init__(self, name: str, *, module: str, attribute: str, short_help: str) -> None:
+        super().__init__(name, short_help=short_help)
+        self._module = module
+        self._attribute = attribute
+
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        """Return the context of the command itself, which from then on takes part in its place."""
+        command: click.Command = getattr(import_module(self._module), self._attribute)
+        return command.make_context(*arguments, **keywords)

@@ -1,0 +1,122 @@
+"""GC000: an ignore comment that suppresses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from gclint.finding import Finding, Fix, Refusal
+from gclint.rule import CommentRule
+from gclint.source.suppressions import Ignore, Suppressions, Word
+from gclint.spelling import closest
+
+_UNCLEAR = "only its author knows what it is meant to ignore"
+
+
+class UnusedIgnore(CommentRule):
+    """An ignore comment suppresses nothing.
+
+    ## What it does
+
+    Finds `# gclint: ignore` and `# gclint: ignore-file` comments that suppress nothing, in whole or
+    in part: no rule that they name has a finding there, there is no such rule, or the comment is
+    malformed. A code or a name is judged only if its rule ran, and a comment that names no rule only
+    if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
+    `GC000` among the codes of a comment keeps that comment from being reported.
+
+    ## Why is this bad?
+
+    The comment says that something is wrong, and nothing is. It would also hide the defect if that
+    came back.
+
+    ## Example
+
+    ```python
+    class OtterLayer(GradientCheckpointingLayer):  # gclint: ignore[GC001]
+    ```
+
+    Use instead:
+
+    ```python
+    class OtterLayer(GradientCheckpointingLayer):
+    ```
+
+    ## Fix safety
+
+    Safe: only the comment changes. The fix removes the comment, or the codes and names that are not
+    needed. There is no fix for a malformed comment or a misspelled name, since only the author knows
+    what was meant.
+    """
+
+    code = "GC000"
+    name = "unused-ignore"
+
+    def check_comments(
+        self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
+    ) -> Iterable[Finding]:
+        """Yield a finding for each comment that suppresses nothing, in whole or in part."""
+        found = [each for ignore in comments.ignores for each in self._about(ignore, comments, findings, ran)]
+        keepers = [ignore for ignore in comments.ignores if ignore.names(self.code) and not ignore.mistake]
+        yield from (each for each in found if not any(_keeps(ignore, each) for ignore in keepers))
+        for keeper in keepers:
+            if _all_ran(comments, ran) and not any(_keeps(keeper, each) for each in found):
+                own = [word for word in keeper.words or () if word.code == self.code]
+                yield self._about_words(keeper, own, {})
+
+    def _about(
+        self, ignore: Ignore, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
+    ) -> Iterable[Finding]:
+        used = {finding.code for finding in findings if ignore.suppresses(finding)}
+        if ignore.mistake is not None:
+            yield self._finding(ignore, ignore.mistake, Refusal(_UNCLEAR))
+        elif ignore.words is None:
+            if not used and _all_ran(comments, ran):
+                yield self._finding(ignore, "no rule has a finding here", _removal(ignore))
+        elif not ignore.words:
+            yield self._finding(ignore, "it names no rule", _removal(ignore))
+        else:
+            names = [word for word, code in comments.codes.items() if word != code.lower()]
+            needed = (*used, self.code)
+            idle = [word for word in ignore.words if word.code in ran and word.code not in needed]
+            unknown = {word: closest(word.text, names) for word in ignore.words if word.code is None}
+            if idle or unknown:
+                yield self._about_words(ignore, idle, unknown)
+
+    def _about_words(
+        self, ignore: Ignore, idle: Collection[Word], unknown: Mapping[Word, str | None]
+    ) -> Finding:
+        """Return the finding about words that are idle, and unknown ones with a guess at what is meant."""
+        complaints = [f"{word.text} has no finding here" for word in idle]
+        complaints += [
+            f"there is no rule {word.text}" + (f" (did you mean {guess}?)" if guess else "")
+            for word, guess in unknown.items()
+        ]
+        words = ignore.words or ()
+        misspelled = [word for word, guess in unknown.items() if guess]
+        needed = [word for word in words if word not in idle and word not in unknown]
+        kept = [word for word in words if word in needed or word in misspelled]
+        remedy: Fix | Refusal = Refusal(_UNCLEAR)
+        if not kept:
+            remedy = _removal(ignore)
+        elif len(kept) < len(words):
+            remedy = Fix("Remove what is not needed from the comment", (ignore.reduced_to(kept),))
+        return self._finding(ignore, "; ".join(complaints), remedy, in_part=bool(needed))
+
+    def _finding(
+        self, ignore: Ignore, complaint: str, remedy: Fix | Refusal, *, in_part: bool = False
+    ) -> Finding:
+        message = f"{'part of this' if in_part else 'this'} comment suppresses nothing: {complaint}"
+        symbol = ignore.text.lstrip("# \t")
+        return Finding(self.code, self.name, message, ignore.path, ignore.start, ignore.end, symbol, remedy)
+
+
+def _removal(ignore: Ignore) -> Fix:
+    return Fix("Remove the comment", (ignore.removed(),))
+
+
+def _all_ran(comments: Suppressions, ran: Collection[str]) -> bool:
+    return set(comments.codes.values()) <= set(ran)
+
+
+def _keeps(ignore: Ignore, finding: Finding) -> bool:
+    """Tell whether a comment that names this rule stands for the place of a finding, be it its own."""
+    return min(ignore.start, ignore.covered[0]) <= finding.start < ignore.covered[1]
