@@ -1,7 +1,7 @@
 """What the two sides of the verifier tell each other: JSON objects, one a line.
 
 The host writes one :class:`Request` to the worker's standard input; the worker answers with messages until
-it is done. This module is the only one that both sides import, so it needs nothing but Python.
+it is done. Both sides import this module, so it needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
 """How a step is run: without checkpointing, or with it and ``use_reentrant`` off or on."""
@@ -95,7 +97,7 @@ class Failure:
     """The name of the check, such as ``gradients``."""
     mode: Mode
     scenario: str
-    """What was switched on, such as ``default``, ``cache`` or ``cross-attention``."""
+    """The name of one of the table's, such as ``default``, ``cache`` or ``cross-attention``."""
     message: str
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
@@ -105,6 +107,9 @@ class Failure:
     """The rule that repairs it, if one does."""
     cause: str | None = None
     """What it comes from in a few words, such as ``statistics``, where that is known."""
+
+    def __post_init__(self) -> None:
+        scenario_named(self.scenario)  # What has no scenario cannot be shown by a script.
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,10 @@ class Ledger:
     def fail(self, cause: str, failure: Failure, specimen: Specimen) -> None:
         """Take up a failure, unless the same cause has had one in the same mode at the same places."""
         key = (failure.mode, cause, failure.rule, failure.places)
+        # Scripts show the first failure with checkpointing on.
+        is_shown = failure.mode != "plain" and all(each.mode == "plain" for each in self._failures.values())
         self._failures.setdefault(key, replace(failure, cause=cause))
-        if self._recipe is None:
+        if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
     def result(self) -> ClassResult:

@@ -12,11 +12,11 @@ from gclint.verify.worker.synthesis.documentation import dimension
 from gclint.verify.worker.synthesis.failure import Failure
 from gclint.verify.worker.synthesis.inputs import make_inputs
 from gclint.verify.worker.synthesis.plan import Plan, Situation
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
-SWITCHES = {
-    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values",
-    "cache_position",
-    "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
+SWITCHES = CACHE_ARGUMENTS | {
+    "return_dict", "output_attentions", "output_hidden_states", "cache_position", "inputs_embeds",
+    "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
 }  # fmt: skip
 _ANSWERS = {"labels", "start_positions", "end_positions"}
 
