@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.finding import Edit, Refusal
-from gclint.network.activation import CACHES, NEUTRALISED_CACHES
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameter, Signature, function_signature
 from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
 from gclint.network.runsite import RunSite
+from gclint.releases import EVER_NEUTRALISED
 from gclint.source.fragment import Fragment
 from gclint.source.tokens import Kind, header_end, one_line, same_code, tokens
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _CONDITION_NAMES = {
     "gradient_checkpointing",
@@ -135,7 +136,9 @@ def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode
 def _switches_cache_off(statement: cst.CSTNode) -> bool:
     """Tell whether a statement assigns to caches, and to nothing else."""
     targets = [node.target for node in walk(statement) if isinstance(node, cst.AssignTarget)]
-    return bool(targets) and all(isinstance(each, cst.Name) and each.value in CACHES for each in targets)
+    return bool(targets) and all(
+        isinstance(each, cst.Name) and each.value in CACHE_ARGUMENTS for each in targets
+    )
 
 
 class _Sides:
@@ -223,7 +226,7 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
 
 def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
     """Tell whether a call leaves out a cache that the base class would leave out as well."""
-    return parameter.name in NEUTRALISED_CACHES and (value is None or one_line(value) in _OFF)
+    return parameter.name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
 
 
 def _extra_arguments(binding: Binding) -> dict[str, str]:

@@ -10,14 +10,17 @@ import libcst as cst
 
 from gclint.codemod.listing import LINE_LENGTH, Item, comments, layout_of, render
 from gclint.finding import Edit, Refusal
-from gclint.network.activation import NEUTRALISED_CACHES, SiteBinding, is_constant
+from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
 from gclint.network.evaluation.walk import walk
+from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
+from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 
-CACHES_IN_ORDER = NEUTRALISED_CACHES | {"cache_params"}
+CACHES_IN_ORDER = PLAIN_CACHES | {USE_CACHE}
+"""What no repair may pass by position."""
 _LITERAL = re.compile(r"-?[\d.]+(?:e-?\d+)?|None|True|False|\"[^\"\\]*\"|'[^'\\]*'|\(\)", re.IGNORECASE)
 _EFFECTS = (
     cst.Call,
@@ -148,7 +151,7 @@ def is_live_cache(bound: BoundArgument) -> bool:
     """Tell whether an argument is a cache, or switches one on, rather than a constant."""
     return (
         bound.parameter is not None
-        and bound.parameter.name in NEUTRALISED_CACHES
+        and bound.parameter.name in EVER_NEUTRALISED
         and not is_constant(bound.arg.value)
     )
 

@@ -16,13 +16,11 @@ from gclint.network.evaluation.values import ExternalInstance, Instance
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
 from gclint.network.traits import is_learned
+from gclint.releases import EVER_NEUTRALISED
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 ACTIVATION_NAMES = "activation-names"
 """The setting by which users name further parameters through which gradient flows."""
-NEUTRALISED_CACHES = frozenset(("use_cache", "past_key_value", "past_key_values", "layer_past"))
-"""What the base class switches off by name, in one release or another."""
-CACHES = NEUTRALISED_CACHES | {"cache_params", "cache", "past", "state"}
-"""What holds, or asks for, a cache; these carry no gradient either."""
 
 _ACTIVATION_NAME = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _NO_ACTIVATION = re.compile(
@@ -60,7 +58,7 @@ class SiteBinding:
             for bound in self.binding.arguments
             if bound.by_position
             and bound.parameter is not None
-            and bound.parameter.name in NEUTRALISED_CACHES
+            and bound.parameter.name in EVER_NEUTRALISED
             and not is_constant(bound.arg.value)
         ]
 
@@ -85,7 +83,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         if name is None:
             right = index == 0 or arg.star == "**"
         else:
-            right = name in CACHES or _NO_ACTIVATION.search(name) is not None
+            right = name in CACHE_ARGUMENTS or _NO_ACTIVATION.search(name) is not None
         if not right or name in extra_names:
             return False
     return True
@@ -114,7 +112,7 @@ def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()
 
 
 def _is_activation(site: RunSite, arg: cst.Arg, parameter: Parameter, extra_names: Collection[str]) -> bool:
-    if parameter.name in CACHES or is_constant(arg.value):
+    if parameter.name in CACHE_ARGUMENTS or is_constant(arg.value):
         return False
     if parameter.name in extra_names:
         return True
@@ -201,12 +199,12 @@ def requires_cache(block: ClassInfo) -> str | None:
     """
     for part in sorted(block.all_parts, key=lambda part: (part is not block, part.name)):
         found = part.find_method("forward")
-        if found is None or not any(name in found[1].text for name in CACHES):
+        if found is None or not any(name in found[1].text for name in CACHE_ARGUMENTS):
             continue
         scope = part.scope(found[1], found[0].module)
         if scope.body is None:
             continue
-        for name in CACHES.intersection(scope.parameters.names):
+        for name in CACHE_ARGUMENTS.intersection(scope.parameters.names):
             for piece in scope.body.pieces_naming((name,)):
                 if any(_takes_apart(statement, name) for statement in piece.nodes or ()):
                     return name
@@ -236,7 +234,7 @@ def fills_cache(site: RunSite, block: ClassInfo) -> bool:
         return False
     for bound in bind(site.args, block.signature).arguments:
         name = None if bound.parameter is None else bound.parameter.name
-        if name in NEUTRALISED_CACHES - {"use_cache"} and isinstance(bound.arg.value, cst.Name):
+        if name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, cst.Name):
             variable = bound.arg.value.value
             for piece in site.scope.body.pieces(variable):
                 if any(_makes_cache(node, variable) for node in piece.nodes or ()):
@@ -248,7 +246,7 @@ def _makes_cache(statement: cst.CSTNode, variable: str) -> bool:
     """Tell whether a statement assigns a new cache to a variable without asking for ``use_cache``."""
     if isinstance(statement, cst.If):
         asked = any(
-            isinstance(node, cst.Name) and node.value in ("use_cache", "training")
+            isinstance(node, cst.Name) and node.value in (USE_CACHE, "training")
             for node in walk(statement.test)
         )
         return not asked and any(_makes_cache(inner, variable) for inner in statement.body.body)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 from gclint.verify.results import Results
 from gclint.verify.sources import Target, target_of
 from gclint.verify.worker.protocol import ClassResult, Failure, Recipe
+from gclint.verify.worker.scenarios import scenario_named
 
 _SCRIPT = '''\
 """{title}"""
@@ -22,9 +24,9 @@ def step(**checkpointing):
     model = {name}({config_class}.from_dict(CONFIG)).train()
     for parameter in model.parameters():  # No branch is hidden by a zero.
         parameter.data += 0.01 * torch.randn_like(parameter)
-    for config in (module.config for module in model.modules() if hasattr(module, "config")):
-        config.use_cache = {use_cache}
-{preparation}    if checkpointing:
+    inputs = dict({inputs})
+{preparation}
+    if checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpointing)
     saved = 0
 
@@ -34,9 +36,10 @@ def step(**checkpointing):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        outputs = tree_leaves(model({inputs}))
+        outputs = tree_leaves(model(**inputs))
     tensors = [each for each in outputs if torch.is_tensor(each) and each.requires_grad]
-    sum((each.nan_to_num(0, 0, 0) * torch.randn_like(each)).sum() for each in tensors).backward()
+    if tensors:
+        sum((each.nan_to_num(0, 0, 0) * torch.randn_like(each)).sum() for each in tensors).backward()
     return saved, {{name: parameter.grad for name, parameter in model.named_parameters()}}
 
 
@@ -48,17 +51,6 @@ for name, gradient in plain.items():
     elif gradient is not None and not torch.allclose(gradient, found[name], rtol=1e-3, atol=1e-5):
         print("different", name)
 '''
-
-# By scenario.
-_PREPARATIONS = {
-    "frozen base": """\
-    model.requires_grad_(False)
-    model.enable_input_require_grads()
-    for module in model.modules():  # What adapters would be added to.
-        if isinstance(module, torch.nn.Linear):
-            module.weight.requires_grad_()
-"""
-}
 
 
 def write_scripts(folder: Path, results: Results) -> list[Path]:
@@ -82,16 +74,16 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
     """Return a script that compares a step with checkpointing to one without."""
     target = target_of(Path(result.source))
     title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.text}"
-    inputs = "".join(f"\n            {name}={value}," for name, value in recipe.inputs.items())
+    scenario = scenario_named(failure.scenario)
+    inputs = "".join(f"\n        {name}={value}," for name, value in recipe.inputs.items())
     return _SCRIPT.format(
         title=title.replace("\\", "\\\\").replace('"', "'"),
         imports="\n".join(_imports(target, result.name, recipe)),
         config=repr(recipe.config),
         name=result.name,
         config_class=recipe.config_class.rpartition(".")[2],
-        use_cache=failure.scenario == "cache",
-        preparation=_PREPARATIONS.get(failure.scenario, ""),
-        inputs=f"{inputs}\n        " if inputs else "",
+        preparation=indent(scenario.preparation.rstrip(), "    "),
+        inputs=f"{inputs}\n    " if inputs else "",
         reentrant=failure.mode == "reentrant",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -18,6 +19,11 @@ _SAYS = "# verify: "
 _PASSED = "passed"
 _LIMITS = "limits"
 _SINCE = "since "
+_FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "cross_attention": ("cross-attention", {"add_cross_attention": True}),
+    "key_value_sharing": ("key-value sharing", {"num_hidden_layers": 6, "num_kv_shared_layers": 3}),
+}
+"""The features of planted models that have one, by the names of their folders."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:
     torch.set_num_threads(1)
     with imported(name) as module:
         source = Source(module.__file__, module.__name__)
-        specimens = [specimen(module)]
+        specimens = [specimen(module), *_further_specimens(module)]
         return examine_without(without, source, module.ToyModel, specimens, "cpu", Unwatched())
 
 
@@ -112,23 +118,42 @@ def imported(name: str) -> Iterator[Any]:
             del sys.modules[each]
 
 
-def specimen(module: Any) -> Any:
-    """Return the one specimen of a planted model."""
+def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
+    """Return a specimen of a planted model.
+
+    Args:
+        module: the module of the model.
+        feature: what the specimen is an example of.
+        fields: what the configuration has for it.
+    """
     import torch
 
     from gclint.verify.worker.specimen import Specimen
 
+    config = module.ToyConfig(**fields)
+
     def build() -> Any:
         torch.manual_seed(0)
-        return module.ToyModel(module.ToyConfig()).train()
+        return module.ToyModel(copy.deepcopy(config)).train()
 
     def inputs() -> dict[str, Any]:
         generator = torch.Generator().manual_seed(1)
         if module.ToyModel.main_input_name == "pixel_values":
             return {"pixel_values": torch.randn(2, 6, 12, generator=generator)}
-        return {"input_ids": torch.randint(0, 32, (2, 6), generator=generator)}
+        made = {"input_ids": torch.randint(0, 32, (2, 6), generator=generator)}
+        if "add_cross_attention" in fields:
+            made["encoder_hidden_states"] = torch.randn(2, 4, config.hidden_size, generator=generator)
+        return made
 
-    return Specimen("default", module.ToyConfig(), build, inputs)
+    return Specimen(feature, config, build, inputs)
+
+
+def _further_specimens(module: Any) -> Iterator[Any]:
+    """Yield the specimens of the feature that a planted model is about."""
+    name = module.__name__.split(".")[0]
+    if name in _FEATURES:
+        feature, fields = _FEATURES[name]
+        yield specimen(module, feature, **fields)
 
 
 def unmet(expectations: Iterable[Expectation], failures: Iterable[Failure]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,6 +182,28 @@ def test_attributes_and_hooks_of_a_model_come_back() -> None:
     before.restore()
     assert (model.kept, model.things, hasattr(model, "new")) == (1, [1], False)
     assert not model[0]._forward_hooks
+
+
+@pytest.mark.parametrize("attribute", ["caches", "dictionaries"])
+def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: str) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.evidence import Evidence
+    from gclint.verify.worker.examination.state import Attributes
+
+    class ToyCache(list[Any]):
+        def update(self) -> None: ...
+
+    for _ in range(100):
+        cache, dictionary = ToyCache([torch.ones(2)]), {"key": torch.ones(2)}
+        call: Any = SimpleNamespace(caches=(cache,), dictionaries={"shared": dictionary})
+        model = torch.nn.Module()
+        evidence = Evidence(model, [call], Attributes(model))
+        cache.clear()
+        cache.append(torch.ones(2))
+        dictionary.clear()
+        dictionary["key"] = torch.ones(2)
+        assert len(getattr(evidence.consequences(), attribute)) == 1
 
 
 @pytest.mark.parametrize(("difference", "same"), [(1e-7, True), (1e-2, False)])

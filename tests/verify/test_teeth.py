@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gclint.verify.worker.scenarios import SCENARIOS
 from tests.verify.planted import examine_planted
 
 _ONLY_SEEN_BY = {
@@ -36,7 +37,8 @@ def test_without_a_check_a_defect_goes_unnoticed(check: str) -> None:
 
 
 @pytest.mark.torch
-def test_every_check_is_tried() -> None:
-    from gclint.verify.worker.examination.checks import CHECKS, FROZEN_CHECKS
+def test_every_check_is_tried_and_made_in_a_scenario() -> None:
+    from gclint.verify.worker.examination.checks import CHECKS
 
-    assert {check.name for check in (*CHECKS, *FROZEN_CHECKS)} == set(_ONLY_SEEN_BY)
+    assert set(CHECKS) == set(_ONLY_SEEN_BY)
+    assert {name for scenario in SCENARIOS for name in scenario.checks} == set(CHECKS)

@@ -1,7 +1,7 @@
 """What the two sides of the verifier tell each other: JSON objects, one a line.
 
 The host writes one :class:`Request` to the worker's standard input; the worker answers with messages until
-it is done. This module is the only one that both sides import, so it needs nothing but Python.
+it is done. Both sides import this module, so it needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
 """How a step is run: without checkpointing, or with it and ``use_reentrant`` off or on."""
@@ -139,7 +141,7 @@ class Failure:
     """The name of the check, such as ``gradients``."""
     mode: Mode
     scenario: str
-    """What was switched on, such as ``default``, ``cache`` or ``cross-attention``."""
+    """The name of one of the table's, such as ``default``, ``cache`` or ``cross-attention``."""
     message: str
     """What was seen."""
     parameters: tuple[str, ...] = ()
@@ -155,6 +157,9 @@ class Failure:
     def text(self) -> str:
         """What was seen, and what it comes from."""
         return f"{self.message}. {self.explanation}" if self.explanation else self.message
+
+    def __post_init__(self) -> None:
+        scenario_named(self.scenario)  # What has no scenario cannot be shown by a script.
 
 
 @dataclass(frozen=True)

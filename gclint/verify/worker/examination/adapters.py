@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -15,26 +15,36 @@ _SCALE = 0.1
 
 
 def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict[str, nn.Parameter]:
-    """Freeze a model for good and put adapters on the linear layers inside of some modules.
+    """Freeze a model and put adapters on the linear layers inside of some modules.
 
     Adapters elsewhere would let the stream carry gradient before it reaches the first block, as those of
     libraries for adapters usually do not.
 
     Args:
         model: the model.
-        around: the modules; if none of them has a linear layer, there are no adapters.
+        around: the modules.
 
     Returns:
         The adapters' parameters by name.
     """
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    inside = {module for block in around for module in block.modules()}
     adapters: dict[str, nn.Parameter] = {}
+    for name, module in _adaptable(model, around):
+        adapters |= _adapt(name, module)
+    return adapters
+
+
+def is_adaptable(model: nn.Module, around: Iterable[nn.Module]) -> bool:
+    """Return whether there is a linear layer inside of some modules to put an adapter on."""
+    return any(True for _ in _adaptable(model, around))
+
+
+def _adaptable(model: nn.Module, around: Iterable[nn.Module]) -> Iterator[tuple[str, Any]]:
+    inside = {module for block in around for module in block.modules()}
     for name, module in model.named_modules():
         if module in inside and isinstance(module, nn.Linear | Conv1D) and module.weight.is_floating_point():
-            adapters |= _adapt(name, module)
-    return adapters
+            yield name, module
 
 
 def _adapt(name: str, module: Any) -> dict[str, nn.Parameter]:

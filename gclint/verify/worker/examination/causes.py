@@ -56,7 +56,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation)
     return Failure(
         first.check,
         case.run.mode,
-        case.run.conditions.scenario,
+        case.run.conditions.scenario.name,
         "; ".join([first.message, *(each.message for each in others)]),
         tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
         explanation.places or _places(call for call in case.run.calls if call.block in blocks),
@@ -80,7 +80,7 @@ def _switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
 
 def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     calls = [each for each in case.run.calls if each.positional_caches]
-    if not calls or not case.run.conditions.use_cache:
+    if not calls or not case.run.conditions.scenario.use_cache:
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return _Explanation(
@@ -258,7 +258,7 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
         return None
     frozen = (
         ", which `enable_input_require_grads()` does not reach"
-        if case.run.conditions.require_input_grads
+        if case.run.conditions.scenario.require_input_grads
         else ""
     )
     return _Explanation(

@@ -82,7 +82,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
 
 def _saved_bytes(case: Case) -> Iterator[Symptom]:
     # With a cache, what is in it is kept as well, and the reference has none.
-    if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.use_cache:
+    if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.scenario.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
     if after >= before and not case.lost:
@@ -197,7 +197,7 @@ def _warning(case: Case) -> Iterator[Symptom]:
         yield Symptom("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
 
 
-CHECKS = (
+_CHECKS = (
     Check("error", _error),
     Check("switches", _switches),
     Check("recomputation", _recomputation),
@@ -213,7 +213,6 @@ CHECKS = (
     Check("cache", _caches),
     Check("warning", _warning),
 )
-"""All checks of steps with everything trainable."""
 
 FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
@@ -229,5 +228,5 @@ def frozen_base(case: Case) -> Iterator[Symptom]:
             return
 
 
-FROZEN_CHECKS = (Check(FROZEN, frozen_base),)
-"""All checks of steps with a frozen base."""
+CHECKS = {each.name: each for each in (*_CHECKS, Check(FROZEN, frozen_base))}
+"""All checks by their names."""

@@ -63,14 +63,25 @@ def _generators() -> dict[str, Any]:
     return {"random": random.getstate(), "numpy.random": (kind, keys.tobytes(), *rest)}
 
 
+class _Held:
+    """Something as it was at one moment; as long as it is held, nothing new can have its identity."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._state = (getattr(value, "_version", 0), getattr(value, "shape", None))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self._value is other._value and self._state == other._state
+
+
 def _content(value: dict[Any, Any]) -> list[Any]:
-    return [(key, id(each), getattr(each, "_version", 0)) for key, each in value.items()]
+    return [(key, _Held(each)) for key, each in value.items()]
 
 
 def _written(value: Any, depth: int = 0) -> Any:
     """Return something that changes whenever a tensor in a cache is replaced or written to."""
     if isinstance(value, Tensor):
-        return id(value), tuple(value.shape), value._version
+        return _Held(value)
     if depth == _DEEPEST:
         return None
     if isinstance(value, dict):

@@ -41,15 +41,11 @@ def examine_without(
     """Do what :func:`examine` does, with some checks switched off, to see what they are good for."""
     ledger = Ledger(source, model_class, checks)
     for specimen in _available(specimens, ledger):
-        scenarios = Scenarios(specimen, device, ledger, watch)
-        if ledger.scenarios:
-            reason = scenarios.run_once()
-            if reason is not None:
-                ledger.notes.append(f"{specimen.scenario}: {reason}")
-        else:
-            reason = scenarios.run_all()
-            if reason is not None:
-                return ledger.not_run(reason)
+        reason = Scenarios(specimen, device, ledger, watch).run()
+        if reason is not None and not ledger.scenarios:
+            return ledger.not_run(reason)
+        if reason is not None:
+            ledger.notes.append(f"{specimen.scenario}: {reason}")
     if not ledger.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
     return ledger.result()

@@ -21,4 +21,4 @@ def fingerprint(run: Run) -> Fingerprint:
             dense = gradient.to_dense() if gradient.is_sparse else gradient
             digest.update(dense.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
             norms[name] = float(dense.float().norm()) if not dense.is_complex() else float(dense.abs().norm())
-    return Fingerprint(run.conditions.scenario, digest.hexdigest(), step.loss, norms)
+    return Fingerprint(run.conditions.scenario.name, digest.hexdigest(), step.loss, norms)

@@ -50,8 +50,10 @@ class Ledger:
     def fail(self, failure: Failure, specimen: Specimen) -> None:
         """Take up a failure, unless the same cause has had one in the same mode at the same places."""
         key = (failure.mode, failure.cause or failure.check, failure.places)
+        # Scripts show the first failure with checkpointing on.
+        is_shown = failure.mode != "plain" and all(each.mode == "plain" for each in self._failures.values())
         self._failures.setdefault(key, failure)
-        if self._recipe is None:
+        if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
     def result(self) -> ClassResult:

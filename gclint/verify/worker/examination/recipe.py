@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from gclint.verify.worker.examination.subject import is_computed
 from gclint.verify.worker.protocol import Recipe
 from gclint.verify.worker.specimen import Specimen
 
@@ -21,8 +22,14 @@ def recipe(specimen: Specimen) -> Recipe:
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
         _fields(specimen.config),
-        {name: expression(value) for name, value in specimen.inputs().items()},
+        {name: _input(name, value) for name, value in specimen.inputs().items()},
     )
+
+
+def _input(name: str, value: Any) -> str:
+    made = expression(value)
+    # A graph that cannot be used twice, as that of the network which computes it.
+    return f"{made}.requires_grad_() * torch.ones(())" if is_computed(name, value) else made
 
 
 def _fields(config: Any) -> dict[str, Any]:

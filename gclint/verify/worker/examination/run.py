@@ -25,6 +25,7 @@ from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import Call, Trace
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.protocol import Mode
+from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.watch import Watch
 
 REQUIRING = "enable_input_require_grads()"
@@ -39,13 +40,8 @@ class NoGradient(RuntimeError):
 class Conditions:
     """How a run is to be made."""
 
-    scenario: str
+    scenario: Scenario
     mode: Mode
-    steps: int = 1
-    dropout: bool = False
-    use_cache: bool = False
-    require_input_grads: bool = False
-    """Whether to call ``enable_input_require_grads()``, as training of adapters does."""
     shaken: bool = False
     """Whether to change all parameters by about what rounding does, to see what that alone changes."""
 
@@ -159,20 +155,23 @@ class Runner:
 
     def _run(self, run: Run, observer: AbstractContextManager[Any]) -> None:
         conditions, subject = run.conditions, self.subject
+        scenario = conditions.scenario
         run.stage = "the construction"
-        subject.restore(dropout=conditions.dropout)
+        subject.restore(dropout=scenario.dropout)
         if conditions.shaken:
             subject.shake()
+        if scenario.frozen_base:
+            subject.freeze(each.module for each in self.blocks)
         if conditions.mode != "plain":
             run.stage = "switching checkpointing on"
             subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
-        if conditions.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
+        if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
             subject.model.enable_input_require_grads()
         before = Attributes(subject.model)
-        for number in range(conditions.steps):
+        for number in range(scenario.steps):
             self._step(run, number, observer if number == 0 else nullcontext(), before)
         run.values = {name: each.detach().clone() for name, each in state_tensors(subject.model).items()}
         run.attributes = {name: _kept(value) for name, value in before.changes().items()}
@@ -184,7 +183,7 @@ class Runner:
     def _step(self, run: Run, number: int, observer: AbstractContextManager[Any], before: Attributes) -> None:
         conditions, subject = run.conditions, self.subject
         seed(number)
-        inputs = subject.inputs(use_cache=conditions.use_cache)
+        inputs = subject.inputs(use_cache=conditions.scenario.use_cache)
         saved, clock, phases = SavedBytes(subject.model), Clock(subject.device), Phases(self.blocks)
         trace = self._trace = Trace(self.watched, phases, run.calls)
         evidence = None
@@ -213,7 +212,7 @@ class Runner:
 
     def _begin(self, run: Run, stage: str) -> None:
         run.stage = stage
-        self._watch.begin(run.conditions.scenario, run.mode, stage)
+        self._watch.begin(run.conditions.scenario.name, run.mode, stage)
 
 
 def _seen(

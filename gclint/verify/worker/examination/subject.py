@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import signature
 from typing import Any
 
@@ -13,16 +13,19 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
+from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.protocol import Mode
+from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _SEED = 1789
 _SHAKE = 16
 """How many times the rounding error; a checkpointed pass may take another kernel, which rounds otherwise."""
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
-"""Inputs that another network computes, so that they carry gradient; all others are data."""
+"""The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
 
 
@@ -36,6 +39,7 @@ class Subject:
         self._extra: dict[str, nn.Parameter] = {}
         self._specimen = specimen
         self._parameters = dict(self.model.named_parameters())
+        self._trainable = {name: each.requires_grad for name, each in self._parameters.items()}
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
         self._probabilities = list(_probabilities((*self.model.modules(), *self._configurations)))
@@ -43,20 +47,26 @@ class Subject:
         self._attributes = Attributes(self.model)
         self._values = Values(self.model)
 
-    @property
-    def knows_cache(self) -> bool:
-        """Whether the model can be asked for a cache."""
-        return "use_cache" in self._names or any(hasattr(each, "use_cache") for each in self._configurations)
+    def allows(self, scenario: Scenario, blocks: Iterable[nn.Module]) -> bool:
+        """Return whether the model has what a scenario switches on.
 
-    @property
-    def drops(self) -> bool:
-        """Whether the configuration drops anything at random."""
-        return any("layerdrop" not in key for _, key, _ in self._probabilities)
+        Args:
+            scenario: the scenario.
+            blocks: the modules that adapters go into.
+        """
+        return not (
+            (scenario.dropout and not self._drops())
+            or (scenario.use_cache and not self._knows_cache())
+            or (scenario.frozen_base and not is_adaptable(self.model, blocks))
+        )
 
-    def adopt(self, parameters: dict[str, nn.Parameter]) -> None:
-        """Take parameters that the model does not know of, such as adapters; the hooks that use them stay."""
-        self._extra = parameters
-        self._attributes = Attributes(self.model)
+    def freeze(self, blocks: Iterable[nn.Module]) -> None:
+        """Freeze the model under adapters until it is restored.
+
+        Args:
+            blocks: the modules that adapters go into.
+        """
+        self._extra = freeze_under_adapters(self.model, blocks)
 
     def inputs(self, *, use_cache: bool) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
@@ -67,15 +77,15 @@ class Subject:
         inputs: dict[str, Any] = move(self._specimen.inputs(), self.device)
         self._leaves = {}
         for name, value in inputs.items():
-            if isinstance(value, Tensor) and value.is_floating_point() and _COMPUTED.search(name):
+            if is_computed(name, value):
                 self._leaves[f"input {name}"] = leaf = value.detach().requires_grad_()
                 # A graph that cannot be used twice, as that of a network is.
                 inputs[name] = leaf * torch.ones_like(leaf)
         for config in self._configurations:
-            if hasattr(config, "use_cache"):
+            if hasattr(config, USE_CACHE):
                 config.use_cache = use_cache
-        if "use_cache" in self._names:
-            inputs["use_cache"] = use_cache
+        if USE_CACHE in self._names:
+            inputs[USE_CACHE] = use_cache
         return inputs
 
     def take_gradients(self) -> dict[str, Tensor | None]:
@@ -98,6 +108,9 @@ class Subject:
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
         self.take_gradients()
+        self._extra = {}
+        for name, parameter in self._parameters.items():
+            parameter.requires_grad_(self._trainable[name])
 
     def shake(self) -> None:
         """Change the parameters by a few times the rounding error of their type."""
@@ -130,6 +143,17 @@ class Subject:
             for name, module in self.model.named_modules()
             if hasattr(module, "gradient_checkpointing")
         }
+
+    def _knows_cache(self) -> bool:
+        return USE_CACHE in self._names or any(hasattr(each, USE_CACHE) for each in self._configurations)
+
+    def _drops(self) -> bool:
+        return any("layerdrop" not in key for _, key, _ in self._probabilities)
+
+
+def is_computed(name: str, value: Any) -> bool:
+    """Return whether an input is what another network computes, so that it carries gradient."""
+    return isinstance(value, Tensor) and value.is_floating_point() and _COMPUTED.search(name) is not None
 
 
 def seed(step: int) -> None:

@@ -10,18 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
-_CACHE_NAMES = frozenset(
-    (
-        "past_key_value",
-        "past_key_values",
-        "layer_past",
-        "past",
-        "cache",
-        "cache_params",
-        "state",
-        "past_buckets_states",
-    )
-)
+from gclint.verify.worker.vocabulary import CACHES
+
 _DEEPEST = 8
 
 
@@ -35,7 +25,7 @@ def is_cache(value: object) -> bool:
 
 def is_cache_name(name: str) -> bool:
     """Return whether an argument or an output of this name is a cache."""
-    return name in _CACHE_NAMES
+    return name in CACHES
 
 
 def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, is_cache_name, tensors_in
 from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _BEHIND_THE_SCENES = (
     "torch.",
@@ -176,7 +177,7 @@ def _positional_parameters(kind: Any) -> list[str]:
 
 
 def _is_cache_argument(name: str, value: Any) -> bool:
-    if name == "use_cache":
+    if name == USE_CACHE:
         return value is True
     if value is None or isinstance(value, bool):
         return False

@@ -9,11 +9,11 @@ from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
-_NOT_GIVEN = {
-    "use_cache", "return_dict", "output_attentions", "output_hidden_states", "past_key_values",
-    "cache_position",
-    "inputs_embeds", "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
+_NOT_GIVEN = CACHE_ARGUMENTS | {
+    "return_dict", "output_attentions", "output_hidden_states", "cache_position", "inputs_embeds",
+    "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
 }  # fmt: skip
 """Parameters that are not given just because an error has to do with them."""
 _LABELS = {"labels", "start_positions", "end_positions"}
