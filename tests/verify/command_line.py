@@ -33,16 +33,17 @@ def passing(*names: str) -> str:
     return "".join(f"class {name}:\n    run = staticmethod(lambda watch, known: None)\n" for name in names)
 
 
-def failing(name: str) -> str:
-    """Return a class that fails a check."""
+def failing(name: str, *, lost: int = 8, line: int = 7) -> str:
+    """Return a class that fails a check: some gradients are lost, by the call in a line."""
     return f"""
 class {name}:
     @staticmethod
     def run(watch, known):
-        place = Place(known.source, 7, 8)
+        place = Place(known.source, {line}, {line + 1})
         failure = Failure(
-            "gradients", "reentrant", "default", "the gradients of 8 parameters are lost",
-            tuple("abcdefgh"), (place,), Cause.KEYWORD_ACTIVATION,
+            "gradients", "reentrant", "default", "the gradients of {lost} parameters are lost",
+            tuple("abcdefghijkl"[:{lost}]), (place,), Cause.KEYWORD_ACTIVATION,
+            "The call passes `x` by keyword.",
         )
         recipe = Recipe("collections.OrderedDict", {{"width": 8}}, {{"input_ids": "torch.tensor([[1]])"}})
         watch.known(replace(known, outcome="failed", failures=(failure,), recipe=recipe))

@@ -27,14 +27,38 @@ def test_what_fails_exits_with_1_and_says_what_to_do(gclint: Gclint) -> None:
     assert outcome.status == 1
     # What only the run has seen is a finding too.
     assert outcome.out.startswith(
-        "modeling_toy.py:7:5: GC003 the gradients of 8 parameters are lost (confirmed by run)\n"
+        "modeling_toy.py:7:5: GC003 the gradients of 8 parameters are lost. The call passes `x` by keyword. "
+        "(confirmed by run)\n"
         "    no fix: this was seen in a run, and the text alone does not say how to repair it\n"
-        "modeling_toy.py: B failed gradients (reentrant default): the gradients of 8 parameters are lost\n"
+        "modeling_toy.py: B failed gradients (reentrant default): the gradients of 8 parameters are lost. "
+        "The call passes `x` by keyword.\n"
         "    parameters: a, b, c, d, e, f and 2 more\n"
         "    at modeling_toy.py:7:1\n"
         "modeling_toy.py: 1 class passed\n"
     )
     assert outcome.out.endswith("1 class passed, 1 failed, 0 not run.\n")
+
+
+def test_failures_of_one_cause_are_told_once_with_the_classes_that_have_it(gclint: Gclint) -> None:
+    # Another class loses other numbers of gradients, by the same call; a third one by another call.
+    write("toy", failing("A") + failing("B", lost=3) + failing("C", line=9))
+    told = [
+        line for line in gclint().out.splitlines() if " failed " in line or line.startswith("    classes")
+    ]
+    assert told == [
+        "modeling_toy.py: A and 1 more failed gradients (reentrant default): the gradients of 8 parameters "
+        "are lost. The call passes `x` by keyword.",
+        "    classes: A, B",
+        "modeling_toy.py: C failed gradients (reentrant default): the gradients of 8 parameters are lost. "
+        "The call passes `x` by keyword.",
+    ]
+
+
+def test_paths_are_relative_where_that_is_shorter(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("toy", failing("A")).absolute()
+    assert "\n    at modeling_toy.py:7:1\n" in gclint(str(path)).out
+    monkeypatch.chdir("/")
+    assert f"\n    at {str(path)[1:]}:7:1\n" in gclint(str(path), "--results", str(path.with_name("r"))).out
 
 
 def test_what_passed_is_named_on_request(gclint: Gclint) -> None:
