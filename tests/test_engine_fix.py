@@ -12,6 +12,7 @@ from gclint.engine.fix import FixResult, fix
 from gclint.finding import Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
+from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import CrashingRule, WordRule, replacing, without_fix
@@ -78,6 +79,7 @@ def test_comment_that_a_fix_makes_needless_is_removed_too() -> None:
     result = _fix(
         WordRule("(bad) = 1", lambda match, path: (Edit(path, 0, 3, "good"),)),
         WordRule("bad", without_fix, code="TOY2"),
+        UnusedIgnore(),
         a="bad = 1  # gclint: ignore[TOY2]\n",
     )
     assert _texts(result) == {"a": "good = 1\n"}
