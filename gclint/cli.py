@@ -6,8 +6,8 @@ import sys
 from io import TextIOWrapper
 from typing import NoReturn
 
+from gclint.commands.check import check_command
 from gclint.commands.default_group import DefaultGroup, LazyCommand
-from gclint.commands.lint import check_command
 from gclint.commands.rules import rule, rules
 
 _EXAMPLES = """\
