@@ -81,7 +81,9 @@ def test_nothing_is_recomputed_before_and_everything_after(run: _Release, model:
     for before, after in run.of(model):
         nothing = [each for each in before["failures"] if each["cause"] == "not a checkpointing layer"]
         assert {each["mode"] for each in nothing} == _IN_BOTH_MODES
-        assert {hint["code"] for each in nothing for hint in each["repaired_by"]} == {"GC001"}
+        # The linter reports the stages of the other model, and what a run sees are the blocks inside of them.
+        repaired_by = {hint["code"] for each in nothing for hint in each["repaired_by"]}
+        assert repaired_by == ({"GC001"} if model == "gpt_bigcode" else set())
         assert before["recomputed"] == 0
         assert after["recomputed"] == after["blocks"] > 0
         # Batch normalisation is updated twice, and a frozen base has no gradient to let in, by any repair.
