@@ -62,7 +62,8 @@ def failure_lines(result: ClassResult) -> Iterator[str]:
     yield f"{shown(result.source)}: {result.name} failed {counted(len(result.failures), 'check')}"
     alike: dict[Failure, list[str]] = {}
     for failure in result.failures:
-        key = replace(failure, mode="plain", scenario="")
+        first = result.failures[0]
+        key = replace(failure, mode=first.mode, scenario=first.scenario)
         alike.setdefault(key, []).append(f"{failure.mode} {failure.scenario}")
     for failure, conditions in alike.items():
         yield f"    {failure.check} ({', '.join(conditions)}): {failure.message}"

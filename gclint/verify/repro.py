@@ -94,6 +94,7 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
     yield "import random\nimport sys"
     if target.tree is None:
         yield "import types"
+    yield "from inspect import signature"
     yield "\nimport numpy\nimport torch"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:

@@ -76,6 +76,7 @@ def test_the_configuration_is_all_there(tmp_path: Path) -> None:
         (_failure("reentrant"), "step(use_reentrant=True)"),
         (_failure("non-reentrant"), "step(use_reentrant=False)"),
         (_failure(scenario="cache"), "config.use_cache = True"),
+        (_failure(scenario="cache"), 'inputs["use_cache"] = True'),
         (_failure(), "config.use_cache = False"),
         (_failure(scenario="frozen base"), "model.enable_input_require_grads()"),
     ],
