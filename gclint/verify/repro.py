@@ -21,6 +21,8 @@ CONFIG = {config}
 
 def step(**checkpointing):
     torch.manual_seed(0)
+    numpy.random.seed(0)
+    random.seed(0)
     model = {name}({config_class}.from_dict(CONFIG)).train()
     for parameter in model.parameters():  # No branch is hidden by a zero.
         parameter.data += 0.01 * torch.randn_like(parameter)
@@ -89,10 +91,11 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
 
 
 def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
-    yield "import sys"
+    yield "import random\nimport sys"
     if target.tree is None:
         yield "import types"
-    yield "\nimport torch"
+    yield "from inspect import signature"
+    yield "\nimport numpy\nimport torch"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:
         package = target.source.module.rpartition(".")[0]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 _WITHOUT_CACHE = """\
 for config in (module.config for module in model.modules() if hasattr(module, "config")):
     config.use_cache = False
+if "use_cache" in signature(model.forward).parameters:
+    inputs["use_cache"] = False
 """
 _WITH_CACHE = _WITHOUT_CACHE.replace("False", "True")
 _FROZEN_BASE = """\
