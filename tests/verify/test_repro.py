@@ -182,9 +182,9 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
     with imported("cross_attention") as module:
         default, further = specimen(module), specimen(module, "cross-attention", add_cross_attention=True)
         ledger = Ledger(Source(module.__file__, module.__name__), module.ToyModel, ())
-        ledger.fail("hook", _failure("plain", "frozen base"), default)
-        ledger.fail("keyword activation", _failure("reentrant", "cross-attention"), further)
-        ledger.fail("dictionary", _failure("reentrant", "default"), default)
+        ledger.fail(_failure("plain", "frozen base"), default)
+        ledger.fail(_failure("reentrant", "cross-attention"), further)
+        ledger.fail(_failure("reentrant", "default"), default)
     recipe = ledger.result().recipe
     assert recipe is not None
     assert "requires_grad_()" in recipe.inputs["encoder_hidden_states"]
