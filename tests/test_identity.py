@@ -15,10 +15,13 @@ from gclint.engine.check import CheckResult, check
 from gclint.engine.fix import fix
 from gclint.engine.selection import Selection
 from gclint.engine.write import write_all
+from gclint.network.evaluation.modules import library_of
+from gclint.network.lineage import Lineage, Place
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
+from gclint.source.twins import Renaming
 from tests.toys import WordRule, replacing
 from tests.trees import GCL, HEADER, Tree, converted, model
 
@@ -280,3 +283,28 @@ def test_a_copy_that_is_given_through_a_link_elsewhere_changes_with_its_origin(t
     project = _project(alpha, gamma)
     assert list(fix(project, all_rules(), unsafe=True).changed) == [alpha, gamma]
     assert f"class GammaLayer({GCL})" in project.file(gamma).text
+
+
+def test_a_model_is_named_after_its_folder_from_within_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _models(tmp_path)
+    monkeypatch.chdir("transformers/models/delta")
+    project = _project("modeling_delta.py", "modular_delta.py", "../alpha/modeling_alpha.py")
+    messages = [each.message for each in check(project, all_rules()).findings]
+    assert any("; inherited by delta" in each for each in messages)
+
+
+def test_neighbours_are_neighbours_however_they_are_given(tmp_path: Path) -> None:
+    method = "    def forward(self, x):\n        return x\n"
+    written = f"class XLayer(nn.Module):\n{method}\n\nclass XDecoder(XLayer):\n    pass\n"
+    _write("x/modular_x.py", f"from torch import nn\n\n\n{written}")
+    modeling = _write("x/modeling_x.py", f"{HEADER.format('x')}class XDecoder:\n{method}")
+    project = _project(modeling, tmp_path / "x" / "modular_x.py")
+    library = library_of(project)
+    twin = Lineage(library, project.paths).twin(
+        Place(library.module(project.file(modeling)).classes["XDecoder"], "forward")
+    )
+    assert twin is not None
+    # Nothing is renamed between a file and what is generated from it.
+    assert twin.renaming == Renaming()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.codemod.edits import edited
-from gclint.engine.check import BUG, CheckResult, check, check_again, collector_paused
+from gclint.engine.check import BUG, CheckResult, check_again, collector_paused, judge, summarise
 from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
@@ -75,7 +75,8 @@ class _Repair:
         """Identities of fixes that are not tried again."""
 
     def run(self, rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
-        result = check(self._project, rules, advance)
+        verdicts = judge(self._project, self._project.paths, rules, advance)
+        result = summarise(self._project, verdicts, rules)
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
