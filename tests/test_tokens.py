@@ -245,7 +245,7 @@ def test_a_string_is_one_token(string: str, around: str) -> None:
             "a**=b//c>>=d->e:=f!=g...",
             ["a", "**=", "b", "//", "c", ">>=", "d", "->", "e", ":=", "f", "!=", "g", "..."],
         ),
-        ("a\xa0b?$", ["a", "\xa0", "b", "?", "$"]),
+        ("a\u0301 x\U000e0100?$", ["a\u0301", "x\U000e0100", "?", "$"]),
     ],
 )
 def test_odd_text_has_these_tokens(text: str, expected: list[str]) -> None:

@@ -44,7 +44,7 @@ _TOKEN = re.compile(
     (?:
         (?P<formatted>(?:[fFtT][rR]?|[rR][fFtT])(?=["']))
         | (?P<string>(?:[bBuU]|[bB]?[rR]|[rR][bB])?["'](?:{_LONG}|{_SHORT}))
-        | (?P<name>[^\W\d]\w*)
+        | (?P<name>[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*)
         | (?P<number>
             0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
             | (?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)? | \.[0-9](?:_?[0-9])*)
