@@ -130,6 +130,12 @@ def _handlers(text: str) -> Iterator[ast.ExceptHandler]:
     return (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ExceptHandler))
 
 
+def test_brackets_at_the_beginning_of_a_line_are_no_obstacle() -> None:
+    text = "def f():\n    g(\n1, {})\n"
+    assert is_used(text.format("checkpoint"), "checkpoint")
+    assert not is_used(text.format("'checkpoint'"), "checkpoint")
+
+
 def test_of_what_no_parser_reads_everything_is_used() -> None:
     assert is_used("def f(:\n    checkpoint\n", "checkpoint")
     assert not is_used("def f(:\n    checkpoint\n", "other")
