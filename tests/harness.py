@@ -29,7 +29,9 @@ from gclint.rule import Rule, rule_settings
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.source.syntax import compile_problem, syntax_problem
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -193,7 +195,7 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
             _verify_line_endings(fixture.before[name], make(fixture.before[name]), after[name], data)
         else:
             _assert_same(name, data, make(after[name]))
-        compile(data, name, "exec", dont_inherit=True)
+        _assert_python(path, make(fixture.before[name]), data)
     assert not [finding for finding in result.findings if is_fixable(finding, unsafe=unsafe)]
     again = fix(place.project, rules, unsafe=unsafe)
     assert (again.changed, again.applied, again.problems) == ({}, (), ())
@@ -229,6 +231,14 @@ def _assert_same(name: str, made: bytes, expected: bytes) -> None:
     old, new = (_LINE.findall(data.decode("latin-1")) for data in (expected, made))
     difference = "\n".join(map(repr, difflib.unified_diff(old, new, "expected", "made", n=1)))
     assert made == expected, f"{name} was not fixed as expected:\n{difference}"
+
+
+def _assert_python(path: Path, before: bytes, after: bytes) -> None:
+    """Assert that a file is Python, to the running one if it was before."""
+    problem = compile_problem(path, SourceFile(path, after).text)
+    if problem is not None and compile_problem(path, SourceFile(path, before).text) is not None:
+        problem = syntax_problem(SourceFile(path, after))
+    assert problem is None
 
 
 def _with_tabs(text: str) -> bytes:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gclint.engine.baseline import Baseline, BaselineError
 from gclint.engine.check import CheckResult, check
@@ -233,3 +237,35 @@ def test_a_baseline_that_is_no_text_or_no_file_is_told() -> None:
         Baseline.read(Path("none.json"))
     with pytest.raises(BaselineError, match="cannot be read"):
         Baseline.read(Path())
+
+
+_FIRST_TOKENS = re.compile(
+    r"""
+    (\"\"\"(?:[^\\]|\\[\s\S])*?\"\"\"|'''(?:[^\\]|\\[\s\S])*?'''
+     |"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\w+|[^\s\w#])
+    |\#[^\r\n]*
+    """,
+    re.VERBOSE,
+)
+
+
+def _first_hash(code: str) -> str:
+    """Return what gclint 0.1 wrote; baselines that it has written are in use."""
+    pieces = " ".join(match[1] for match in _FIRST_TOKENS.finditer(code) if match[1])
+    return hashlib.sha256(re.sub(r", ([)\]}])", r"\1", pieces).encode()).hexdigest()[:16]
+
+
+_CODE = (
+    *("a", "é2", "1.5e-3", "0x1F", "==", "**=", "->", "...", "!=", "(", ")", "[", "]", ",", ", )", "# c\n"),
+    *("'a, )'", '"# b"', "r'\\''", 'rb"\\""', "'''a\n'b'''", "f'{x}'", "f\"{d['k']!r:>{w}}\"", "'a' 'b'"),
+    *('f"{d["k"]}"', 'f"{f"{x}"}"', "t'{x}'", "\\\n", "\\\r\n", "\n", " ", "lambda", "@", "$"),
+)
+
+
+@given(st.lists(st.sampled_from(_CODE), max_size=12).map(" ".join))
+@hypothesis.settings(deadline=None, derandomize=True)
+def test_hashes_are_those_of_the_first_release(code: str) -> None:
+    path = Path("code.py")
+    path.write_bytes(code.encode())
+    finding = Finding("TOY1", "toy", "is bad", path, 0, len(code), "a", NO_FIX)
+    assert Baseline(Path("base.json"), {}).entry(Project(Settings(), []), finding).hash == _first_hash(code)

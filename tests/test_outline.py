@@ -369,3 +369,64 @@ def test_lone_carriage_returns_keep_their_offsets() -> None:
     assert outline.classes["A"].text == "class A:\r    def f(self):\r        pass\r\n"
     (statement,) = outline.imports
     assert text[statement.start : statement.end] == "import a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = f"{"""a"""}"\nclass A: pass\n"""\nclass B: pass\n"""\nimport c\n',
+        "x = f'{\nclass_\nif y\nelse z}'\nclass A:\n    pass\nimport c\n",
+        "class A:\n    x = f'''{'''\nclass B: pass\n'''}'''\n    def f(self): pass\nimport c\n",
+        "x = t\"{f'{'#'}'}\"  # '''\nclass A: pass\nimport c\n",
+    ],
+)
+def test_strings_in_strings_hide_nothing_and_give_nothing(text: str) -> None:
+    """Python knows them since 3.12, so that its own parser cannot be asked."""
+    outline = Outline(text)
+    assert list(outline.classes) == ["A"]
+    assert [name.bound for name in outline.all_imported()] == ["c"]
+    assert text.startswith("class A") or outline.classes["A"].end <= text.rindex("import")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1  # @", True),
+        ("x = '#' + @", False),
+        ("x = '#'  # @", True),
+        ("'''\n# @'''", False),
+        ("'''\n# '''  # @", True),
+        ("'''\n# ''' + @", False),
+        ("x = f'{'#'}' + @", False),
+        ("# \r@", False),
+        ("\r# @", True),
+    ],
+)
+def test_what_stands_in_a_comment_is_known(text: str, expected: bool) -> None:
+    assert Outline(f"x\n{text}\n").in_comment(text.index("@") + 2) == expected
+
+
+def test_the_pieces_of_a_text_are_its_definitions_and_what_is_between() -> None:
+    text = "import a\n@b\nclass A:\n    def f(self): pass\ndef g(): pass\nif x:\n    def h(): pass\n"
+    outline = Outline(text)
+    pieces = [text[start:end] for start, end in outline.pieces]
+    assert "".join(pieces) == text
+    assert [piece for piece in pieces if piece] == [
+        "import a\n",
+        "@b\nclass A:\n    def f(self): pass\n",
+        "def g(): pass\n",
+        "if x:\n    def h(): pass\n",
+    ]
+
+
+def test_the_items_of_an_import_have_their_places() -> None:
+    text = "x = 1\nfrom . . a.b import (  # c\n    d,\n    e  as \\\n f,  # g\n)\nimport h . i, j as k\n"
+    first, second = Outline(text).imports
+    assert (first.module, second.module) == ("..a.b", None)
+    listed = [(text[item.start : item.end], item.path, item.alias) for item in first.items + second.items]
+    assert listed == [
+        ("d", "d", None),
+        ("e  as \\\n f", "e", "f"),
+        ("h . i", "h.i", None),
+        ("j as k", "j", "k"),
+    ]

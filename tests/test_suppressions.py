@@ -337,3 +337,17 @@ def test_comment_that_is_not_understood_is_told_and_left() -> None:
     ((message, repaired),) = _unused("x = 1  # gclint: ingore[GC001]\n", ("x", "GC001"))
     assert "not of the form `# gclint: ignore[GC001]`" in message
     assert repaired is None
+
+
+@pytest.mark.parametrize(
+    "newer", ['x = f"{"""a"""}"', "x = t'{f'''{'#'}'''}'", "type A = int", "x = f'{\n1\n}'"]
+)
+def test_comments_behind_syntax_of_a_newer_python_count(newer: str) -> None:
+    text = f"{newer}\nbad = (\n    1\n)  # gclint: ignore[GC001]\n# gclint: ignore[GC001]\nworse = 2\n"
+    assert _is_suppressed(text, "bad")
+    assert _is_suppressed(text, "worse")
+
+
+@pytest.mark.parametrize("string", ["f'{'''\n# gclint: ignore\n'''}'", "'''# gclint: ignore'''"])
+def test_what_stands_in_a_string_is_no_comment(string: str) -> None:
+    assert not _is_suppressed(f"bad, {string}\n", "bad")

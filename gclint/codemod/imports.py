@@ -175,17 +175,25 @@ def _without(text: str, gone: ImportItem) -> str:
     items = ImportStatement("", 0, len(text), text).items
     index = [(item.path, item.alias) for item in items].index((gone.path, gone.alias))
     start, end = items[index].start, items[index].end
-    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    behind = [token for token in tokens(text, end) if token.kind is not Kind.COMMENT]
-    has_comma = bool(behind) and behind[0].text == ","
-    following = behind[has_comma] if len(behind) > has_comma else None
     before = items[index - 1].end if index else start
-    if following is not None and following.kind is Kind.NEWLINE and not text[line_start:start].strip():
-        start, end = line_start, following.end
-    elif index == 0 or ("#" in text[before:start] and items[index + 1 :]):
+    has_comment = "#" in text[before:start]
+    comma = next((token for token in tokens(text, end) if token.text == ","), None)
+    line = _own_line(text, start, end if comma is None else comma.end)
+    if line is not None:
+        start, end = line
+    elif index == 0 or (has_comment and items[index + 1 :]):
         end = items[index + 1].start
-    elif "#" not in text[before:start]:
+    elif not has_comment:
         start = before
-    elif has_comma:
-        end = behind[0].end
+    elif comma is not None:
+        end = comma.end
     return text[:start] + text[end:]
+
+
+def _own_line(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the lines that hold ``[start, end)`` and perhaps a comment; None where they hold more."""
+    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    following = next((token for token in tokens(text, end) if token.kind is not Kind.COMMENT), None)
+    if text[line_start:start].strip() or following is None or following.kind is not Kind.NEWLINE:
+        return None
+    return line_start, following.end

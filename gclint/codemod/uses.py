@@ -33,6 +33,8 @@ def is_used(text: str, name: str) -> bool:
     for piece in _pieces(text):
         if all(word in piece for word in words):
             used = _names_used(piece)
+            if used is None:  # It may have been cut in the middle of brackets.
+                used = _names_used(text)
             if used is None or name in used:
                 return True
     return False

@@ -44,7 +44,7 @@ _TOKEN = re.compile(
     (?:
         (?P<formatted>(?:[fFtT][rR]?|[rR][fFtT])(?=["']))
         | (?P<string>(?:[bBuU]|[bB]?[rR]|[rR][bB])?["'](?:{_LONG}|{_SHORT}))
-        | (?P<name>[^\W\d]\w*)
+        | (?P<name>[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*)
         | (?P<number>
             0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
             | (?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)? | \.[0-9](?:_?[0-9])*)
@@ -305,10 +305,14 @@ def same_code(one: str, other: str) -> bool:
 def code_tokens(text: str, *, comments: bool = False) -> list[str]:
     """Return what a formatter leaves alone: without layout, and the commas that it adds behind last items.
 
+    Line ends are LF, as Python reads them in long strings too.
+
     Args:
         text: the code.
         comments: whether comments are a part of it.
     """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return [token.text for token in _code(text) if comments or token.kind is not Kind.COMMENT]
 
 
@@ -340,20 +344,21 @@ def _code(text: str) -> list[Token]:
     found: list[Token] = []
     brackets: list[_Bracket] = []
     before: Token | None = None
+    is_first = True
     comma = -1
     for token in tokens(text):
         if token.kind is Kind.COMMENT:
             found.append(token)
             continue
-        if token.kind is Kind.JOIN:
-            continue
-        if token.kind is Kind.NEWLINE:
-            if not brackets:
-                before = None
+        if token.kind in (Kind.NEWLINE, Kind.JOIN):
+            is_first = is_first or (token.kind is Kind.NEWLINE and not brackets)
             continue
         if token.text in _OPENING:
-            is_call = token.text == "("
-            brackets.append(_Bracket(token.text == "{" or is_call is _is_operand(before)))
+            # On a new line, nobody can tell a call's brackets from a tuple's.
+            adds_comma = (
+                _is_operand(before) and not is_first if token.text == "(" else not _is_operand(before)
+            )
+            brackets.append(_Bracket(adds_comma or token.text == "{"))
         elif token.text in _CLOSING:
             # Without its opening one, it is most likely the end of a call.
             bracket = brackets.pop() if brackets else _Bracket(adds_comma=True)
@@ -364,7 +369,8 @@ def _code(text: str) -> list[Token]:
             brackets[-1].commas += 1
         found.append(token)
         # A bracket behind these may hold a subject or a pattern.
-        before = None if before is None and token.text in ("match", "case") else token
+        before = None if is_first and token.text in ("match", "case") else token
+        is_first = False
     return found
 
 
