@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gclint.network.model import Network
     from gclint.source.suppressions import Suppressions
 
+_RULES = "gclint.rules"
 Text = Callable[[Place], str]
 """Returns the lines of a place in the source."""
 
@@ -118,11 +119,10 @@ class CommentRule(Rule):
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Return one instance of every rule in ``gclint.rules``, ordered by code."""
-    import gclint.rules
-
     found: list[Rule] = []
-    for module_info in pkgutil.iter_modules(gclint.rules.__path__):
-        module = importlib.import_module(f"gclint.rules.{module_info.name}")
+    # By its name: the rules build on this module, and not the other way round.
+    for module_info in pkgutil.iter_modules(importlib.import_module(_RULES).__path__):
+        module = importlib.import_module(f"{_RULES}.{module_info.name}")
         found.extend(
             member()
             for member in vars(module).values()

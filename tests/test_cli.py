@@ -529,7 +529,9 @@ except SystemExit:
 """
 
 
-_OWN = {"gclint.engine", "gclint.network", "gclint.report", "gclint.rule", "gclint.rules", "gclint.source"}
+_OWN = {
+    f"gclint.{name}" for name in ("engine", "finding", "network", "report.report", "rule", "rules", "source")
+}
 
 
 @pytest.mark.parametrize(

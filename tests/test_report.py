@@ -15,7 +15,7 @@ import pytest
 
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
 from gclint.report import diff, text
-from gclint.report.formats import FORMATS
+from gclint.report.formats import format_named
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -64,13 +64,13 @@ def _json(project: Project, *findings: Finding, problems: tuple[Problem, ...] = 
 
 def _written(name: str, report: Report) -> str:
     stream = io.StringIO()
-    FORMATS[name].write(report, stream)
+    format_named(name).write(report, stream)
     return stream.getvalue()
 
 
 def _statistics(name: str, report: Report) -> str:
     stream = io.StringIO()
-    FORMATS[name].write_statistics(report, stream)
+    format_named(name).write_statistics(report, stream)
     return stream.getvalue()
 
 

@@ -27,23 +27,28 @@ def _selected(settings: Settings) -> list[str]:
 
 @pytest.mark.parametrize("selector", ["GC001", "gc001", "missing-checkpointing-layer"])
 def test_a_rule_is_selected_by_code_and_name(selector: str) -> None:
-    assert _selected(Settings(select=(selector,))) == ["GC001"]
-    assert _selected(Settings(ignore=(selector,))) == ["GC002", "GC003"]
+    assert _selected(Settings(select=(selector,))) == ["GC000", "GC001"]
+    assert _selected(Settings(ignore=(selector,))) == ["GC000", "GC002", "GC003"]
     assert not unknown_selectors(Settings(select=(selector,)))
 
 
 @pytest.mark.parametrize("selector", ["GC0", "gc", "G"])
 def test_rules_are_selected_by_a_prefix(selector: str) -> None:
-    assert _selected(Settings(select=(selector,))) == ["GC001", "GC002", "GC003"]
+    assert _selected(Settings(select=(selector,))) == ["GC000", "GC001", "GC002", "GC003"]
     assert _selected(Settings(ignore=(selector,))) == []
     assert not unknown_selectors(Settings(ignore=(selector,)))
 
 
 @pytest.mark.parametrize("selector", ["GC999", "GC0011", "missing", "C001", ""])
 def test_a_rule_is_not_selected_by_anything_else(selector: str) -> None:
-    assert _selected(Settings(select=(selector,))) == []
-    assert len(_selected(Settings(ignore=(selector,)))) == 3
+    assert _selected(Settings(select=(selector,))) == ["GC000"]
+    assert len(_selected(Settings(ignore=(selector,)))) == 4
     assert unknown_selectors(Settings(select=("GC001",), ignore=(selector,))) == [selector]
+
+
+@pytest.mark.parametrize("selector", ["GC000", "unused-ignore"])
+def test_the_rule_about_ignore_comments_runs_whatever_is_selected_unless_it_is_ignored(selector: str) -> None:
+    assert _selected(Settings(select=("GC003",), ignore=(selector,))) == ["GC003"]
 
 
 def test_without_settings_every_rule_runs() -> None:

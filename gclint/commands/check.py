@@ -17,8 +17,7 @@ from gclint import __version__
 from gclint.commands import CannotRun, paths_argument
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
-from gclint.report.formats import FORMATS
-from gclint.report.text import write_notices
+from gclint.report.formats import FORMATS, format_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -171,6 +170,7 @@ def check_command(
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
+    from gclint.report import text
     from gclint.source.discovery import discover
     from gclint.source.project import Project
 
@@ -190,7 +190,7 @@ def check_command(
         recognised=recognised,
     )
     report = _show(report, options)
-    write_notices(report, sys.stderr)
+    text.write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
     is_left = _is_something_left(report, options)
@@ -301,7 +301,7 @@ def _show(report: Report, options: _Options) -> Report:
         report = report.also(write_text(options.write_baseline, baseline.text))
         text.write_baseline_summary(report, baseline, sys.stdout)
     else:
-        output = FORMATS[options.output_format]
+        output = format_named(options.output_format)
         (output.write_statistics if options.statistics else output.write)(report, sys.stdout)
     return report
 

@@ -19,7 +19,7 @@ from gclint.commands.run_options import run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.finding import Problem
-from gclint.report.formats import FORMATS
+from gclint.report.formats import FORMATS, format_named
 from gclint.report.report import Report
 from gclint.report.text import write_notices
 from gclint.rule import rule_settings, selected_rules
@@ -230,7 +230,7 @@ def _report(
 ) -> None:
     """Write what came of the runs, and the scripts that show failures."""
     report = replace(_joined(results, files), problems=tuple(problems), verbose=verbose)
-    FORMATS[output_format].write(report, sys.stdout)
+    format_named(output_format).write(report, sys.stdout)
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):

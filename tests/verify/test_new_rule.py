@@ -107,7 +107,7 @@ def test_runs_confirm_it_and_are_told_what_repairs_them(gclint: Gclint) -> None:
     path.write_text(_MODEL)
     outcome = gclint("modeling_toy.py")
     assert outcome.out.startswith("modeling_toy.py:5:13: GC901 bad is not wanted (confirmed by run) [*]\n")
-    assert "        GC901 repairs it: gclint --fix --select GC901 modeling_toy.py\n" in outcome.out
+    assert "    GC901 repairs it: gclint --fix --select GC901 modeling_toy.py\n" in outcome.out
     assert gclint("--fix", "--verify", "modeling_toy.py", command=()).status == 0
     assert path.read_text() == _MODEL.replace('word = "bad"', 'word = "ok"')
 

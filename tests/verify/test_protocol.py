@@ -36,7 +36,11 @@ def test_a_failure_in_words_is_what_was_seen_and_why() -> None:
             '"cause":"gremlins"',
             "this version of gclint knows no cause 'gremlins'",
         ),
-        ('"explanation":""', '"rule":"GC003"', "not a message of the verifier"),
+        (
+            '"explanation":"The call passes `x` by keyword."',
+            '"rule":"GC003"',
+            "not a message of the verifier",
+        ),
     ],
 )
 def test_results_of_another_version_are_refused_with_the_line(

@@ -124,7 +124,7 @@ def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: boo
         path.write_text(text)
     outcome = gclint(str(path))
     assert outcome.status == 1
-    assert f"        GC001 repairs it: {command}\n" in outcome.out
+    assert f"    GC001 repairs it: {command}\n" in outcome.out
     (failure,) = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
     assert (failure["cause"], failure["explanation"]) == ("not a checkpointing layer", "")
     assert failure["repaired_by"] == [
