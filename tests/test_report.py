@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -302,3 +303,38 @@ def test_a_diff_on_a_terminal_has_the_same_lines(monkeypatch: pytest.MonkeyPatch
 
 def _without_styles(shown: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+
+_FURTHER_FORMAT = """
+def write(report, stream):
+    stream.writelines(f"{each.code} {each.symbol}\\n" for each in report.findings)
+    stream.writelines(f"! {each.message}\\n" for each in report.problems)
+
+
+def write_statistics(report, stream):
+    stream.write(f"{len(report.findings)}\\n")
+"""
+_WITH_FURTHER_FORMAT = """
+import sys
+import gclint.report.formats as formats
+formats.FORMATS = {**formats.FORMATS, "further": "further_format"}
+sys.argv[0] = "gclint"
+from gclint.cli import main
+main()
+"""
+
+
+def test_a_module_and_an_entry_in_the_table_are_an_output_format(tmp_path: Path) -> None:
+    (tmp_path / "further_format.py").write_text(_FURTHER_FORMAT)
+    (tmp_path / "modeling_x.py").write_text("x = 1  # gclint: ignore[GC001]\n")
+    (tmp_path / "modeling_y.py").write_bytes(b"\n\n\n\xff")
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-c", _WITH_FURTHER_FORMAT, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
+
+    written = run("--output-format", "further").splitlines()
+    assert written[0] == "GC000 gclint: ignore[GC001]"
+    assert written[1].startswith("! byte 0xff is not UTF-8")
+    assert run("--output-format", "further", "--statistics") == "1\n"
+    assert "[text|json|further]" in run("verify", "--help")
