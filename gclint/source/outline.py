@@ -119,18 +119,18 @@ class ImportStatement:
     end: int
     text: str = field(repr=False)
 
-    @cached_property
+    @property
     def module(self) -> str | None:
         """The module behind ``from``, with its leading dots; None without ``from``."""
-        words = [word[0] for word in self._words[: self._keyword]]
-        return "".join(words)[len("from") :] if words else None
+        before, _ = self._words
+        return "".join(before[1:]) if before else None
 
     @cached_property
     def items(self) -> tuple[ImportItem, ...]:
         """What the statement lists."""
         found: list[ImportItem] = []
         listed: list[re.Match[str]] = []
-        for word in [*self._words[self._keyword + 1 :], None]:
+        for word in [*self._words[1], None]:
             if word is not None and word[0] != ",":
                 listed.append(word)
             elif listed:
@@ -157,14 +157,15 @@ class ImportStatement:
         return tuple(found)
 
     @cached_property
-    def _words(self) -> list[re.Match[str]]:
-        return [match for match in _IMPORT_WORDS.finditer(self.text) if match[0][0] not in "#\\"]
-
-    @cached_property
-    def _keyword(self) -> int:
-        """Which of the words is ``import``; the number of them in what is not Python."""
-        words = [word[0] for word in self._words]
-        return words.index("import") if "import" in words else len(words)
+    def _words(self) -> tuple[list[str], list[re.Match[str]]]:
+        """The words before ``import``, and those behind it."""
+        before: list[str] = []
+        words = (match for match in _IMPORT_WORDS.finditer(self.text) if match[0][0] not in "#\\")
+        for match in words:
+            if match[0] == "import":
+                break
+            before.append(match[0])
+        return before, list(words)
 
 
 class Outline:
