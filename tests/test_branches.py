@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.check import check
-from gclint.finding import Finding
+from gclint.finding import Finding, Refusal
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -24,7 +24,7 @@ def _finding(folder: Path, checkpointed: str, plain: str) -> Finding:
     text = f"{IMPORTS}from torch.utils.checkpoint import checkpoint\n{LAYERS}\n\n{model(loop=loop)}"
     path.write_text(text, encoding="utf-8")
     rules = [rule for rule in all_rules() if rule.code == "GC001"]
-    (finding,) = check(Project(Settings()), [path], rules).findings
+    (finding,) = check(Project(Settings(), [path]), rules).findings
     return finding
 
 
@@ -74,10 +74,9 @@ def test_layout_of_what_is_passed_makes_no_difference(one: str, other: str, tmp_
 @pytest.mark.parametrize(("one", "other"), _DIFFERENT)
 def test_everything_else_that_is_passed_does(one: str, other: str, tmp_path: Path) -> None:
     finding = _finding(tmp_path, *_calls(one, other))
-    assert finding.fix is None
     words = f"`mask` gets `{one}` from the checkpointed call and `{other}` from the plain one"
-    assert finding.reason is not None
-    assert words.replace("`(mask)`", "`mask`") in finding.reason
+    assert isinstance(finding.remedy, Refusal)
+    assert words.replace("`(mask)`", "`mask`") in finding.remedy.reason
 
 
 @pytest.mark.parametrize(("one", "other"), _ALIKE)
@@ -90,6 +89,5 @@ def test_layout_of_other_statements_makes_no_difference(one: str, other: str, tm
 def test_everything_else_in_other_statements_does(one: str, other: str, tmp_path: Path) -> None:
     sides = zip(_calls("mask", "mask"), (one, other), strict=True)
     finding = _finding(tmp_path, *(f"{call}\nmask = {value}" for call, value in sides))
-    assert finding.fix is None
-    assert finding.reason is not None
-    assert "since its two sides differ: `" in finding.reason
+    assert isinstance(finding.remedy, Refusal)
+    assert "since its two sides differ: `" in finding.remedy.reason
