@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import gclint
 import gclint.rules
@@ -28,6 +30,11 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint",),
 )
 """From the top: a room imports from those below it, and from none beside or above it."""
+
+_SYNTHESIS = tuple(
+    (f"gclint.verify.worker.synthesis.{name}",) for name in ("attempts", "hints", "inputs", "configurations")
+)
+"""The same for the rooms inside of this one."""
 
 _CIRCLE = "gclint.network.evaluation"
 """Names, scopes, classes and modules: mutually recursive by nature."""
@@ -66,24 +73,37 @@ def _imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _room(module: str) -> str:
-    rooms = [room for layer in _LAYERS for room in layer]
-    return max((each for each in rooms if _is_in(module, each)), key=len)
+def _room(module: str, layers: Sequence[Sequence[str]]) -> str | None:
+    """Return the innermost room that a module lies in; None if it lies in none of these."""
+    rooms = [room for layer in layers for room in layer]
+    return max((each for each in rooms if _is_in(module, each)), key=len, default=None)
 
 
 def _is_in(module: str, room: str) -> bool:
     return module == room or module.startswith(f"{room}.")
 
 
-def test_every_room_imports_from_below_only() -> None:
-    height = {room: -number for number, layer in enumerate(_LAYERS) for room in layer}
-    up = [
-        f"{user} imports {used}"
+@pytest.mark.parametrize("layers", [_LAYERS, _SYNTHESIS], ids=["house", "synthesis"])
+def test_every_room_imports_from_below_only(layers: Sequence[Sequence[str]]) -> None:
+    height = {room: -number for number, layer in enumerate(layers) for room in layer}
+    arrows = [
+        (user, used, _room(user, layers), _room(used, layers))
         for user, imported in _imports().items()
-        for used in imported
-        if used != "gclint" and _room(user) != _room(used) and height[_room(used)] >= height[_room(user)]
+        for used in imported - {"gclint"}
     ]
-    assert sorted(up) == []
+    between = [
+        (user, used, height[above] - height[below])
+        for user, used, above, below in arrows
+        if above and below and above != below
+    ]
+    assert between
+    assert sorted(f"{user} imports {used}" for user, used, steps in between if steps <= 0) == []
+
+
+def test_nothing_of_the_synthesis_lies_outside_of_its_rooms() -> None:
+    inside = {name for name in _imports() if name.startswith("gclint.verify.worker.synthesis.")}
+    assert inside
+    assert sorted(name for name in inside if _room(name, _SYNTHESIS) is None) == []
 
 
 def test_no_module_imports_itself_through_others() -> None:
