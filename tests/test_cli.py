@@ -22,7 +22,6 @@ from gclint.cli import main
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
-from tests.environment import PROJECT
 from tests.sample import BROKEN, DEFECT, REPAIRED
 from tests.toys import NO_FIX
 
@@ -628,12 +627,3 @@ def test_a_long_run_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> Non
     assert b"60/60" in shown
     piped = _process(sys.executable, "-m", "gclint", folder=tmp_path)
     assert piped.stderr == b""
-
-
-def test_the_readme_explains_every_rule_where_findings_point() -> None:
-    listed = _process(sys.executable, "-m", "gclint", "rules", folder=PROJECT).stdout.decode()
-    codes = [line.split()[0] for line in listed.splitlines()]
-    headings = re.findall(r"^#+ (\S+)$", (PROJECT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert codes
-    assert "GC000" in codes
-    assert set(codes) <= set(headings)

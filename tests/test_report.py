@@ -204,7 +204,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
             ],
         },
         "inherited_by": [],
-        "url": "https://github.com/gclint/gclint/blob/main/README.md#gc001",
+        "url": "https://github.com/gclint/gclint/blob/main/docs/rules/gc001_some_rule.md",
     }
     assert second["fix"] is None
     assert second["reason"] == "why"

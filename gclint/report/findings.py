@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gclint.finding import Applicability, Finding, Refusal
 
-_DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/README.md"
+_DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
 def documentation_url(finding: Finding) -> str:
-    """Return where the finding's rule is explained."""
-    return f"{_DOCUMENTATION}#{finding.code.lower()}"
+    """Return where the finding's rule is explained: a file named like the rule's module."""
+    return f"{_DOCUMENTATION}/{finding.code.lower()}_{finding.name.replace('-', '_')}.md"
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:

@@ -18,14 +18,18 @@ def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
 
 
 def write_documentation(stream: TextIO, rule: Rule) -> None:
-    """Write what a rule does, why, and what can be set, in Markdown; a terminal shows it set."""
-    markdown = f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
+    """Write the documentation of a rule; a terminal shows it set."""
     if stream.isatty():
         from gclint.report.terminal import console_on, show_documentation
 
-        show_documentation(console_on(stream), markdown)
+        show_documentation(console_on(stream), documentation(rule))
     else:
-        stream.write(markdown)
+        stream.write(documentation(rule))
+
+
+def documentation(rule: Rule) -> str:
+    """Return what a rule does, why, and what can be set, in Markdown."""
+    return f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
 
 
 def _settings(rule: Rule) -> Iterator[str]:
