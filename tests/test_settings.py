@@ -21,6 +21,9 @@ def _pyproject(folder: Path, text: str) -> Path:
     return path
 
 
+_CODES = [rule.code for rule in all_rules()]
+
+
 def _selected(settings: Settings) -> list[str]:
     return [rule.code for rule in selected_rules(settings)]
 
@@ -28,21 +31,22 @@ def _selected(settings: Settings) -> list[str]:
 @pytest.mark.parametrize("selector", ["GC001", "gc001", "missing-checkpointing-layer"])
 def test_a_rule_is_selected_by_code_and_name(selector: str) -> None:
     assert _selected(Settings(select=(selector,))) == ["GC000", "GC001"]
-    assert _selected(Settings(ignore=(selector,))) == ["GC000", "GC002", "GC003"]
+    assert _selected(Settings(ignore=(selector,))) == [code for code in _CODES if code != "GC001"]
     assert not unknown_selectors(Settings(select=(selector,)))
 
 
-@pytest.mark.parametrize("selector", ["GC0", "gc", "G"])
+@pytest.mark.parametrize("selector", ["GC00", "gc00", "GC", "G"])
 def test_rules_are_selected_by_a_prefix(selector: str) -> None:
-    assert _selected(Settings(select=(selector,))) == ["GC000", "GC001", "GC002", "GC003"]
-    assert _selected(Settings(ignore=(selector,))) == []
+    meant = [code for code in _CODES if code.startswith(selector.upper())]
+    assert _selected(Settings(select=(selector,))) == meant
+    assert _selected(Settings(ignore=(selector,))) == [code for code in _CODES if code not in meant]
     assert not unknown_selectors(Settings(ignore=(selector,)))
 
 
 @pytest.mark.parametrize("selector", ["GC999", "GC0011", "missing", "C001", ""])
 def test_a_rule_is_not_selected_by_anything_else(selector: str) -> None:
     assert _selected(Settings(select=(selector,))) == ["GC000"]
-    assert len(_selected(Settings(ignore=(selector,)))) == 4
+    assert _selected(Settings(ignore=(selector,))) == _CODES
     assert unknown_selectors(Settings(select=("GC001",), ignore=(selector,))) == [selector]
 
 
@@ -105,10 +109,12 @@ def test_the_settings_of_rules_have_names_of_their_own() -> None:
     assert {"select", "ignore", "exclude"}.isdisjoint(rule_settings())
 
 
-def test_the_readme_has_every_setting() -> None:
+def test_the_readme_has_every_setting_but_those_of_rules() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     table = readme.partition("[tool.gclint]\n")[2].partition("```")[0]
-    assert set(re.findall(r"(?m)^([\w-]+) =", table)) == {"select", "ignore", "exclude", *rule_settings()}
+    shown = set(re.findall(r"(?m)^([\w-]+) =", table))
+    # The documentation of a rule has its settings; one of them may be an example here.
+    assert shown - {*rule_settings()} == {"select", "ignore", "exclude"}
 
 
 @pytest.mark.parametrize(

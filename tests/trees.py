@@ -141,4 +141,4 @@ def kind(finding: Finding) -> str:
 
 def said(finding: Finding) -> str:
     """Return everything that is said about a finding, without the folders of files."""
-    return re.sub(r"(?<![\w.])/\S*/", "", f"{finding.message}; {obstacle(finding)}")
+    return re.sub(r"(?<![\w./])(?:\.\.)?/\S*/", "", f"{finding.message}; {obstacle(finding)}")
