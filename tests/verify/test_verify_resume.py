@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,12 @@ class B:
             open("survived", "w").close()
 """,
     )
-    outcome = gclint("--jobs", "1")
+    # What a shell starts in the background ignores it.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        outcome = gclint("--jobs", "1")
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert outcome.status == 130
     assert "--resume goes on" in outcome.err
     with Path("lock").open("w") as lock:
