@@ -9,18 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
-
-from gclint.settings import Settings
-from gclint.verify.worker.protocol import Cause, Place, RunSite
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     from gclint.finding import Evidence, Finding
     from gclint.network.model import Network
+    from gclint.settings import Settings
     from gclint.source.suppressions import Suppressions
+    from gclint.verify.worker.cause import Cause
+    from gclint.verify.worker.protocol import Place, RunSite
 
 _RULES = "gclint.rules"
-Text = Callable[[Place], str]
+Text: TypeAlias = "Callable[[Place], str]"
 """Returns the lines of a place in the source."""
 
 

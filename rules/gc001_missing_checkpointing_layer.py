@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gclint.codemod.protect import protect
 from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.rule import Rule, Text
-from gclint.verify.worker.protocol import Cause, Place, RunSite
+from gclint.verify.worker.cause import Cause
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import Place, RunSite
 
 
 class MissingCheckpointingLayer(Rule):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
 from gclint.finding import Evidence, Finding
@@ -10,7 +11,10 @@ from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
 from gclint.rule import Rule, Text
-from gclint.verify.worker.protocol import Cause, RunSite
+from gclint.verify.worker.cause import Cause
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import RunSite
 
 
 class PositionalCache(Rule):

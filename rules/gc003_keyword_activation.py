@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
 from gclint.finding import Evidence, Finding
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting, Text
-from gclint.verify.worker.protocol import Cause, RunSite
+from gclint.verify.worker.cause import Cause
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import RunSite
 
 
 class KeywordActivation(Rule):

@@ -13,7 +13,8 @@ from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Re
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place, RunSite
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 from tests.toys import NO_FIX
 
 _SOURCE = """\

@@ -16,7 +16,8 @@ from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Fingerprint, Place, RunSite
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
 from tests.toys import WordRule, replacing
 
 _MODELING = Path("modeling_x.py")

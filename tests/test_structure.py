@@ -40,7 +40,7 @@ _CIRCLE = "gclint.network.evaluation"
 """Names, scopes, classes and modules: mutually recursive by nature."""
 
 _WORKER = "gclint.verify.worker"
-_WORKERS_LANGUAGE = {f"{_WORKER}.{name}" for name in ("protocol", "vocabulary", "scenarios")}
+_WORKERS_LANGUAGE = {f"{_WORKER}.{name}" for name in ("cause", "protocol", "vocabulary", "scenarios")}
 """What the host imports of the worker; these need nothing but Python."""
 
 

@@ -285,18 +285,21 @@ def _written(project: Project, result: CheckResult, options: _Options) -> Report
 
 def _show(report: Report, options: _Options) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
-    from gclint.engine.baseline import Baseline
     from gclint.engine.write import write_text
     from gclint.report import text
-    from gclint.report.diff import write_diff
-    from gclint.report.markdown import markdown
 
     if options.summary:
+        from gclint.report.markdown import markdown
+
         report = report.also(write_text(options.summary, markdown(report)))
     if options.diff:
+        from gclint.report.diff import write_diff
+
         write_diff(sys.stdout, report.repairs.changed)
         text.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
+        from gclint.engine.baseline import Baseline
+
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
         report = report.also(write_text(options.write_baseline, baseline.text))
         text.write_baseline_summary(report, baseline, sys.stdout)

@@ -12,7 +12,8 @@ from gclint.rule import Rule
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.project import Project
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Fingerprint, RunSite
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
 
 _TOLERANCE = 1e-3
 """Relative, for steps that need not give the same bits."""

@@ -12,7 +12,8 @@ from gclint.report.findings import counted
 from gclint.report.report import Report
 from gclint.source.paths import shown
 from gclint.verify.results import Results, reasons
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Place
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Hint, Weighed

@@ -87,7 +87,14 @@ class Project:
     def _folder(self, folder: Path) -> Path:
         known = self._locations.get(folder)
         if known is None:
-            known = self._locations[folder] = Path(os.path.realpath(folder))
+            parent = self._locations.get(folder.parent)
+            if parent is None or folder.name in ("", os.pardir) or os.path.islink(folder):  # noqa: PTH114
+                known = Path(os.path.realpath(folder))
+                # Folders beside it need not ask for all links on the way once more.
+                self._locations.setdefault(folder.parent, Path(os.path.realpath(folder.parent)))
+            else:
+                known = parent / folder.name
+            self._locations[folder] = known
         return known
 
     def replace(self, path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ import re
 
 from gclint.finding import Edit, Evidence, Finding, Fix
 from gclint.rule import Rule, Setting
-from gclint.verify.worker.protocol import Cause
+from gclint.verify.worker.cause import Cause
 
 _WORDS = Setting("unwanted-words", "Words that are not wanted.", ("bad",))
 

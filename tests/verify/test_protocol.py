@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place, decode, encode
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, decode, encode
 from tests.verify.command_line import Gclint, failing, write
 
 

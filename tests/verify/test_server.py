@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import (
-    Cause,
     ClassResult,
     Discovered,
     Done,

@@ -53,7 +53,8 @@ class Toy:
     def run(watch, known):
         import inspect
         from dataclasses import replace
-        from gclint.verify.worker.protocol import Cause, Failure, Fingerprint, Place, RunSite
+        from gclint.verify.worker.cause import Cause
+        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, RunSite
 
         is_layer = XLayer.__bases__[0].__name__ == "GradientCheckpointingLayer"
         # The line is that of the text that runs.

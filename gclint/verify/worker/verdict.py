@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.protocol import Cause, ClassResult, Failure, Place, Progress, RunSite, decode
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, decode
 
 # How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
 # a hang: one that is recomputed takes twice as long, and what a model does first is slow.

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import close, near, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
-from gclint.verify.worker.protocol import Cause
 
 _TIMES = 10
 """How many times what rounding is seen to change it may change at most."""

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
-from gclint.verify.worker.protocol import Cause, Failure, Place
+from gclint.verify.worker.protocol import Failure, Place
 
 _VALUES = frozenset(("error", "missing gradients", "gradients", "loss", "outputs", "second step"))
 _GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))

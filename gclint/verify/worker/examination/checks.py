@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.phases import EndlessRecomputation
 from gclint.verify.worker.examination.run import NoGradient
 from gclint.verify.worker.examination.words import described, names, plural
-from gclint.verify.worker.protocol import Cause
 
 _NO_INPUT = "None of the inputs have requires_grad"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.dissection import Dissection
@@ -13,7 +14,7 @@ from gclint.verify.worker.examination.ledger import Ledger
 from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.protocol import Cause, Cost, Failure, Mode
+from gclint.verify.worker.protocol import Cost, Failure, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
