@@ -109,9 +109,11 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
-    tree = Tree(project)
-    findings = attribute(project, comments.left(found), tree.lineage)
-    findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
+    findings, groups = comments.left(found), list[frozenset[int]]()
+    if findings:  # The tree around a single file is some hundred folders.
+        tree = Tree(project)
+        findings = attribute(project, findings, tree.lineage)
+        findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     about_comments = [rule for rule in rules if isinstance(rule, CommentRule)]
     return CheckResult(
         in_reading_order([*findings, *comments.checked(about_comments)]),
