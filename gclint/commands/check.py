@@ -237,13 +237,13 @@ def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Se
 
 def _run(
     rules: Sequence[Rule], selection: Selection, options: _Options
-) -> tuple[CheckResult, tuple[Proof, ...]]:
+) -> tuple[CheckResult, tuple[Proof, ...] | None]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
     with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, rules, advance), ()
+            return check(selection.project, rules, advance), None
         repaired = fix(
             selection.project,
             rules,
@@ -251,7 +251,7 @@ def _run(
             advance=advance,
             wanted=selection.reported,
         )
-    return _proven(selection.project, repaired, rules, options) if options.verify else (repaired, ())
+    return _proven(selection.project, repaired, rules, options) if options.verify else (repaired, None)
 
 
 def _proven(

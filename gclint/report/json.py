@@ -32,11 +32,11 @@ def write(report: Report, stream: TextIO) -> None:
         *(_finding(report.project, finding) for finding in report.findings),
         *(_problem(problem) for problem in report.problems),
     ]
-    if report.runs is None and not report.proofs:
+    if report.runs is None and report.proofs is None:
         _dump(entries, stream)
         return
     document: dict[str, object] = {"gclint": __version__, "findings": entries}
-    if report.proofs:
+    if report.proofs is not None:
         document["proofs"] = [_proof(proof) for proof in report.proofs]
     if report.runs is not None:
         document.update(_runs(report.runs, report.weighed))

@@ -78,8 +78,8 @@ class Report:
     unsafe: bool = False
     """Whether an unsafe fix counts as a fix."""
     repairs: Repairs = field(default_factory=Repairs)
-    proofs: tuple[Proof, ...] = ()
-    """What runs of the repaired models say."""
+    proofs: tuple[Proof, ...] | None = None
+    """What runs of the repaired models say; None where none was asked for."""
     runs: Results | None = None
     """What runs of the models as they are say; None where none was asked for."""
     weighed: Weighed | None = None

@@ -178,6 +178,12 @@ def test_a_diff_shows_what_is_proven_and_writes_nothing(gclint: Gclint) -> None:
     assert "modeling_x.py: repaired" in outcome.err
 
 
+def test_json_is_an_object_where_there_is_nothing_to_prove_too(gclint: Gclint) -> None:
+    Path("modeling_x.py").write_text("x = 1\n")
+    document = gclint("--fix", "--verify", "--output-format", "json", "modeling_x.py", command=()).json()
+    assert (document["findings"], document["proofs"]) == ([], [])
+
+
 def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     path, _ = _write("str(is_layer)")
     outcome = gclint("--fix", "--verify", "--output-format", "json", str(path), command=())
