@@ -38,8 +38,7 @@ STRINGS = rf"""
 """
 """Matches a string from its first quote, and of a formatted one that quote only: see ``scan``."""
 
-_TOKEN = re.compile(
-    rf"""
+_TOKEN = rf"""
     [ \t\f]*
     (?:
         (?P<formatted>(?:[fFtT][rR]?|[rR][fFtT])(?=["']))
@@ -56,14 +55,18 @@ _TOKEN = re.compile(
         | (?P<operator>\*\*=? | //=? | >>=? | <<=? | -> | := | != | \.\.\. | [-+*/%@&|^=<>]=? | [^ \t\f])
         | \Z
     )
-    """,
-    re.VERBOSE,
-)
+    """
 
 
-def _marks(pattern: str) -> re.Pattern[str]:
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when it is first used: a run over a file without findings needs none of these."""
+    return re.compile(pattern, re.VERBOSE)
+
+
+def _marks(pattern: str) -> str:
     """Match strings, comments, and what is asked for."""
-    return re.compile(rf"{STRINGS} | {COMMENT} | {pattern}", re.VERBOSE)
+    return rf"{STRINGS} | {COMMENT} | {pattern}"
 
 
 _OPENING = frozenset("([{")
@@ -113,7 +116,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
     resume: int | None = start
     while resume is not None:
         position, resume = resume, None
-        for match in _TOKEN.finditer(text, position, stop):
+        for match in _compiled(_TOKEN).finditer(text, position, stop):
             group = match.lastgroup
             if group is None:
                 continue
@@ -167,7 +170,7 @@ def _formatted_end(text: str, offset: int, stop: int) -> int:
     offset += len(parts[0].quote)
     while parts:
         part = parts[-1]
-        match = (_FIELD if part.is_code else part.literal).search(text, offset, stop)
+        match = (_compiled(_FIELD) if part.is_code else part.literal).search(text, offset, stop)
         if match is None:
             return stop
         offset = match.end()
@@ -231,7 +234,7 @@ def _ends_code(part: _Part, mark: str) -> bool:
 def closing_bracket(text: str, opening: int) -> int | None:
     """Return where the bracket that opens at ``opening`` is closed; None where it is not."""
     depth = 0
-    for match, _ in scan(_BRACKETS, text, opening):
+    for match, _ in scan(_compiled(_BRACKETS), text, opening):
         mark = match[0]
         if mark in _OPENING:
             depth += 1
@@ -245,7 +248,7 @@ def closing_bracket(text: str, opening: int) -> int | None:
 def header_end(text: str, start: int, end: int | None = None) -> int | None:
     """Return the offset behind the colon of the compound statement at ``start``; None without one."""
     depth = lambdas = 0
-    for match, stop in scan(_HEADER, text, start, end):
+    for match, stop in scan(_compiled(_HEADER), text, start, end):
         mark = match[0]
         if mark in _OPENING:
             depth += 1
@@ -263,7 +266,7 @@ def header_end(text: str, start: int, end: int | None = None) -> int | None:
 def statement_end(text: str, start: int) -> int:
     """Return where the simple statement at ``start`` ends: before a semicolon, comment or line's end."""
     depth = 0
-    for match, _ in scan(_STATEMENT, text, start):
+    for match, _ in scan(_compiled(_STATEMENT), text, start):
         mark = match[0]
         if mark in _OPENING:
             depth += 1
