@@ -20,8 +20,9 @@ from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
+    from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
     from gclint.engine.fix import FixResult
     from gclint.engine.proof import Proof
@@ -222,17 +223,31 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
 
 
 def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Selection:
-    from gclint.engine.baseline import Baseline, BaselineError
     from gclint.engine.selection import Selection
+
+    return Selection(project, paths, _changed(project, options), _baseline(options))
+
+
+def _changed(project: Project, options: _Options) -> Set[Path] | None:
+    if not options.changed_only:
+        return None
     from gclint.source.changes import ChangesUnknown, changed_files
 
     try:
-        baseline = Baseline.read(options.baseline) if options.baseline else None
-        base = options.base_ref or _DEFAULT_BASE
-        changed = changed_files(project.paths, base) if options.changed_only else None
-    except (BaselineError, ChangesUnknown) as error:
+        return changed_files(project.paths, options.base_ref or _DEFAULT_BASE)
+    except ChangesUnknown as error:
         raise CannotRun(str(error)) from None
-    return Selection(project, paths, changed, baseline)
+
+
+def _baseline(options: _Options) -> Baseline | None:
+    if options.baseline is None:
+        return None
+    from gclint.engine.baseline import Baseline, BaselineError
+
+    try:
+        return Baseline.read(options.baseline)
+    except BaselineError as error:
+        raise CannotRun(str(error)) from None
 
 
 def _run(
@@ -272,12 +287,13 @@ def _proven(
 def _written(project: Project, result: CheckResult, options: _Options) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
-    from gclint.engine.write import write_all
     from gclint.report.report import Repairs, Report
 
     report = Report(project, result.findings, result.problems, result.files, options.unsafe_fixes)
     if not isinstance(result, FixResult):
         return report
+    from gclint.engine.write import write_all
+
     unwritten = [] if options.diff else write_all(project, result.changed)
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)
@@ -285,10 +301,10 @@ def _written(project: Project, result: CheckResult, options: _Options) -> Report
 
 def _show(report: Report, options: _Options) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
-    from gclint.engine.write import write_text
     from gclint.report import text
 
     if options.summary:
+        from gclint.engine.write import write_text
         from gclint.report.markdown import markdown
 
         report = report.also(write_text(options.summary, markdown(report)))
@@ -299,6 +315,7 @@ def _show(report: Report, options: _Options) -> Report:
         text.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
         from gclint.engine.baseline import Baseline
+        from gclint.engine.write import write_text
 
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
         report = report.also(write_text(options.write_baseline, baseline.text))

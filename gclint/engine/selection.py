@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from gclint.engine.baseline import Baseline, Entry
 from gclint.engine.check import CheckResult
 from gclint.finding import Finding
 from gclint.source.project import Project
+
+if TYPE_CHECKING:
+    from gclint.engine.baseline import Baseline, Entry
 
 _Result = TypeVar("_Result", bound=CheckResult)
 
