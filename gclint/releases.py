@@ -39,9 +39,3 @@ def base_class(version: str) -> BaseClass | None:
         raise ValueError(f"{version!r} is not a version of transformers")
     release = int(numbers[1]), int(numbers[2])
     return next((each for each in reversed(_HISTORY) if each.since <= release), None)
-
-
-def neutralised_by(version: str) -> frozenset[str]:
-    """Return the arguments that the base class of a release neutralises; nothing where there is none."""
-    found = base_class(version)
-    return found.neutralised if found else frozenset()
