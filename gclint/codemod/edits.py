@@ -1,10 +1,19 @@
-"""What a text is after edits."""
+"""Edits by the files that they are for, and what a text is after them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from gclint.finding import Edit
+
+
+def by_file(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
+    """Return each edit once, by its file, in their order."""
+    found: dict[Path, dict[Edit, None]] = {}
+    for edit in edits:
+        found.setdefault(edit.path, {})[edit] = None
+    return {path: list(own) for path, own in found.items()}
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:

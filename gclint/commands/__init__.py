@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from gclint.settings import Settings
 
 
 class CannotRun(click.ClickException):
     """The command cannot do what it is asked for; the message says why, and what to do."""
 
     exit_code = 2
+
+
+def settings_of(paths: Sequence[Path]) -> Settings:
+    """Return the settings for ``paths``, which are at least one.
+
+    Raises:
+        CannotRun: they cannot be used.
+    """
+    from gclint.rule import rule_settings
+    from gclint.settings import SettingsError, common_folder, load_settings
+
+    try:
+        return load_settings(common_folder(paths), rule_settings())
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
 
 
 class _GivenPath(click.Path):

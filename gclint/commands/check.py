@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint import __version__
-from gclint.commands import CannotRun, paths_argument
+from gclint.commands import CannotRun, paths_argument, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
@@ -201,13 +201,9 @@ def check_command(
 def _settings_and_rules(
     paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...]
 ) -> tuple[Settings, list[Rule]]:
-    from gclint.rule import rule_settings, selected_rules, unknown_selectors
-    from gclint.settings import SettingsError, common_folder, load_settings
+    from gclint.rule import selected_rules, unknown_selectors
 
-    try:
-        settings = load_settings(common_folder(paths), rule_settings()).overridden(select, ignore)
-    except SettingsError as error:
-        raise CannotRun(str(error)) from None
+    settings = settings_of(paths).overridden(select, ignore)
     unknown = unknown_selectors(settings)
     if unknown:
         raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument
+from gclint.commands import CannotRun, paths_argument, settings_of
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
@@ -22,8 +22,8 @@ from gclint.finding import Problem
 from gclint.report.formats import FORMATS, format_named
 from gclint.report.report import Report
 from gclint.report.text import write_notices
-from gclint.rule import rule_settings, selected_rules
-from gclint.settings import Settings, SettingsError, common_folder, load_settings
+from gclint.rule import selected_rules
+from gclint.settings import Settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.verify import journal
@@ -172,9 +172,9 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, load_settings(common_folder(paths), rule_settings()))
+            found, problems = targets_of(paths, settings_of(paths))
             targets += found
-    except (UnknownModel, SettingsError) as error:
+    except UnknownModel as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
         raise CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
@@ -252,10 +252,7 @@ def _unchanged(results: Results) -> list[Path]:
 
 def _joined(results: Results, files: Sequence[Path]) -> Report:
     """Return what the runs and the linter say together about ``files``."""
-    try:
-        settings = load_settings(common_folder(files), rule_settings()) if files else Settings()
-    except SettingsError as error:
-        raise CannotRun(str(error)) from None
+    settings = settings_of(files) if files else Settings()
     project = Project(settings, files)
     rules = selected_rules(settings)
     found = check(project, rules)

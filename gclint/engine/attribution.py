@@ -175,15 +175,11 @@ def _united(
     # A file of another tree may hold nothing of its own, and run the very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
-        models = {_model(project, each) for each in those} - {_model(project, finding)}
+        models = {project.model(each.path) for each in those} - {project.model(finding.path)}
         if models:
             message += f"; {relation} {', '.join(sorted(models))}"
     remedy = _united_remedy(finding, others, is_moved=is_moved)
     return replace(finding, message=message, remedy=remedy, heirs=heirs, subject=None)
-
-
-def _model(project: Project, finding: Finding) -> str:
-    return project.location(finding.path).parent.name
 
 
 def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix | Refusal:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gclint.codemod.edits import by_file
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.engine.calls import call_obstacle, changes_header_only
 from gclint.engine.tree import Tree
@@ -73,7 +74,7 @@ class _Work:
     ) -> None:
         self._project = project
         self._tree = tree
-        self._carried = [_Carried(each, _by_file(each)) for each in findings]
+        self._carried = [_Carried(each, by_file(each.edits)) for each in findings]
         self._editing: defaultdict[Path, list[int]] = defaultdict(list)
         for number, carried in enumerate(self._carried):
             for path in carried.edits:
@@ -247,13 +248,6 @@ class _Work:
             reason="; ".join(reasons) or None,
         )
         return replace(finding, remedy=fixed)
-
-
-def _by_file(finding: Finding) -> dict[Path, list[Edit]]:
-    by_file: dict[Path, dict[Edit, None]] = {}
-    for edit in finding.edits:
-        by_file.setdefault(edit.path, {})[edit] = None
-    return {path: list(own) for path, own in by_file.items()}
 
 
 def _sides(twin: Twin, path: Path) -> tuple[Region, Region]:

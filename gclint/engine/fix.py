@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gclint.codemod.edits import edited
+from gclint.codemod.edits import by_file, edited
 from gclint.engine.check import BUG, CheckResult, check_again, collector_paused, judge, summarise
 from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
@@ -130,7 +130,7 @@ class _Repair:
     def _mistake(self, edits: Iterable[Edit]) -> str | None:
         """Return what is wrong with a fix in itself."""
         changes = False
-        for path, own in _by_file(edits).items():
+        for path, own in by_file(edits).items():
             text = self._project.file(path).text
             end = 0
             for edit in sorted(own, key=_place):
@@ -160,9 +160,9 @@ class _Repair:
 
     def _damage(self, findings: Iterable[Finding], paths: Iterable[Path]) -> Problem | None:
         """Return what would be wrong with the files at ``paths`` after the fixes of ``findings``."""
-        by_file = _by_file(_edits_of(findings))
+        edits = by_file(_edits_of(findings))
         for path in paths:
-            found = damage(self._project.file(path), by_file[path]) if path in by_file else None
+            found = damage(self._project.file(path), edits[path]) if path in edits else None
             if found is not None:
                 return found
         return None
@@ -170,7 +170,7 @@ class _Repair:
     def _texts(self, findings: Iterable[Finding]) -> dict[Path, str]:
         """Return the texts of the files that the fixes of ``findings`` change."""
         texts = {}
-        for path, own in _by_file(_edits_of(findings)).items():
+        for path, own in by_file(_edits_of(findings)).items():
             before = self._project.file(path).text
             after = edited(before, own)
             if after != before:
@@ -252,7 +252,7 @@ def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edi
     """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
     both = dict(taken)
     for finding in findings:
-        own = _by_file(finding.edits)
+        own = by_file(finding.edits)
         for path, edits in own.items():
             text = project.file(path).text
             if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):
@@ -274,14 +274,6 @@ def _conflict(edit: Edit, other: Edit, text: str) -> bool:
         return True
     touch = edit.start <= other.end and other.start <= edit.end
     return touch and (edit.start == edit.end or other.start == other.end)
-
-
-def _by_file(edits: Iterable[Edit]) -> _Edits:
-    """Return each edit once, by its file."""
-    by_file: dict[Path, dict[Edit, None]] = {}
-    for edit in edits:
-        by_file.setdefault(edit.path, {})[edit] = None
-    return {path: list(own) for path, own in by_file.items()}
 
 
 def _place(edit: Edit) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gclint.finding import Part
 from gclint.report.findings import counted, obstacle
-from gclint.report.report import Report, model_of
+from gclint.report.report import Report
 from gclint.report.text import counted_parts
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def _rule_table(report: Report) -> str:
 
 def _model_table(report: Report) -> str:
     repairs = report.repairs
-    files = Counter(model_of(path) for path in repairs.changed)
-    parts = Counter((model_of(repair.path), repair.part) for repair in repairs.pieces)
-    repaired = Counter(model_of(finding.path) for finding in repairs.made)
-    left = Counter(model_of(finding.path) for finding in report.left)
+    files = Counter(report.project.model(path) for path in repairs.changed)
+    parts = Counter((report.project.model(repair.path), repair.part) for repair in repairs.pieces)
+    repaired = Counter(report.project.model(finding.path) for finding in repairs.made)
+    left = Counter(report.project.model(finding.path) for finding in report.left)
     rows = [
         (model, files[model], *(parts[model, part] for part in Part), repaired[model], left[model])
         for model in report.models
@@ -59,8 +59,8 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def _place(path: Path) -> str:
-    return f"{model_of(path)}/{path.name}"
+def _place(report: Report, path: Path) -> str:
+    return f"{report.project.model(path)}/{path.name}"
 
 
 def _what_is_left(report: Report) -> Iterator[str]:
@@ -73,9 +73,11 @@ def _what_is_left(report: Report) -> Iterator[str]:
     for (code, name), findings in sorted(by_rule.items()):
         symbols: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         for finding in findings:
-            symbols[_place(finding.path), obstacle(finding) or finding.message][f"`{finding.symbol}`"] = None
+            symbols[_place(report, finding.path), obstacle(finding) or finding.message][
+                f"`{finding.symbol}`"
+            ] = None
         lines = [f"- {file}: {', '.join(own)}: {why}" for (file, why), own in sorted(symbols.items())]
         yield "\n".join([f"{code} {name}:", "", *lines])
     if report.problems:
         yield "### What went wrong"
-        yield "\n".join(f"- {_place(each.path)}: {each.message}" for each in report.problems)
+        yield "\n".join(f"- {_place(report, each.path)}: {each.message}" for each in report.problems)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -103,9 +102,5 @@ class Report:
     def models(self) -> list[str]:
         """The models with something repaired or left, by name."""
         findings = (*self.repairs.made, *self.left)
-        return sorted({model_of(path) for path in (*self.repairs.changed, *(each.path for each in findings))})
-
-
-def model_of(path: Path) -> str:
-    """Return the model that a file belongs to: the name of its folder."""
-    return Path(os.path.realpath(path.parent)).name
+        paths = (*self.repairs.changed, *(each.path for each in findings))
+        return sorted({self.project.model(path) for path in paths})

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from gclint.finding import Part
 from gclint.report.findings import counted, headline, is_fixable, obstacle
-from gclint.report.report import Repairs, Report, model_of
+from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
     from gclint.engine.baseline import Baseline
-    from gclint.finding import Finding, Part
+    from gclint.finding import Finding
 
 _MODELS_SHOWN = 8
 
@@ -83,8 +84,6 @@ def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -
 
 def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
     """Return how many pieces of code of each kind are put right: ``2 blocks, 1 call site``."""
-    from gclint.finding import Part
-
     return ", ".join(
         _counted_part(part, repairs.parts[part]) for part in Part if also_none or repairs.parts[part]
     )
@@ -145,12 +144,12 @@ def _repair_lines(report: Report) -> Iterator[str]:
     changed = report.repairs.changed
     if len(changed) < 2:
         return
-    models = {model_of(path) for path in changed}
+    models = {report.project.model(path) for path in changed}
     where = f"{counted(len(changed), 'file')} of {counted(len(models), 'model')}"
     what = counted_parts(report.repairs, also_none=False)
     yield f"  in {where}{': ' if what else ''}{what}"
     yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
-    by_model = _shares(report, lambda each: model_of(each.path))
+    by_model = _shares(report, lambda each: report.project.model(each.path))
     more = len(by_model) - _MODELS_SHOWN
     rest = f", and {more} more" if more > 0 else ""
     yield f"  by model: {', '.join(by_model[:_MODELS_SHOWN])}{rest}"

@@ -84,6 +84,10 @@ class Project:
             self._locations[path] = known
         return known
 
+    def model(self, path: Path) -> str:
+        """Return the model that the file at ``path`` belongs to: the name of its folder."""
+        return self.location(path).parent.name
+
     def _folder(self, folder: Path) -> Path:
         known = self._locations.get(folder)
         if known is None:
