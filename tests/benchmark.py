@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gclint import __version__
-from tests.ecosystem.releases import ReleaseUnavailable, copy_of_release, release_tree
+from tests.ecosystem.releases import copy_of_release, release_tree
+from tests.ecosystem.wheels import WheelUnavailable
 
 _RELEASE = "5.23.0"
 _SWEPT = "4.52.4"
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         tree, swept = release_tree(_RELEASE), release_tree(_SWEPT)
-    except ReleaseUnavailable as error:
+    except WheelUnavailable as error:
         print(error, file=sys.stderr)
         return 2
     files = _modeling_files(tree)[:: options.every]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ecosystem.releases import ReleaseUnavailable, release_tree
+from tests.ecosystem.releases import release_tree
+from tests.ecosystem.wheels import WheelUnavailable
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,7 @@ def release() -> Callable[[str], Path]:
     def tree(version: str) -> Path:
         try:
             return release_tree(version)
-        except ReleaseUnavailable as error:
+        except WheelUnavailable as error:
             pytest.skip(str(error))
 
     return tree

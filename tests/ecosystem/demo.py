@@ -11,7 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.ecosystem.releases import ReleaseUnavailable, copy_of_release
+from tests.ecosystem.releases import copy_of_release
+from tests.ecosystem.wheels import WheelUnavailable
 from tests.environment import CACHE, EnvironmentUnavailable, announce, fresh_environment
 
 _RELEASE = "4.57.6"
@@ -26,7 +27,7 @@ def main() -> int:
         announce(f"fetching transformers {_RELEASE}, and copying it")
         shutil.rmtree(_FOLDER / "transformers", ignore_errors=True)
         copy_of_release(_RELEASE, _FOLDER)
-    except (EnvironmentUnavailable, ReleaseUnavailable) as error:
+    except (EnvironmentUnavailable, WheelUnavailable) as error:
         announce(str(error))
         return 1
 

@@ -13,8 +13,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.ecosystem.releases import ReleaseUnavailable, release_tree
+from tests.ecosystem import third_party
+from tests.ecosystem.releases import release_tree
 from tests.ecosystem.reported import Reported, reported
+from tests.ecosystem.third_party import UNREVIEWED
+from tests.ecosystem.wheels import WheelUnavailable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +30,6 @@ CONVERTED_RELEASE = "4.52.4"
 CONVERTED_BY_HAND = SNAPSHOTS / f"converted-by-hand-{CONVERTED_RELEASE}.json"
 BEYOND = SNAPSHOTS / f"gc001-{CONVERTED_RELEASE}-beyond.toml"
 FINDINGS_RELEASES = ("4.57.6", "5.23.0")
-UNREVIEWED = "UNREVIEWED"
 
 _TABLES = {
     "modeling": "# Reported in modeling files, and not converted by hand at that time.",
@@ -43,13 +45,14 @@ def main() -> int:
             _write(findings_snapshot(version), findings_text(reported(release_tree(version))))
         text = beyond_text(reported(release_tree(CONVERTED_RELEASE)), converted_by_hand(), reviewed())
         _write(BEYOND, text)
-    except ReleaseUnavailable as error:
+        third = third_party.snapshot_text(
+            {each: third_party.found_in(each) for each in third_party.PACKAGES}, third_party.opinions()
+        )
+        _write(third_party.SNAPSHOT, third)
+    except WheelUnavailable as error:
         print(error, file=sys.stderr)
         return 2
-    waiting = text.count(UNREVIEWED)
-    if waiting:
-        print(f"{BEYOND.name}: {waiting} entries wait for a reason in place of {UNREVIEWED}")
-    return int(waiting > 0)
+    return max(_ask(path) for path in (BEYOND, third_party.SNAPSHOT))
 
 
 def converted_by_hand() -> frozenset[str]:
@@ -102,6 +105,13 @@ def beyond_text(
         ]
         blocks.append("\n".join([comment, f"[{name}]", *entries]))
     return "\n\n".join(blocks) + "\n"
+
+
+def _ask(path: Path) -> int:
+    waiting = path.read_text(encoding="utf-8").count(f'"{UNREVIEWED}"')
+    if waiting:
+        print(f"{path.name}: {waiting} entries wait for a reason in place of {UNREVIEWED}")
+    return int(waiting > 0)
 
 
 def _write(path: Path, text: str) -> None:

@@ -58,13 +58,13 @@ def reported(tree: Path) -> tuple[Reported, ...]:
     return run_gclint(tree)
 
 
-def run_gclint(tree: Path, *options: str) -> tuple[Reported, ...]:
-    """Run gclint over the models in ``tree``, as a user does, and return its findings, sorted.
+def run_gclint(tree: Path, *options: str, folder: str = MODELS) -> tuple[Reported, ...]:
+    """Run gclint over a folder in ``tree``, as a user does, and return its findings, sorted.
 
     Raises:
         AssertionError: it could not check every file, or said something else that nobody expects.
     """
-    command = [sys.executable, "-m", "gclint", *options, "--output-format", "json", MODELS]
+    command = [sys.executable, "-m", "gclint", *options, "--output-format", "json", folder]
     run = subprocess.run(command, cwd=tree, capture_output=True, encoding="utf-8")
     assert run.returncode in (0, 1), run.stderr
     assert run.stderr == ""

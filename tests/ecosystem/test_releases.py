@@ -9,8 +9,9 @@ from threading import Barrier
 
 import pytest
 
-from tests.ecosystem import releases
-from tests.ecosystem.releases import ReleaseUnavailable, copy_of_release, release_tree
+from tests.ecosystem import releases, wheels
+from tests.ecosystem.releases import copy_of_release, release_tree
+from tests.ecosystem.wheels import WheelUnavailable
 
 _FILES = {
     "transformers/__init__.py": '__version__ = "1.0"\n',
@@ -46,7 +47,7 @@ def test_two_runs_at_once_get_the_same_complete_tree(
         both_are_downloading.wait()
         return _wheel(folder)
 
-    monkeypatch.setattr(releases, "_download", download)
+    monkeypatch.setattr(wheels, "_download", download)
     with ThreadPoolExecutor(2) as pool:
         trees = list(pool.map(release_tree, ["1.0", "1.0"]))
     assert trees == [cache_folder / "releases" / "1.0"] * 2
@@ -60,7 +61,7 @@ def test_damaged_wheel_leaves_nothing_behind(cache_folder: Path, monkeypatch: py
         wheel.write_bytes(wheel.read_bytes()[:-30])
         return wheel
 
-    monkeypatch.setattr(releases, "_download", download)
+    monkeypatch.setattr(wheels, "_download", download)
     with pytest.raises(zipfile.BadZipFile):
         release_tree("1.0")
     assert list((cache_folder / "releases").iterdir()) == []
@@ -70,13 +71,13 @@ def test_damaged_wheel_leaves_nothing_behind(cache_folder: Path, monkeypatch: py
 def test_release_that_cannot_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     # As where there is no network, but without waiting for it.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(ReleaseUnavailable, match=r"cannot fetch transformers==4\.52\.4: ERROR: .+"):
+    with pytest.raises(WheelUnavailable, match=r"cannot fetch transformers==4\.52\.4: ERROR: .+"):
         release_tree("4.52.4")
 
 
 @pytest.mark.usefixtures("cache_folder")
 def test_copy_has_the_code_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releases, "_download", lambda _version, folder: _wheel(folder))
+    monkeypatch.setattr(wheels, "_download", lambda _version, folder: _wheel(folder))
     copy = copy_of_release("1.0", tmp_path / "copy")
     assert copy == tmp_path / "copy" / "transformers"
     code = {name: text for name, text in _FILES.items() if name.endswith(".py")}

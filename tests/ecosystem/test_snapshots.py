@@ -12,7 +12,6 @@ from tests.ecosystem.regenerate import (
     BEYOND,
     CONVERTED_RELEASE,
     FINDINGS_RELEASES,
-    UNREVIEWED,
     beyond_text,
     converted_by_hand,
     findings_snapshot,
@@ -20,6 +19,7 @@ from tests.ecosystem.regenerate import (
     reviewed,
 )
 from tests.ecosystem.reported import Reported, reported
+from tests.ecosystem.third_party import UNREVIEWED
 
 _IN_CASE = "if that is right: python3 -m tests.ecosystem.regenerate, and review the difference"
 
