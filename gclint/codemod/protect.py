@@ -21,6 +21,7 @@ from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.walk import dotted_name
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -229,8 +230,8 @@ def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
     for arg in header.bases:
-        code = cst.Module([]).code_for_node(arg.value)
-        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(code)):
+        name = dotted_name(arg.value) or ""
+        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(name)):
             return arg
     return None
 
