@@ -6,6 +6,7 @@ compared with a text but, as a syntax tree, with the dressed text of what the fi
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping
 
@@ -16,6 +17,20 @@ _STACK = r"(?m)^( *)self\.(\w+) = (nn\.Module(?:List|Dict)\(.*\))$"
 
 def _sub(pattern: str, new: str | Callable[[re.Match[str]], str]) -> Callable[[str], str]:
     return lambda text: re.sub(pattern, new, text)
+
+
+def _imported(statement: str, new: str, *, own: bool = False) -> Callable[[str], str]:
+    """Import torch's layers by another statement; those that hold blocks under names of their own."""
+
+    def dress(text: str) -> str:
+        if "\nfrom torch import nn\n" not in text or "\nimport torch\n" in text:
+            return text
+        text = text.replace("\nfrom torch import nn\n", f"\n{statement}\n")
+        if own:
+            text = re.sub(r"(?<![\w.])nn\.(Module(?:List|Dict)?)\b", r"\1", text)
+        return re.sub(r"(?<![\w.])nn\.(\w+)", new, text)
+
+    return dress
 
 
 def _classes_in_branches(text: str) -> str:
@@ -31,7 +46,12 @@ def _classes_in_branches(text: str) -> str:
             inside = False
         lines.append(f"    {line}" if inside and line and not in_string else line)
         in_string ^= line.count('"""') % 2 == 1
-    return "\n".join(lines)
+    dressed = "\n".join(lines)
+    try:
+        ast.parse(dressed)
+    except SyntaxError:
+        return text  # what stands between the classes ends them
+    return dressed
 
 
 DRESSES: Mapping[str, Callable[[str], str]] = {
@@ -79,5 +99,13 @@ DRESSES: Mapping[str, Callable[[str], str]] = {
     "classes in branches": _classes_in_branches,
     "type comments": _sub(r"(?m)^( *\w+ = .*[\w)\]])$", r"\1  # type: ignore[assignment]"),
     "statements joined": _sub(r"(?m)^( *super\(\)\.__init__\(.*\))\n *(?=self\.\w+ = .*[\w)]$)", r"\1; "),
+    "module by another name": _imported("from torch import nn as N", r"N.\1"),
+    "module in full": _imported("import torch", r"torch.nn.\1"),
+    "names of their own": _imported(
+        "from torch import nn\nfrom torch.nn import Module, ModuleDict, ModuleList", r"nn.\1", own=True
+    ),
+    "loop variable by another name": _sub(r"\b(layer|block)\b(?!=)", "each_one"),
+    "attribute by another name": _sub(r"(?<=\.)(?:layers|blocks|layer)\b", "the_others"),
+    "comments in between": _sub(r"(?m)^( +)(?=for |if |hidden_states)", r"\1# nn.ModuleList( [\n\1"),
     "self by another name": _sub(r"\bself\b", "this"),
 }  # fmt: skip

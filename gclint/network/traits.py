@@ -37,7 +37,8 @@ _MIXING_WORDS = frozenset(
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MIXING_CODE = re.compile(
-    r"nn\.(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\b"
+    r"(?:\.(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\b"
+    r"|\b(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\()"
     r"|\b(?:scaled_dot_product_attention|flash_attn\w*|selective_scan\w*|memory_efficient_attention"
     r"|attention_interface|eager_attention_forward|rfftn?|fftn?)\s*\("
 )
@@ -45,8 +46,8 @@ _SOFTMAX = re.compile(r"\bsoftmax\s*\(")
 _QUERY = re.compile(r"\b(?:q|query|queries|query_layer|query_states)\b")
 _KEY = re.compile(r"\b(?:k|key|keys|key_layer|key_states)\b")
 _LEARNED = re.compile(
-    r"\bnn\.(?:Parameter|ParameterList|Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|MultiheadAttention"
-    r"|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\(|\bConv1D\s*\("
+    r"\b(?:Parameter|ParameterList|Linear|Bilinear|Conv\dd|ConvTranspose\dd|Conv1D|Embedding|EmbeddingBag|LSTM"
+    r"|GRU|RNN|MultiheadAttention|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\("
 )
 _STATISTICS = re.compile(
     r"(?<![A-Za-z])(?:BatchNorm[123]d|SyncBatchNorm)\s*\(|track_running_stats\s*=\s*True"
