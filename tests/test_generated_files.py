@@ -118,6 +118,34 @@ def test_further_base_in_the_modular_file_is_the_one_that_counts(tree: Tree) -> 
     assert tree.fix()[0] == {ALPHA: converted(model("Alpha"))}
 
 
+def test_further_base_that_the_generator_leaves_out_does_not_count(tree: Tree) -> None:
+    modular = INHERITING.replace("(AlphaLayer)", f"(AlphaLayer, {GCL})")
+    heir = INHERITING.replace("Beta", "Gamma").replace("alpha", "beta").replace("Alpha", "Beta")
+    files = {
+        ALPHA: model("Alpha"),
+        MODULAR: f"from ...modeling_layers import {GCL}\n{modular}",
+        BETA: generated("beta", model("Beta")),
+        "gamma/modular_gamma.py": heir,
+        "gamma/modeling_gamma.py": generated("gamma", model("Gamma")),
+    }
+    tree.write(files)
+    result = tree.check()
+    assert told(result) == ["GC001 modeling_alpha.py AlphaLayer safe"]
+    assert "; inherited by beta, gamma" in said(result.findings[0])
+    assert tree.fix()[0] == {name: converted(text) for name, text in files.items() if "modeling" in name}
+
+
+def test_header_that_no_rule_explains_is_left_with_its_source(tree: Tree) -> None:
+    modular = INHERITING.replace("(AlphaLayer)", "(AlphaLayer, BetaMixin)")
+    own = model("Beta").replace("BetaLayer(nn.Module)", "BetaLayer(nn.Module, BetaMixin)")
+    tree.write({ALPHA: model("Alpha"), MODULAR: f"from .mixin import BetaMixin\n{modular}", BETA: own})
+    tree.write({BETA: generated("beta", f"from .mixin import BetaMixin\n{own}")})
+    changed, result = tree.fix(unsafe=True)
+    assert changed == {}
+    (finding,) = result.findings
+    assert "`BetaLayer` in modeling_beta.py has to stay the same" in said(finding)
+
+
 def test_call_in_an_overridden_method_is_reported_in_the_modular_file(tree: Tree) -> None:
     def called(text: str, arguments: str) -> str:
         return text.replace("layer(hidden_states)", f"layer({arguments})")

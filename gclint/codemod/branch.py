@@ -15,6 +15,7 @@ from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, header_end, one_line, same_code, tokens
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
@@ -334,8 +335,8 @@ def removed_names(branch: LegacyBranch) -> set[str]:
     return found
 
 
-def unused_helpers(branch: LegacyBranch) -> list[tuple[int, int]]:
-    """Return where functions of the same method stand that only the checkpointed side uses."""
+def unused_helpers(branch: LegacyBranch) -> list[Definition]:
+    """Return the functions of the same method that only the checkpointed side uses, and does not hold."""
     file = branch.fragment.file
     start, end = branch.fragment.span(branch.node.body)
     used_inside = {node.value for node in walk(branch.node.body) if isinstance(node, cst.Name)}
@@ -347,19 +348,17 @@ def unused_helpers(branch: LegacyBranch) -> list[tuple[int, int]]:
         for node in walk(root)
         if isinstance(node, cst.Name) and not _is_within(piece.fragment, node, start, end)
     ]
-    found: list[tuple[int, int]] = []
+    by_start = {definition.start: definition for definition in file.outline.definitions}
+    found: list[Definition] = []
     for piece in pieces:
         for name, node in piece.functions.items():
             # Its own definition names it once.
             if name not in used_inside or used_elsewhere.count(name) != 1 or piece.fragment is None:
                 continue
-            first, last = piece.fragment.span(node)
-            row = file.position(last).row
-            stop = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
-            while file.text[stop : stop + 1] in ("\n", "\r"):
-                stop += 1
-            if not start <= first < end:
-                found.append((file.line_starts[file.position(first).row - 1], stop))
+            first, _ = piece.fragment.span(node)
+            definition = by_start.get(file.line_starts[file.position(first).row - 1])
+            if definition is not None and not start <= first < end:
+                found.append(definition)
     return found
 
 

@@ -17,15 +17,18 @@ from gclint.codemod.branch import (
 )
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.walk import dotted_name
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
-from gclint.network.support import old_override
+from gclint.network.support import OldOverride, old_override
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.generated import is_modular
+from gclint.source.outline import Definition
 from gclint.source.paths import shown
 
 
@@ -59,11 +62,10 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
     sites, site_doubts = _site_edits(network, group)
-    edits = list(elsewhere.edits)
-    edits += [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
     override = old_override(network.module)
+    edits = list(elsewhere.edits)
+    edits += [*bases, *_branch_edits(network, group, sites, override), *_outside(group, sites)]
     if override is not None:
-        edits.append(Edit(network.file.path, override.method.start, override.method.end, ""))
         doubts.append(f"{override.description}; it goes, and the library sets the flag")
     reasons = list(dict.fromkeys(doubts + site_doubts))
     return Fix(
@@ -228,8 +230,8 @@ def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
     for arg in header.bases:
-        code = cst.Module([]).code_for_node(arg.value)
-        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(code)):
+        name = dotted_name(arg.value) or ""
+        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(name)):
             return arg
     return None
 
@@ -279,15 +281,22 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
     return repairs, doubts
 
 
-def _branch_edits(network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> list[Edit]:
-    """Return the edits that take legacy branches away, and what only they used."""
+def _branch_edits(
+    network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]], override: OldOverride | None
+) -> list[Edit]:
+    """Return the edits that take legacy branches and an old override away, and what only they used."""
     edits: list[Edit] = []
     names: set[str] = set()
+    functions: dict[Definition, None] = {}
     for branch in group.branches.values():
         inner = [edit for site in branch.plain for edit in sites.get(site, ())]
         edits.append(replacement(branch, inner))
         names |= removed_names(branch)
-        edits += [Edit(network.file.path, *span, "") for span in unused_helpers(branch)]
+        functions.update(dict.fromkeys(unused_helpers(branch)))
+    if override is not None:
+        functions[override.method] = None
+    names |= dotted_names(functions)
+    edits += remove_functions(network.file, functions)
     return [*edits, *drop_unused_imports(network.file, names, edits)]
 
 

@@ -35,6 +35,7 @@ _COUNTING = frozenset(
         "str",
     )
 )
+_RETURNED = re.compile(r"\breturn[\s(]+\w+\Z")
 _TORCH_CALL = re.compile(r"\bnn\.\w+\(")
 
 
@@ -59,14 +60,21 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
     """Yield the attributes that a line of a file sets to something made with one of these classes."""
     listed = "|".join(map(re.escape, sorted(names)))
     pattern = re.compile(rf"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)[^\n]*\b(?:{listed})[ \t]*\(")
-    for match in pattern.finditer(module.file.text):
+    for match in pattern.finditer(module.file.outline.code):
         yield match[1]
 
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
     """Return the methods of a file's classes that return what one of these attributes holds."""
     file = module.file
-    returns = offsets_of(file.text, [f"return self.{name}[" for name in names])
+    code = file.outline.code
+    returns = sorted(
+        end
+        for name in names
+        for end in word_ends(code, f".{name}", 0, len(code))
+        if code.startswith("[", end)
+        and _RETURNED.search(code, max(end - len(name) - 80, 0), end - len(name) - 1)
+    )
     return frozenset(
         definition.name
         for definition in (file.outline.definitions if returns else ())
@@ -76,8 +84,8 @@ def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
 
 def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
     """Return where attributes of these names are used, or computed ones of an object's own."""
-    text = module.file.text
-    found = offsets_of(text, ["getattr(self"])
+    text = module.file.outline.code
+    found = offsets_of(text, ["getattr("])
     for name in names:
         found += (end - 1 for end in word_ends(text, f".{name}", 0, len(text)))
     return sorted(found)
@@ -86,7 +94,7 @@ def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
 @remembered
 def _makings(module: Module) -> list[int]:
     """Return where a file makes stacks that can hold blocks, or checkpointing layers, in order."""
-    text = module.file.text
+    text = module.file.outline.code
     layers = [f"{name}(" for name, info in module.classes.items() if info.is_checkpointing]
     found = offsets_of(text, [*_FILLING, *layers])
     found += (offset for offset in offsets_of(text, _STACKS) if _may_hold_blocks(module, offset))
@@ -98,7 +106,7 @@ def _makings(module: Module) -> list[int]:
 @remembered
 def _checkpoint_calls(module: Module) -> list[int]:
     """Return where a file calls checkpoint functions by itself, in order."""
-    return offsets_of(module.file.text, _CHECKPOINT_CALLS)
+    return offsets_of(module.file.outline.code, _CHECKPOINT_CALLS)
 
 
 def _may_hold_blocks(module: Module, offset: int) -> bool:
@@ -107,7 +115,7 @@ def _may_hold_blocks(module: Module, offset: int) -> bool:
     It cannot when all that is made for it are torch's own layers, or classes of the file that are
     neither checkpointing layers nor mix a sequence.
     """
-    text = module.file.text
+    text = module.file.outline.code
     opening = text.index("(", offset)
     inner = text[opening + 1 : closing_bracket(text, opening)]
     called = [(match[1], match[2]) for match in _CALLED.finditer(inner) if match[2] not in _COUNTING]

@@ -23,6 +23,7 @@ from gclint.source.twins import Region, Renaming, Twin, definition_region, heade
 
 _IMPORTED_MODULE = re.compile(r"\bmodeling_\w+(?=[ \t]+import\b)")
 _STEM = re.compile(r"(?:modeling|modular)_")
+_MODULE = frozenset((External("torch.nn.Module"),))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Lineage:
     def source(self, place: Place) -> Place | None:
         """Return the next place that a header or method comes from; None where it is written itself."""
         if is_modular(place.file.path):
-            return _header_source(place.info) if place.method is None else None
+            return self._header_source(place.info) if place.method is None else None
         path = modular_path(place.file)
         modular = None if path is None else self._module(path)
         if modular is None:
@@ -95,6 +96,26 @@ class Lineage:
         is_other = self._folder(source) != self._folder(place)
         renaming = _renaming(source, place) if is_other else Renaming()
         return Twin(source.region, place.region, renaming, is_copy=False)
+
+    def _header_source(self, own: ClassInfo) -> Place | None:
+        """Return the header that the generator takes for a class of a modular file, if not the class's own.
+
+        That is the parent's. Of further bases (``nn.Module`` counts for nothing) releases make different
+        things: some let them replace the parent's, others only replace those that end alike, and leave
+        out the rest. So the generated header is asked whether it holds what only the parent has.
+        """
+        parents = [base for base in own.bases if isinstance(base, ClassInfo) and base.file is not own.file]
+        if len(parents) != 1:
+            return None
+        parent = parents[0]
+        names = (name for name, base in zip(own.base_names, own.bases, strict=True) if base is not parent)
+        further = {name for name in names if own.module.resolve(name) != _MODULE}
+        if not further:
+            return Place(parent)
+        generated = self._module(modeling_path(own.file.path))
+        info = None if generated is None else generated.classes.get(own.name)
+        taken = set() if info is None else {*info.base_names} & {*parent.base_names} - further
+        return Place(parent) if taken else None
 
     def _folder(self, place: Place) -> Path:
         return self._library.project.location(place.file.path.parent)
@@ -145,18 +166,6 @@ def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
     if own is None:
         return bool(_common_suffix(info.name, origin.name))
     return own is origin or any(name.rpartition(".")[2] == origin.name for name in own.base_names)
-
-
-def _header_source(own: ClassInfo) -> Place | None:
-    """Return the header that the generator takes for a class of a modular file, if not the class's own.
-
-    That is the parent's, unless the class names further bases; ``nn.Module`` counts for nothing.
-    """
-    parents = [base for base in own.bases if isinstance(base, ClassInfo) and base.file is not own.file]
-    others = [base for base in own.bases if base not in parents]
-    if len(parents) != 1 or any(base != External("torch.nn.Module") for base in others):
-        return None
-    return Place(parents[0])
 
 
 def _method_source(own: ClassInfo, name: str) -> Place | None:

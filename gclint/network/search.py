@@ -85,7 +85,7 @@ def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[st
         if value.attr.value not in RUNNING_METHODS:
             return value.attr.value in holders.attributes
         parts = (value.value,)
-    elif isinstance(value, cst.Subscript):
+    elif isinstance(value, (cst.Subscript, cst.NamedExpr)):
         parts = (value.value,)
     elif isinstance(value, cst.IfExp):
         parts = (value.body, value.orelse)

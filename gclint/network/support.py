@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import libcst as cst
+
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.signature import method_signature
+from gclint.network.evaluation.walk import dotted_name
 from gclint.source.file import UnreadableFile
+from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition
 
-_FLAG = re.compile(
-    r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE
-)
-_OLD_OVERRIDE = re.compile(r"def _set_gradient_checkpointing\([^)]*\bvalue\b")
-_OLD_BODY = re.compile(
-    r"def _set_gradient_checkpointing\([^)]*\):\s+if isinstance\(module, \(*[\w.,\s]+\)+:"
-    r"\s+module\.gradient_checkpointing = value"
-)
+_FLAG = "supports_gradient_checkpointing"
 
 
 @remembered
@@ -57,23 +54,51 @@ class OldOverride:
     @property
     def only_sets_flags(self) -> bool:
         """Whether nothing is lost with the method: it sets `gradient_checkpointing` on some modules."""
-        return _OLD_BODY.fullmatch(self.method.text.strip()) is not None
+        try:
+            function = parse_definition(self.model.file, self.method).body[0]
+        except cst.ParserSyntaxError:
+            return False
+        return isinstance(function, cst.FunctionDef) and _only_sets_flags(function)
 
 
 def old_override(module: Module) -> OldOverride | None:
     """Return the override in a file, or None where it has none."""
     for info in module.classes.values():
         method = info.definition.method("_set_gradient_checkpointing") if info.is_model else None
-        if method is not None and _OLD_OVERRIDE.match(module.file.text, method.header):
+        signature = None if method is None else method_signature(module.file, method)
+        if method is not None and signature is not None and signature.get("value") is not None:
             return OldOverride(info, method)
     return None
 
 
+def _only_sets_flags(function: cst.FunctionDef) -> bool:
+    """Tell whether all that a function does is to set the flag of some modules to ``value``."""
+    branches = [node for node in function.body.body if not _is_docstring(node)]
+    branch = branches[0] if len(branches) == 1 else None
+    if not isinstance(branch, cst.If) or branch.orelse is not None or not isinstance(branch.test, cst.Call):
+        return False
+    statements = [each for line in branch.body.body for each in getattr(line, "body", (line,))]
+    statement = statements[0] if len(statements) == 1 else None
+    return (
+        dotted_name(branch.test.func) == "isinstance"
+        and isinstance(statement, cst.Assign)
+        and [dotted_name(each.target) for each in statement.targets]
+        == [f"{dotted_name(branch.test.args[0].value)}.gradient_checkpointing"]
+        and dotted_name(statement.value) == "value"
+    )
+
+
+def _is_docstring(node: cst.CSTNode) -> bool:
+    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
+        return False
+    return isinstance(node.body[0], cst.Expr) and isinstance(node.body[0].value, cst.SimpleString)
+
+
 def _flag(model: ClassInfo) -> bool:
     for info in model.mro:
-        flags = _FLAG.findall(info.text)
-        if flags:
-            return bool(flags[-1] == "True")
+        switch = info.switch(_FLAG)
+        if switch is not None:
+            return switch
     return False
 
 

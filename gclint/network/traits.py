@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.walk import dotted_name, walk
 
 _MIXING_WORDS = frozenset(
     [
@@ -32,7 +37,8 @@ _MIXING_WORDS = frozenset(
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MIXING_CODE = re.compile(
-    r"nn\.(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\b"
+    r"(?:\.(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\b"
+    r"|\b(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\()"
     r"|\b(?:scaled_dot_product_attention|flash_attn\w*|selective_scan\w*|memory_efficient_attention"
     r"|attention_interface|eager_attention_forward|rfftn?|fftn?)\s*\("
 )
@@ -40,19 +46,14 @@ _SOFTMAX = re.compile(r"\bsoftmax\s*\(")
 _QUERY = re.compile(r"\b(?:q|query|queries|query_layer|query_states)\b")
 _KEY = re.compile(r"\b(?:k|key|keys|key_layer|key_states)\b")
 _LEARNED = re.compile(
-    r"\bnn\.(?:Parameter|ParameterList|Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|MultiheadAttention"
-    r"|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\(|\bConv1D\s*\("
+    r"\b(?:Parameter|ParameterList|Linear|Bilinear|Conv\dd|ConvTranspose\dd|Conv1D|Embedding|EmbeddingBag|LSTM"
+    r"|GRU|RNN|MultiheadAttention|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\("
 )
 _STATISTICS = re.compile(
     r"(?<![A-Za-z])(?:BatchNorm[123]d|SyncBatchNorm)\s*\(|track_running_stats\s*=\s*True"
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
-_SELF_STORE = re.compile(
-    r"^[ \t]*self\.[\w.]+(?:\[[^\]\n]*\])?(?:[ \t]*:[^=\n]+)?[ \t]*(?:[-+*/@&|^%]|//|\*\*)?=(?!=)"
-    r"|\bself\.[\w.]+\.(?:add_|copy_|mul_|sub_|div_|zero_|fill_)\(",
-    re.MULTILINE,
-)
-_SELF_CALL = re.compile(r"\bself\.(\w+)\(")
+_IN_PLACE = re.compile(r"(?:add|copy|mul|sub|div|zero|fill)_")
 
 
 @remembered
@@ -116,8 +117,49 @@ def stores_on_self(info: ClassInfo) -> bool:
         if name in seen or found is None:
             continue
         seen.add(name)
-        text = found[1].text
-        if _SELF_STORE.search(text):
-            return True
-        waiting.extend(_SELF_CALL.findall(text))
+        scope = info.scope(found[1], found[0].module)
+        nodes = (
+            []
+            if scope.body is None
+            else [node for piece in scope.body.pieces() for node in piece.nodes or ()]
+        )
+        for node in (each for root in nodes for each in walk(root)):
+            if _stores_on(node, scope.self_name):
+                return True
+            if isinstance(node, cst.Call):
+                holder, _, method = (dotted_name(node.func) or "").rpartition(".")
+                if holder == scope.self_name:
+                    waiting.append(method)
     return False
+
+
+def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
+    """Tell whether a statement gives an attribute of a name a value, or a call changes one in place."""
+    if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.For)):
+        return any(map(partial(_is_part_of, name), _targets(node.target)))
+    if isinstance(node, cst.AnnAssign):
+        return node.value is not None and _is_part_of(name, node.target)
+    if isinstance(node, cst.AsName):
+        return any(map(partial(_is_part_of, name), _targets(node.name)))
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and _IN_PLACE.fullmatch(node.func.attr.value) is not None
+        and _is_part_of(name, node.func.value)
+    )
+
+
+def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what a target is, or what the tuple that it is consists of."""
+    if isinstance(node, (cst.Tuple, cst.List)):
+        for element in node.elements:
+            yield from _targets(element.value)
+    else:
+        yield node
+
+
+def _is_part_of(name: str | None, node: cst.CSTNode) -> bool:
+    """Tell whether an expression is an attribute of a name, at any depth, or an item of one."""
+    if not isinstance(node, (cst.Attribute, cst.Subscript)):
+        return False
+    return (isinstance(node.value, cst.Name) and node.value.value == name) or _is_part_of(name, node.value)

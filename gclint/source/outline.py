@@ -15,7 +15,19 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 
-from gclint.source.tokens import COMMENT, JOIN, STRINGS, Kind, header_end, scan, statement_end, tokens
+from gclint.source.straight import straightened, with_line_feeds
+from gclint.source.tokens import (
+    COMMENT,
+    JOIN,
+    STRINGS,
+    Kind,
+    closing_bracket,
+    header_end,
+    open_brackets,
+    scan,
+    statement_end,
+    tokens,
+)
 
 _TOKENS = re.compile(
     rf"""
@@ -28,6 +40,13 @@ _TOKENS = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _NAME = re.compile(rf"(?:class|def|async[ \t]+def)(?:[ \t]|{JOIN})+(\w+)")
+_FIRST_PARAMETER = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
+_GOES_ON = re.compile(
+    r"[ \t\f]*(?:(?:and|or|in|is|if|for|else|not|lambda|await|async(?![ \t]+def\b))\b"
+    r"|[-+*/%&|^<>=.,:!\"'(\[{~])"
+)
+_AWAITS_MORE = frozenset(",([{=+-*/%&|^<>@.:~")
+_LAYOUT = (Kind.NEWLINE, Kind.JOIN, Kind.COMMENT)
 # No string can be part of an import, and brackets mean nothing.
 _IMPORT_WORDS = re.compile(rf"{COMMENT}|{JOIN}|\w+|\.+|[*,]")
 
@@ -70,6 +89,30 @@ class Definition:
     def text(self) -> str:
         """The definition's text, decorators included."""
         return self.outline.text[self.start : self.end]
+
+    @property
+    def code(self) -> str:
+        """The definition's text as searches expect it."""
+        return self.outline.code[self.start : self.end]
+
+    @cached_property
+    def first_parameter(self) -> str | None:
+        """The name of a function's first parameter, if it can be given by position."""
+        simple = _FIRST_PARAMETER.match(self.outline.code, self.header)
+        if simple is not None:
+            return simple[1]
+        text, start = self.outline.text, self.header
+        opening = next(
+            (token for token in tokens(text, start, self.header_end) if token.text in ("(", "[")), None
+        )
+        if opening is not None and opening.text == "[":  # type parameters
+            start = closing_bracket(text, opening.start) or self.end
+            opening = next(
+                (token for token in tokens(text, start, self.header_end) if token.text == "("), None
+            )
+        inside = () if opening is None else tokens(text, opening.end, self.header_end)
+        first = next((token for token in inside if token.kind not in _LAYOUT), None)
+        return first.text if first is not None and first.kind is Kind.NAME else None
 
     def methods(self) -> Iterator[Definition]:
         """Yield the functions directly in a class; of several with one name the last one counts."""
@@ -174,8 +217,8 @@ class Outline:
     def __init__(self, text: str) -> None:
         """Scan ``text``; a text that is not Python gives some outline, never an error."""
         self.text = text
-        # A lone CR ends a line too; as LF it has the same offset, and the patterns need know one.
-        self._lines = text if "\r" not in text else re.sub(r"\r(?!\n)", "\n", text)
+        self.code = straightened(text)
+        """The text as searches expect it: everything has the same offset, or nearly."""
         self.definitions: list[Definition] = []
         self.imports: list[ImportStatement] = []
         self._long_starts: list[int] = []
@@ -221,9 +264,16 @@ class Outline:
 
     def block_end(self, header: int, indent: int) -> int:
         """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
-        for match in _dedent(indent).finditer(self._lines, header + 1):
-            if not self.in_long_string(match.end()):
-                return match.end()
+        known, depth = header, 0
+        for match in _dedent(indent).finditer(self.code, header + 1):
+            end = match.end()
+            if self.in_long_string(end):
+                continue
+            if depth <= 0 and not _may_be_inside(self.code, end):
+                return end
+            known, depth = end, depth + open_brackets(self.code, known, end)
+            if depth <= 0:
+                return end
         return len(self.text)
 
     def in_long_string(self, offset: int) -> bool:
@@ -233,20 +283,20 @@ class Outline:
 
     def in_comment(self, offset: int) -> bool:
         """Tell whether an offset lies in a comment."""
-        start = self._lines.rfind("\n", 0, offset) + 1
-        if self._lines.find("#", start, offset) == -1:
+        start = self.code.rfind("\n", 0, offset) + 1
+        if self.code.find("#", start, offset) == -1:
             return False
         if self.in_long_string(start):
             start = self._long_ends[bisect_right(self._long_starts, start) - 1]
-        return any(token.kind is Kind.COMMENT for token in tokens(self._lines, start, offset))
+        return any(token.kind is Kind.COMMENT for token in tokens(self.code, start, offset))
 
     def _scan(self) -> None:
         open_definitions: list[Definition] = []
         decorators: re.Match[str] | None = None
-        for match, end in scan(_TOKENS, self._lines):
+        for match, end in scan(_TOKENS, self.code):
             kind = match.lastgroup
             # A string in single quotes can go on behind a backslash at a line's end, or in a field.
-            if kind == "long" or (kind != "word" and self._lines.find("\n", match.start(), end) != -1):
+            if kind == "long" or (kind != "word" and self.code.find("\n", match.start(), end) != -1):
                 self._long_starts.append(match.start())
                 self._long_ends.append(end)
             if kind != "word":
@@ -257,8 +307,10 @@ class Outline:
                     decorators = match
             elif word in ("from", "import"):
                 start = match.start("word")
-                end = statement_end(self._lines, start)
-                self.imports.append(ImportStatement(match["indent"], start, end, self._lines[start:end]))
+                end = statement_end(self.code, start)
+                self.imports.append(
+                    ImportStatement(match["indent"], start, end, with_line_feeds(self.text[start:end]))
+                )
             elif word[0] in "cda":
                 decorated = decorators is not None and decorators["indent"] == match["indent"]
                 start = decorators.start() if decorators is not None and decorated else match.start()
@@ -266,14 +318,14 @@ class Outline:
                 definition = self._definition(match, start, open_definitions)
                 if definition is not None:
                     open_definitions.append(definition)
-            else:
+            elif open_definitions and self.block_end(open_definitions[0].header, 0) <= match.start():
                 _close(open_definitions, 0, match.start())
 
     def _definition(
         self, match: re.Match[str], start: int, open_definitions: list[Definition]
     ) -> Definition | None:
         """Record the definition at ``match`` under the innermost open one that contains it."""
-        name = _NAME.match(self._lines, match.start("word"))
+        name = _NAME.match(self.code, match.start("word"))
         if name is None:
             return None
         indent = match["indent"]
@@ -300,6 +352,22 @@ class Outline:
         if parent is not None:
             parent.children.append(definition)
         return definition
+
+
+def _may_be_inside(code: str, offset: int) -> bool:
+    """Tell whether the line at ``offset`` may go on with a statement whose brackets are not closed yet.
+
+    It does not where the line before ends with an operand, and this one begins with one.
+    """
+    if _GOES_ON.match(code, offset) is not None:
+        return True
+    while offset > 0:
+        start = code.rfind("\n", 0, offset - 1) + 1
+        line = code[start:offset].strip()
+        if line and line[0] != "#":
+            return line[-1] in _AWAITS_MORE or "#" in line
+        offset = start
+    return False
 
 
 def _close(definitions: list[Definition], indent: int, offset: int) -> None:

@@ -245,6 +245,14 @@ def closing_bracket(text: str, opening: int) -> int | None:
     return None
 
 
+def open_brackets(text: str, start: int, end: int) -> int:
+    """Return how many brackets more are opened than closed between two offsets."""
+    depth = 0
+    for match, _ in scan(_compiled(_BRACKETS), text, start, end):
+        depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
+    return depth
+
+
 def header_end(text: str, start: int, end: int | None = None) -> int | None:
     """Return the offset behind the colon of the compound statement at ``start``; None without one."""
     depth = lambdas = 0

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import libcst as cst
 from libcst.helpers import ensure_type
@@ -20,6 +21,7 @@ from gclint.source.words import any_between, has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
 _QUOTES = ('"""', 'r"""', "'''")
+_DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 # Looked up by exact type, since most nodes are none of these.
 _BINDING_KINDS = frozenset(
     (
@@ -47,6 +49,14 @@ class Binding:
     """Whether the name stands for an item of the value, as a loop's target does."""
     added: bool = False
     """Whether the value is put into the container that the name stands for."""
+
+    @property
+    def literal(self) -> cst.BaseExpression:
+        """What stands at the name's position, where value and target are written as tuples alike."""
+        value, path = self.value, self.path
+        while path and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
+            value, path = value.elements[path[0]].value, path[1:]
+        return value
 
 
 class Piece:
@@ -128,7 +138,7 @@ class TextPiece(Piece):
     @property
     def text(self) -> str:
         """The piece's code."""
-        return self._file.text[self._start : self._end]
+        return self._file.outline.code[self._start : self._end]
 
     def parse(self) -> bool:
         """Parse the piece, and tell whether it can be parsed."""
@@ -145,16 +155,15 @@ class TextPiece(Piece):
         holder, dot, last = name.rpartition(".")
         if last == "*":
             return any(word in self.text for word in ("setattr", "add_module"))
-        for offset in word_ends(self._file.text, dot + last, self._start, self._end):
-            if _BINDING_TAIL.match(self._file.text, offset, self._end):
+        code = self._file.outline.code
+        for offset in word_ends(code, dot + last, self._start, self._end):
+            if _BINDING_TAIL.match(code, offset, self._end) or _is_defined(code, offset - len(last)):
                 return True
-        if f"def {name}(" in self.text:
-            return True
-        return bool(holder) and self._file.text.find("setattr", self._start, self._end) != -1
+        return bool(holder) and code.find("setattr", self._start, self._end) != -1
 
     def names(self, words: Collection[str]) -> bool:
         """Tell whether one of ``words`` stands in the piece's code."""
-        text = self._file.text
+        text = self._file.outline.code
         if text.startswith(_QUOTES, self._start + len(self._indent)):
             return False
         return any(has_word(text, word, self._start, self._end) for word in words)
@@ -191,6 +200,11 @@ class Body:
         """Return the body of a function, of which nothing is parsed yet."""
         return cls(list(_split(file, definition)), file, definition)
 
+    @classmethod
+    def of_class(cls, file: SourceFile, definition: Definition) -> Body:
+        """Return what stands in a class beside its functions and classes; nothing is parsed yet."""
+        return cls(list(_between_members(file, definition)), file, definition)
+
     def pieces(self, name: str | None = None) -> Sequence[Piece]:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
         return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
@@ -206,7 +220,7 @@ class Body:
     def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         if all(piece.parse() for piece in pieces):
             return pieces
-        # A line that was taken for a statement's beginning is none: parse the function as a whole.
+        # A line that was taken for a statement's beginning is none: parse the definition as a whole.
         self._pieces = self._whole()
         return self._pieces
 
@@ -214,28 +228,49 @@ class Body:
         if self._definition is None:
             return []
         whole = TextPiece(self._file, self._definition.start, self._definition.end, self._definition.indent)
-        if not whole.parse() or not whole.nodes or not isinstance(whole.nodes[0], cst.FunctionDef):
+        if not whole.parse() or not whole.nodes:
             return []
-        function = whole.nodes[0]
-        return [Piece(whole.fragment, function.body.body)]
+        node = whole.nodes[0]
+        return [Piece(whole.fragment, node.body.body)] if isinstance(node, _DEFINITIONS) else []
 
 
 def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
     """Split a function's body where its statements seem to begin."""
     if definition.header_end is None:
         return
-    first = _FIRST_LINE.match(file.text, definition.header_end)
+    first = _FIRST_LINE.match(file.outline.code, definition.header_end)
     if first is None or len(first["indent"]) <= len(definition.indent):
         # A body on the header's own line.
         yield TextPiece(file, definition.start, definition.end, definition.indent)
         return
+    yield from _statements(file, first["indent"], first.start("indent"), definition.end)
+
+
+def _between_members(file: SourceFile, definition: Definition) -> Iterator[Piece]:
+    """Split what stands between the members of a class that are functions and classes."""
+    if definition.header_end is None:
+        return
+    first = _FIRST_LINE.match(file.outline.code, definition.header_end)
+    if first is None or len(first["indent"]) <= len(definition.indent):
+        yield TextPiece(file, definition.start, definition.end, definition.indent)
+        return
+    start = first.start("indent")
+    for child in definition.children:
+        if child.indent == first["indent"]:
+            yield from _statements(file, child.indent, start, child.start)
+            start = child.end
+    yield from _statements(file, first["indent"], start, definition.end)
+
+
+def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator[Piece]:
+    """Split a range of a block's lines where its statements seem to begin."""
     starts = [
         match.start()
-        for match in _statement(first["indent"]).finditer(file.text, first.start("indent"), definition.end)
+        for match in _statement(indent).finditer(file.outline.code, start, end)
         if not file.outline.in_long_string(match.start())
     ]
-    for begin, end in zip(starts, [*starts[1:], definition.end], strict=True):
-        yield TextPiece(file, begin, end, first["indent"])
+    for first, last in pairwise([*starts, end]):
+        yield TextPiece(file, first, last, indent)
 
 
 # What can stand behind a name where it gets a value, or something is added to what it holds.
@@ -246,6 +281,11 @@ _BINDING_TAIL = re.compile(
 _FIRST_LINE = re.compile(
     rf"[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
 )
+
+
+def _is_defined(code: str, offset: int) -> bool:
+    """Tell whether ``def`` stands before a name."""
+    return code[max(offset - 80, 0) : offset].rstrip().endswith("def")
 
 
 @cache
@@ -318,10 +358,11 @@ def _container_key(node: cst.CSTNode) -> str | None:
 
 def statement_fragment(file: SourceFile, name: str, indent: str, start: int, end: int) -> Fragment | None:
     """Parse the statement that assigns ``name`` at an indentation between two offsets."""
-    if file.text.find(f"\n{indent}{name}", max(start - 1, 0), end) == -1:
+    code = file.outline.code
+    if code.find(f"\n{indent}{name}", max(start - 1, 0), end) == -1:
         return None
     pattern = re.compile(rf"^{indent}{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-    for match in pattern.finditer(file.text, start, end):
+    for match in pattern.finditer(code, start, end):
         if file.outline.in_long_string(match.start()):
             continue
         stop = file.outline.block_end(match.start() + len(indent), len(indent))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import libcst as cst
 
-from gclint.network.evaluation.body import Body, statement_fragment
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
 from gclint.network.evaluation.values import (
@@ -83,8 +83,7 @@ class ClassInfo:
     @cached_property
     def base_names(self) -> tuple[str, ...]:
         """The bases as they are written; what is no dotted name is left out."""
-        text = self.file.text
-        simple = _PLAIN_BASES.match(text, self.definition.header)
+        simple = _PLAIN_BASES.match(self.file.outline.code, self.definition.header)
         if simple is not None:
             return tuple(name.strip() for name in simple[1].split(",") if name.strip())
         node = self.header_node()
@@ -166,8 +165,8 @@ class ClassInfo:
 
     @property
     def text(self) -> str:
-        """The class's code."""
-        return self.definition.text
+        """The class's code, as searches expect it."""
+        return self.definition.code
 
     def methods(self) -> Iterator[Definition]:
         """Yield the methods that the class defines itself."""
@@ -221,7 +220,7 @@ class ClassInfo:
         for info in self.mro:
             values: Values = NOTHING
             for method in info.methods():
-                if not _may_assign(info.file.text, method, name):
+                if not _may_assign(info.file.outline.code, method, name):
                     continue
                 scope = self.scope(method, info.module)
                 if scope.self_name is not None:
@@ -265,13 +264,29 @@ class ClassInfo:
             for child in info.definition.children:
                 if child.is_class and child.name == name:
                     return frozenset((ClassValue(info.module.info(child)),))
-            for indent in {method.indent for method in info.definition.children} or {"    "}:
-                fragment = statement_fragment(
-                    info.file, name, indent, info.definition.header, info.definition.end
-                )
-                if fragment is not None:
-                    return Scope(info.module, Body.of_nodes(fragment, fragment.body)).name(name)
+            if info.assigns(name):
+                return Scope(info.module, info._body).name(name)
         return NOTHING
+
+    @cached_property
+    def _body(self) -> Body:
+        """What stands in the class beside its functions and classes."""
+        return Body.of_class(self.file, self.definition)
+
+    def assigns(self, name: str) -> bool:
+        """Tell whether the class's body itself gives a name a value."""
+        definition = self.definition
+        if self.file.outline.code.find(name, definition.header, definition.end) == -1:
+            return False
+        return any(name in piece.bindings for piece in self._body.pieces(name))
+
+    def switch(self, name: str) -> bool | None:
+        """Return whether the class's body itself sets a name to True or to False; None if to neither."""
+        if not self.assigns(name):
+            return None
+        values = [each.literal for piece in self._body.pieces(name) for each in piece.bindings.get(name, ())]
+        known = [value.value for value in values if isinstance(value, cst.Name) and value.value in _SWITCHES]
+        return known[-1] == "True" if known else None
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:
@@ -298,6 +313,7 @@ class ClassInfo:
         return frozenset(found)
 
 
+_SWITCHES = ("True", "False")
 _KNOWN_BASES = {
     "torch.nn.Module",
     "object",
@@ -307,7 +323,7 @@ _KNOWN_BASES = {
 
 
 _ASSIGNMENT = re.compile(
-    r"\s*(?:\[[^\]\n]*\]\s*)?(?:=(?!=)|:[^=\n]+=|\+=|,[^=\n(]*=|\.(?:append|extend|insert|add|update|add_module)\b)"
+    r"\s*(?:\[[^\]\n]*\]\s*)?(?:[)\]]*\s*=(?!=)|:[^=\n]+=|\+=|[)\]]*,[^=\n(]*=(?!=)|,[\w.,\s]{0,400}[)\]]\s*=(?!=)|\.(?:append|extend|insert|add|update|add_module)\b)"
 )
 
 
@@ -331,7 +347,7 @@ _CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
 
 
 def _is_created(info: ClassInfo, name: str) -> bool:
-    text, definition = info.file.text, info.definition
+    text, definition = info.file.outline.code, info.definition
     return any(
         _CREATION_TAIL.match(text, offset) is not None and not info.file.outline.in_comment(offset)
         for offset in word_ends(text, name, definition.header, definition.end)

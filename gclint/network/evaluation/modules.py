@@ -19,7 +19,6 @@ from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.project import Project
 
-_SELF = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
 _TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
 _KEPT_SCOPES = 256
 _BUILTINS = {"dict", "iter", "list", "next", "object", "reversed", "sorted", "tuple"}
@@ -50,13 +49,12 @@ class Library:
         if key in self._scopes:
             self._scopes.move_to_end(key)
             return self._scopes[key]
-        name = _SELF.match(module.file.text, method.header)
         body = Body.of_definition(module.file, method)
         scope = Scope(
             module,
             body,
             owner=owner,
-            self_name=None if name is None else name[1],
+            self_name=method.first_parameter,
             parameters=Parameters(file=module.file, definition=method),
         )
         self._scopes[key] = scope
@@ -107,7 +105,7 @@ class Module:
             for name in statement.names
             if _may_define_blocks(name)
         ]
-        tables = _TABLE.findall(self.file.text)
+        tables = _TABLE.findall(self.file.outline.code)
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
 
     def lookup(self, name: str) -> Values:

@@ -1,0 +1,84 @@
+"""What is found, and what becomes of it, does not hang on how Python code is written."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.check import check
+from gclint.engine.fix import fix
+from gclint.rule import all_rules
+from gclint.source.tokens import code_tokens
+from tests.dresses import DRESSES
+from tests.harness import Fixture, Texts, Workplace, load_fixtures
+
+# Those of GC000 are about where comments stand.
+_FIXTURES = [fixture for fixture in load_fixtures() if not fixture.name.startswith("GC000")]
+
+
+def _each(texts: Texts, dress: Callable[[str], str]) -> dict[str, str]:
+    return {name: dress(text) if name.endswith(".py") else text for name, text in texts.items()}
+
+
+def _dressed_fixtures() -> Iterator[object]:
+    for fixture in _FIXTURES:
+        for name, dress in DRESSES.items():
+            if _each(fixture.before, dress) != fixture.before:
+                yield pytest.param(fixture, dress, id=f"{fixture.name}-{name}")
+
+
+@pytest.mark.parametrize(("fixture", "dress"), list(_dressed_fixtures()))
+def test_dress_changes_nothing(fixture: Fixture, dress: Callable[[str], str], tmp_path: Path) -> None:
+    verify(fixture, _each(fixture.before, dress), _each(fixture.unsafe, dress), tmp_path)
+
+
+@pytest.mark.parametrize("width", [60, 160])
+def test_line_length_changes_nothing(width: int, tmp_path: Path) -> None:
+    ruff = shutil.which("ruff", path=sysconfig.get_path("scripts")) or shutil.which("ruff")
+    if ruff is None:
+        pytest.skip("ruff is not installed")
+    folder = tmp_path / "formatted"
+    for number, fixture in enumerate(_FIXTURES):
+        for version, texts in ("before", fixture.before), ("after", fixture.unsafe):
+            for name, text in texts.items():
+                path = folder / str(number) / version / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    command = [ruff, "format", "--isolated", f"--line-length={width}", "--no-cache", folder]
+    subprocess.run(command, check=True, capture_output=True)
+    for number, fixture in enumerate(_FIXTURES):
+        before, after = (
+            {name: (folder / str(number) / version / name).read_text("utf-8") for name in fixture.before}
+            for version in ("before", "after")
+        )
+        verify(fixture, before, after, tmp_path / str(number))
+
+
+def verify(fixture: Fixture, before: Mapping[str, str], after: Texts, folder: Path) -> None:
+    """Assert that the same is found as in the fixture, and that the repair gives what ``after`` says."""
+    place = Workplace.of({name: text.encode() for name, text in before.items()}, folder)
+    result = check(place.project, all_rules())
+    assert result.problems == ()
+    found = sorted(
+        (place.name(each.path), each.code, each.fix.applicability.value if each.fix else "no fix")
+        for each in result.findings
+    )
+    assert found == sorted((each.path, each.code, each.kind) for each in fixture.expectations)
+    assert fix(place.project, all_rules(), unsafe=True).problems == ()
+    for path in place.paths:
+        made = place.project.file(path).text
+        assert _code(made) == _code(after[place.name(path)]), made
+
+
+def _code(text: str) -> object:
+    """Return what a text says; its tokens where the running Python is too old for it."""
+    try:
+        return ast.dump(ast.parse(text.replace("\r", "\n")), indent=1)
+    except SyntaxError:
+        return code_tokens(text)
