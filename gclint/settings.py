@@ -67,9 +67,21 @@ class Settings:
             for pattern in self.exclude
         )
 
-    def overridden(self, select: Sequence[str], ignore: Sequence[str]) -> Settings:
+    def overridden(
+        self,
+        select: Sequence[str],
+        ignore: Sequence[str],
+        target_version: Releases | None = None,
+        library: Path | None = None,
+    ) -> Settings:
         """Return these settings with what was given on the command line in place of the table's."""
-        return replace(self, select=tuple(select) or self.select, ignore=tuple(ignore) or self.ignore)
+        return replace(
+            self,
+            select=tuple(select) or self.select,
+            ignore=tuple(ignore) or self.ignore,
+            target_version=target_version or self.target_version,
+            library=library or self.library,
+        )
 
 
 def load_settings(start: Path, of_rules: Collection[str]) -> Settings:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from gclint.network.activation import is_constant, is_guarded
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
@@ -14,6 +16,9 @@ from gclint.verify.worker.vocabulary import USE_CACHE
 
 _CACHES = EVER_NEUTRALISED - {USE_CACHE}
 _FLAG = "gradient_checkpointing"
+_FLAG_IS_FALSE = re.compile(
+    r"^[ \t]+self\.gradient_checkpointing[ \t]*(?::[ \t]*bool[ \t]*)?=[ \t]*False\b", re.MULTILINE
+)
 
 
 def live_caches(site: RunSite) -> Iterator[tuple[str, cst.Arg]]:
@@ -52,3 +57,8 @@ def _switches_off(node: cst.CSTNode, variable: str) -> bool:
         and any(dotted_name(target.target) in (variable, USE_CACHE) for target in each.targets)
         for each in walk(node.body)
     )
+
+
+def has_flag(owner: ClassInfo) -> bool:
+    """Tell whether a class has the flag that the library sets while it checkpoints, False at first."""
+    return any(_FLAG_IS_FALSE.search(info.text) is not None for info in owner.mro)

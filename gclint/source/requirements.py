@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from pathlib import Path
+from typing import cast
 
 from gclint.releases import Releases, releases
 from gclint.source.packages import LIBRARY
@@ -165,7 +166,7 @@ def _toml(path: Path) -> Mapping[str, object]:
     if LIBRARY not in text:
         return {}
     try:
-        return tomllib.loads(text)
+        return dict(tomllib.loads(text))
     except tomllib.TOMLDecodeError:
         return {}  # Whoever builds the project reports it.
 
@@ -173,8 +174,7 @@ def _toml(path: Path) -> Mapping[str, object]:
 def _table(document: object, *keys: str) -> Mapping[str, object]:
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
-    found: Mapping[str, object] = document if isinstance(document, dict) else {}
-    return found
+    return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
 
 
 def _strings(value: object) -> list[str]:
