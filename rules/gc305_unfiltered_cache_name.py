@@ -96,8 +96,8 @@ def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | R
             f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to disable the cache with; "
             f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
         )
-    if not isinstance(arg.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
-        return Refusal("its value is an expression that has to be guarded by hand while checkpointing")
+    if isinstance(arg.value, (cst.NamedExpr, cst.Await, cst.Yield)):
+        return Refusal("its value has an effect, so it has to be guarded by hand while checkpointing")
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
     return Fix(

@@ -19,6 +19,7 @@ else:
     import tomli as tomllib
 
 _NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
+_REQUIRES = f"Requires-Dist: {LIBRARY}"
 _EXTRAS = re.compile(r"[ \t]*\[[^\[\]\n]*\]")
 _SPECIFIER = re.compile(r"[ \t(]*([<>=!~][^;#)@\n]*)")
 
@@ -26,7 +27,7 @@ _SPECIFIER = re.compile(r"[ \t(]*([<>=!~][^;#)@\n]*)")
 def required_releases(folder: Path) -> Releases | None:
     """Return what the nearest metadata at or above ``folder`` asks for; None where none has a bound."""
     for each in (folder, *folder.parents):
-        for requirements in _metadata(each):
+        for requirements in (*_metadata(each), *_installed_metadata(each, folder)):
             found = _united(requirements)
             if found is not None:
                 return found
@@ -64,6 +65,20 @@ def _united(ranges: Iterable[str]) -> Releases | None:
         if stated.says_something:
             found = stated if found is None else found.united(stated)
     return found
+
+
+def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
+    """Yield what the built distribution states that the files in ``inner`` belong to."""
+    texts = [_text(folder / "PKG-INFO")]
+    own = f"\n{inner.relative_to(folder).as_posix()}/"
+    for path in sorted(folder.glob("*.dist-info/METADATA")):
+        text = _text(path)
+        if _REQUIRES in text and own in f"\n{_text(path.with_name('RECORD'))}":
+            texts.append(text)
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(_REQUIRES)]
+    stated = [line.removeprefix(_REQUIRES.removesuffix(LIBRARY)) for line in lines]
+    yield _of_lines(line for line in stated if "extra ==" not in line)
+    yield _of_lines(stated)
 
 
 # -- requirements as PEP 508 has them
