@@ -1,4 +1,4 @@
-"""The options about releases of transformers and about its source, and what the summary says of unknown bases."""
+"""The options about releases of transformers and about its source; unknown bases in the summary."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_summary_says_which_bases_are_unknown_until_the_library_is_named(
     write(tmp_path / "hf", LIBRARY)
     imports = "from transformers import OtterDecoderLayer, OtterPreTrainedModel"
     text = USER.format(imports=imports, model="OtterPreTrainedModel", layer="MyLayer")
-    layer = "class MyLayer(OtterDecoderLayer):\n    def forward(self, hidden_states, past_key_values=None): ...\n\n\n"
+    layer = "class MyLayer(OtterDecoderLayer):\n    def forward(self, x, past_key_values=None): ...\n\n\n"
     write(tmp_path / "mine", {"modeling_mine.py": text.replace("class MyModel", layer + "class MyModel")})
     status, out, err = gclint("mine")
     assert (status, err) == (0, "")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _PACKAGES = (
@@ -32,10 +32,10 @@ def package_folders(environment: Path, name: str) -> Iterator[Path]:
         name: a top-level package; it is not imported.
     """
     if environment == Path(sys.executable):
-        with suppress(ImportError, ValueError):  # It may be half-imported, or blocked.
-            spec = importlib.util.find_spec(name)
-            for location in (spec and spec.submodule_search_locations) or ():
-                yield Path(location)
+        # Not importlib.util.find_spec, which may load what hooks into imports.
+        spec = PathFinder.find_spec(name)
+        for location in (spec and spec.submodule_search_locations) or ():
+            yield Path(location)
     for prefix in _prefixes(environment):
         for pattern in _PACKAGES:
             for packages in sorted(prefix.glob(pattern), reverse=True):
