@@ -170,6 +170,20 @@ def test_the_library_is_neither_changed_nor_reported(tmp_path: Path) -> None:
     ).read_text() == _OTTER
 
 
+def test_a_repair_that_would_reach_into_the_library_is_refused(tmp_path: Path) -> None:
+    environment = _environment(tmp_path / "environment")
+    text = USER.format(
+        imports="from transformers import OtterDecoderLayer, OtterPreTrainedModel",
+        model="OtterPreTrainedModel",
+        layer="OtterDecoderLayer",
+    ).replace("layer(hidden_states, past_key_values)", "layer(hidden_states, past_key_values, hidden_states)")
+    mine = tmp_path / "mine" / "modeling_mine.py"
+    write(mine.parent, {mine.name: text})
+    (finding,) = check(Project(_settings(environment), [mine]), all_rules()).findings
+    assert finding.code == "GC002"
+    assert "would also have to change the installed transformers" in str(finding.remedy)
+
+
 @pytest.mark.parametrize("part", ["", "transformers"])
 def test_a_library_can_be_named(tmp_path: Path, part: str) -> None:
     write(tmp_path / "elsewhere", LIBRARY)
@@ -366,6 +380,8 @@ def test_a_release_is_known_to_lack_the_base_class(tmp_path: Path, has_it: bool)
         ("modeling_x.py", "blocks.py", "from blocks import Block"),
         ("ns/pkg/modeling_x.py", "ns/other/blocks.py", "from ns.other.blocks import Block"),
         ("pkg/modeling_x.py", "pkg/blocks.py", "from .blocks import *"),
+        ("pkg/modeling_x.py", "pkg/blocks.py", "from . import blocks as own\nBlock = own.Block"),
+        ("alone/modeling_x.py", "alone/blocks.py", "from . import blocks\nBlock = blocks.Block"),
     ],
 )
 def test_a_name_is_looked_up_as_python_does(tmp_path: Path, user: str, block: str, imports: str) -> None:

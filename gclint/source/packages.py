@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -136,7 +137,7 @@ class Packages:
             return named_library(self._library)
         for environment in self._environments:
             for folder in package_folders(environment, LIBRARY):
-                tree = LibraryTree.at(folder, is_context=True)
+                tree = LibraryTree.at(Path(os.path.realpath(folder)), is_context=True)
                 if tree is not None:
                     return tree
         return None
@@ -172,7 +173,8 @@ class Packages:
 def named_library(path: Path) -> LibraryTree | None:
     """Return the library at ``path``: its folder, one that holds it, a checkout, or an environment."""
     inside = [path, path / LIBRARY, path / "src" / LIBRARY, *package_folders(path, LIBRARY)]
-    return next(filter(None, (LibraryTree.at(each, is_context=True) for each in inside)), None)
+    trees = (LibraryTree.at(Path(os.path.realpath(each)), is_context=True) for each in inside)
+    return next(filter(None, trees), None)
 
 
 def _importable(root: Path) -> Iterator[Path]:

@@ -157,7 +157,9 @@ class Project:
         base = self._base(user.path, level, name)
         if base is None:
             return None
-        for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
+        package = base / "__init__.py"
+        # Dots alone name the package itself.
+        for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
             if candidate not in self._missing:
                 try:
                     return self.consult(user, candidate)

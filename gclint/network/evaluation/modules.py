@@ -168,10 +168,11 @@ class Module:
 
     def member(self, name: str, own_name: str) -> Values:
         """Return what another file gets that takes a name from this module, which it calls ``own_name``."""
-        external = frozenset((External(f"{own_name}.{name}"),))
+        full = f"{own_name}.{name}" if own_name else name
+        external = frozenset((External(full),))
         if name in (MODEL_BASE, CHECKPOINTING_BASE):
             return external
-        return self._exported(name) or self.lookup(name) or self._submodule(name, own_name) or external
+        return self._exported(name) or self.lookup(name) or self._submodule(name, full) or external
 
     @cached_property
     def is_library(self) -> bool:
@@ -192,13 +193,13 @@ class Module:
             return NOTHING
         return self.library.module(file).lookup(name)
 
-    def _submodule(self, name: str, own_name: str) -> Values:
+    def _submodule(self, name: str, full: str) -> Values:
         if self.file.path.name != _INIT:
             return NOTHING
         file = self.library.project.module(self.file, name, 1)
         if file is None:
             return NOTHING
-        return frozenset((ModuleValue(self.library.module(file), f"{own_name}.{name}"),))
+        return frozenset((ModuleValue(self.library.module(file), full),))
 
     def _function(self, definition: Definition) -> Values:
         try:
@@ -228,9 +229,13 @@ class Module:
         if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not self._may_define_blocks(imported):
             return external
         file = self.library.project.module(self.file, imported.module, imported.level)
+        if file is not None and file is not self.file:
+            return self.library.module(file).member(imported.name, imported.module)
+        # Perhaps a module of a package that says nothing itself.
+        file = self.library.project.module(self.file, full, imported.level)
         if file is None or file is self.file:
             return external
-        return self.library.module(file).member(imported.name, imported.module)
+        return frozenset((ModuleValue(self.library.module(file), full),))
 
     def _imported_module(self, imported: ImportedName) -> Values:
         file = None
