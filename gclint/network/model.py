@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,6 @@ from gclint.source.words import any_between
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
-_TRY = re.compile(r"[ \t]*try[ \t]*:")
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class Network:
         """Whether the file imports the base class, and copes with releases that do not have it."""
         for statement in self.file.outline.imports:
             if statement.indent and any(item.path == CHECKPOINTING_BASE for item in statement.items):
-                above = self.file.text[: statement.start].rstrip()
-                return _TRY.search(above, max(above.rfind("\n"), above.rfind("\r")) + 1) is not None
+                above = self.file.text[: statement.start].rstrip().splitlines()[-1]
+                return above.partition("#")[0].replace(" ", "").strip() == "try:"
         return False
 
     @cached_property

@@ -107,7 +107,8 @@ def _quoted(text: str) -> Iterator[str]:
         for start in (match.start() for match in _NAME.finditer(code)):
             quote = code[start - 1 : start]
             if quote in ("'", '"'):
-                yield from _ranges(code[start:].partition(quote)[0])
+                end = code.find(quote, start)
+                yield from _ranges(code[start : end if end != -1 else None])
 
 
 # -- files
