@@ -75,8 +75,9 @@ class Network:
         """Whether the file imports the base class, and copes with releases that do not have it."""
         for statement in self.file.outline.imports:
             if statement.indent and any(item.path == CHECKPOINTING_BASE for item in statement.items):
-                above = self.file.text[: statement.start].rstrip().splitlines()[-1]
-                return above.partition("#")[0].replace(" ", "").strip() == "try:"
+                above = self.file.text[: statement.start].splitlines()
+                code = (line.partition("#")[0].replace(" ", "").strip() for line in reversed(above))
+                return next(filter(None, code), "") == "try:"
         return False
 
     @cached_property
