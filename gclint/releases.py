@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gclint.verify.worker.vocabulary import LAYER_PAST, PAST_KEY_VALUE, PAST_KEY_VALUES, USE_CACHE
+
+Version: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,15 @@ _HISTORY = (
 EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutralised)
 """What the base class sets to None or False in one release or another."""
 
+FIRST_WITH_BASE_CLASS = "4.52"
+
+_ZERO: Version = (0, 0, 0)
+_CLAUSE = re.compile(
+    r"(?P<operator>===|==|~=|>=|<=|!=|[<>^~=])?\s*v?(?P<numbers>\d{1,9}(?:\.\d{1,9})*)"
+    r"(?P<series>\.[*x])?(?P<suffix>[-_.+]?[a-z][\w.+-]*)?(?:[,\s]+|$)",
+    re.IGNORECASE,
+)
+
 
 def base_class(version: str) -> BaseClass | None:
     """Return the base class of a release; None where there is none yet.
@@ -39,3 +52,157 @@ def base_class(version: str) -> BaseClass | None:
         raise ValueError(f"{version!r} is not a version of transformers")
     release = int(numbers[1]), int(numbers[2])
     return next((each for each in reversed(_HISTORY) if each.since <= release), None)
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The releases that code may run with: all from ``start`` on that come before ``end``."""
+
+    start: Version = _ZERO
+    end: Version | None = None
+    """None where later releases count, too."""
+
+    def __str__(self) -> str:
+        """Name them as a message does."""
+        if self.start == _ZERO:
+            return "any transformers" if self.end is None else f"transformers before {_short(self.end)}"
+        if self.end is None:
+            return f"transformers {_short(self.start)} and later"
+        is_series = self.start[2] == 0 and self.end == _after(self.start, 2)
+        if is_series or self.end == _after(self.start, 3):
+            return f"transformers {_short(self.start)}"
+        return f"transformers >={_short(self.start)},<{_short(self.end)}"
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is a bound at all."""
+        return self != Releases()
+
+    @property
+    def without_base_class(self) -> Releases | None:
+        """Those in which there is no base class yet."""
+        return self._between(_ZERO, _since(_HISTORY[0]))
+
+    @property
+    def have_base_class(self) -> bool:
+        """Whether the base class exists in one of them."""
+        return self._between(_since(_HISTORY[0]), None) is not None
+
+    def not_neutralising(self, name: str) -> str | None:
+        """Name those that have the base class, and leave alone an argument passed by keyword as ``name``."""
+        found = [part for part, each in self._parts() if name not in each.neutralised]
+        return " and ".join(map(str, _joined(found))) or None
+
+    def neutralise_somewhere(self, name: str) -> bool:
+        """Tell whether one of them sets an argument passed by keyword as ``name`` to None or False."""
+        return any(name in each.neutralised for _, each in self._parts())
+
+    def _parts(self) -> Iterator[tuple[Releases, BaseClass]]:
+        """Yield what there is of each base class."""
+        ends = [*map(_since, _HISTORY[1:]), None]
+        for each, end in zip(_HISTORY, ends, strict=True):
+            part = self._between(_since(each), end)
+            if part is not None:
+                yield part, each
+
+    def _between(self, start: Version, end: Version | None) -> Releases | None:
+        start = max(start, self.start)
+        end = min((each for each in (end, self.end) if each is not None), default=None)
+        return None if end is not None and end <= start else Releases(start, end)
+
+    def united(self, other: Releases) -> Releases:
+        """Return these and the others, with all between them."""
+        end = None if self.end is None or other.end is None else max(self.end, other.end)
+        return Releases(min(self.start, other.start), end)
+
+
+NEWEST_KNOWN = Releases((*_HISTORY[-1].since, 0))
+"""What counts where nothing says what code runs with."""
+
+
+def releases(text: str) -> Releases:
+    """Return what a version, or a range as requirements have it, stands for.
+
+    A version alone stands for what begins with it: ``4.53`` for every 4.53.x. What a range excludes by
+    ``!=`` is left in, which is on the safe side.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    alternatives = [_range(part.strip()) for part in text.split("||")]
+    found = alternatives[0]
+    for each in alternatives[1:]:
+        found = found.united(each)
+    return found
+
+
+def _range(text: str) -> Releases:
+    if text in ("", "*"):
+        return Releases()
+    start, end, offset = _ZERO, None, 0
+    while offset < len(text):
+        clause = _CLAUSE.match(text, offset)
+        if clause is None:
+            raise ValueError(f"{text!r} is not a version or a range of versions")
+        first, last = _bounds(clause)
+        start = max(start, first)
+        end = min((each for each in (end, last) if each is not None), default=None)
+        offset = clause.end()
+    if end is not None and end <= start:
+        raise ValueError(f"{text!r} stands for no version at all")
+    return Releases(start, end)
+
+
+def _bounds(clause: re.Match[str]) -> tuple[Version, Version | None]:
+    """Return from where on, and before what, versions fit a clause such as ``>=4.52``."""
+    numbers = [int(each) for each in clause["numbers"].split(".")[:3]]
+    given = len(numbers)
+    major, minor, micro = (*numbers, 0, 0)[:3]
+    version: Version = (major, minor, micro)
+    operator = clause["operator"]
+    # A pre-release comes before its release.
+    before = (clause["suffix"] or "").lstrip("-_.")[:1].lower() in ("a", "b", "c", "d", "r")
+    if operator == "!=":
+        return _ZERO, None
+    if operator == ">=":
+        return version, None
+    if operator == ">":
+        return version if before else _after(version, 3), None
+    if operator == "<":
+        return _ZERO, version
+    if operator == "<=":
+        return _ZERO, _after(version, given if clause["series"] else 3)
+    if operator == "^":
+        return version, _after(version, 1)
+    if operator == "~":
+        return version, _after(version, min(given, 2))
+    if operator == "~=":
+        return version, _after(version, max(given - 1, 1))
+    exact = operator in ("==", "===", "=") and not clause["series"]
+    return version, _after(version, 3 if exact else given)
+
+
+def _after(version: Version, count: int) -> Version:
+    """Return the first version behind all that begin with the first ``count`` numbers of ``version``."""
+    major, minor, micro = version
+    if count == 1:
+        return major + 1, 0, 0
+    return (major, minor + 1, 0) if count == 2 else (major, minor, micro + 1)
+
+
+def _since(base: BaseClass) -> Version:
+    return (*base.since, 0)
+
+
+def _joined(parts: list[Releases]) -> list[Releases]:
+    """Put neighbours together."""
+    found: list[Releases] = []
+    for part in parts:
+        if found and found[-1].end == part.start:
+            part = Releases(found.pop().start, part.end)
+        found.append(part)
+    return found
+
+
+def _short(version: Version) -> str:
+    return ".".join(map(str, version if version[2] else version[:2]))

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gclint.releases import Releases, releases
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_OWN = ("select", "ignore", "exclude")
+_TARGET_VERSION, _LIBRARY = "target-version", "library"
+_OWN = ("select", "ignore", "exclude", _TARGET_VERSION, _LIBRARY)
 
 
 class SettingsError(Exception):
@@ -33,6 +36,12 @@ class Settings:
     """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What the table says for settings that rules declare: their names and values."""
+    target_version: Releases | None = None
+    """The releases of transformers that the code may run with; None to find out."""
+    library: Path | None = None
+    """Where the source of transformers lies; None to find out."""
+    environments: tuple[Path, ...] = ()
+    """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
     root: Path = field(default_factory=Path.cwd)
     """The folder that the patterns in ``exclude`` are relative to."""
 
@@ -58,9 +67,21 @@ class Settings:
             for pattern in self.exclude
         )
 
-    def overridden(self, select: Sequence[str], ignore: Sequence[str]) -> Settings:
+    def overridden(
+        self,
+        select: Sequence[str],
+        ignore: Sequence[str],
+        target_version: Releases | None = None,
+        library: Path | None = None,
+    ) -> Settings:
         """Return these settings with what was given on the command line in place of the table's."""
-        return replace(self, select=tuple(select) or self.select, ignore=tuple(ignore) or self.ignore)
+        return replace(
+            self,
+            select=tuple(select) or self.select,
+            ignore=tuple(ignore) or self.ignore,
+            target_version=target_version or self.target_version,
+            library=library or self.library,
+        )
 
 
 def load_settings(start: Path, of_rules: Collection[str]) -> Settings:
@@ -121,10 +142,30 @@ def _from_table(table: Mapping[str, object], path: Path, of_rules: Collection[st
             raise SettingsError(f"{path}: {key} in [tool.gclint] must be a list of strings")
         return tuple(value)
 
+    def text(key: str) -> str | None:
+        value = table.get(key)
+        if value is not None and not isinstance(value, str):
+            raise SettingsError(f"{path}: {key} in [tool.gclint] must be a string")
+        return value
+
+    library = text(_LIBRARY)
     return Settings(
+        target_version=_target_version(text(_TARGET_VERSION), path),
+        library=None if library is None else path.parent / library,
         select=strings("select"),
         ignore=strings("ignore"),
         exclude=tuple(pattern.rstrip("/") for pattern in strings("exclude")),
         of_rules=tuple((name, strings(name)) for name in sorted(of_rules) if name in table),
         root=path.parent,
     )
+
+
+def _target_version(text: str | None, path: Path) -> Releases | None:
+    if text is None:
+        return None
+    try:
+        return releases(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{path}: {_TARGET_VERSION} in [tool.gclint]: {error}; write it like 4.57 or >=4.53,<5"
+        ) from None

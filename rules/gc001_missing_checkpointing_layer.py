@@ -62,7 +62,9 @@ class MissingCheckpointingLayer(Rule):
     GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
     difference between two calls that is accepted; for any other one there is no fix.
 
-    It is unsafe where a run site would still be wrong afterwards, where the block keeps running
+    It is unsafe where the file may run with a release that has no such class (before transformers 4.52), or
+    one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
+    are. It is also unsafe where a run site would still be wrong afterwards, where the block keeps running
     statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
     classes that are no blocks share the base that has to change. There is none for a block that
     takes its cache apart in training.

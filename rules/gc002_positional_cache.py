@@ -52,7 +52,8 @@ class PositionalCache(Rule):
     it. Where an activation stands behind the cache in `forward`'s signature, neither order of the
     call is right; the fix then puts the activations first in the signature and rewrites the calls,
     overrides and `super().forward` calls in the files that were given. That is unsafe, since
-    callers elsewhere break.
+    callers elsewhere break. It is also unsafe where a release that the file may run with leaves that keyword
+    alone (see GC305); where all of them do, there is no fix.
 
     ## References
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
 from gclint.engine.check import check
 from gclint.engine.fix import fix
 from gclint.finding import Finding
+from gclint.releases import releases
 from gclint.report.findings import is_fixable, obstacle
 from gclint.rule import Rule, rule_settings
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
@@ -34,6 +35,9 @@ from gclint.source.project import Project
 from gclint.source.syntax import compile_problem, syntax_problem
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+USUAL_RELEASES = ">=4.53,<5.17"
+"""What fixtures run with whose `pyproject.toml` has no `target-version`: every cache is neutralised there."""
 
 Texts = Mapping[str, str]
 """Texts of files by their paths in a fixture."""
@@ -131,6 +135,7 @@ class Workplace:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         settings = load_settings(common_folder([folder]), rule_settings())
+        settings = replace(settings, target_version=settings.target_version or releases(USUAL_RELEASES))
         paths, problems = discover([folder], settings)
         assert problems == []
         return cls(folder, paths, Project(settings, paths))

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from gclint.engine.check import check
 from gclint.engine.fix import FixResult, fix
 from gclint.finding import Applicability, Finding
+from gclint.releases import releases
 from gclint.report.findings import is_fixable
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.generated import ACTIVATIONS, CACHES, Models, converted_models, legacy_models
+from tests.harness import USUAL_RELEASES
 from tests.stand_ins import Trace, run_models
 
 _Texts = Mapping[str, str]
@@ -38,7 +40,7 @@ def _written(texts: _Texts) -> Iterator[tuple[Project, list[Path]]]:
         paths = [Path(folder, name) for name in texts]
         for path, text in zip(paths, texts.values(), strict=True):
             path.write_bytes(text.encode())
-        yield Project(Settings(), paths), paths
+        yield Project(Settings(target_version=releases(USUAL_RELEASES)), paths), paths
 
 
 def _repair(texts: _Texts, *, unsafe: bool) -> tuple[dict[str, str], FixResult]:

@@ -422,6 +422,7 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Commands",
         "Repair",
         "Rules",
+        "Versions of transformers",
         "Output",
         "Changed files only",
         "Baselines",

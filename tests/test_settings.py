@@ -114,15 +114,24 @@ def test_the_readme_has_every_setting_but_those_of_rules() -> None:
     table = readme.partition("[tool.gclint]\n")[2].partition("```")[0]
     shown = set(re.findall(r"(?m)^([\w-]+) =", table))
     # The documentation of a rule has its settings; one of them may be an example here.
-    assert shown - {*rule_settings()} == {"select", "ignore", "exclude"}
+    assert shown - {*rule_settings()} == {"select", "ignore", "exclude", "target-version", "library"}
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[tool.gclint\n", "line 1"),
-        ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, select, some-names, words"),
+        (
+            '[tool.gclint]\nslect = ["GC001"]\n',
+            "there are exclude, ignore, library, select, some-names, target-version, words",
+        ),
         ('[tool.gclint]\nslect = ["GC001"]\n', "'slect'"),
+        ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, library, select, some-names"),
+        ("[tool.gclint]\ntarget-version = 4\n", "target-version in [tool.gclint] must be a string"),
+        (
+            '[tool.gclint]\ntarget-version = "new"\n',
+            "'new' is not a version or a range",
+        ),
         ("[tool.gclint]\nwords = [1]\n", "words in [tool.gclint] must be a list of strings"),
         ('[tool.gclint]\nselect = "GC001"\n', "select in [tool.gclint] must be a list of strings"),
         ("[tool.gclint]\nignore = [1]\n", "ignore in [tool.gclint] must be a list of strings"),

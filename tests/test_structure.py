@@ -25,7 +25,8 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.network",),
     ("gclint.network.evaluation",),
     ("gclint.source",),
-    ("gclint.settings", "gclint.releases"),
+    ("gclint.settings",),
+    ("gclint.releases",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )

@@ -86,6 +86,13 @@ def copied(origin: str, replacements: str) -> str:
     return LAYER.replace("\n\nclass", f"\n\n# Copied from {path} with {replacements}\nclass")
 
 
+_LIBRARY = {
+    "../__init__.py": "",
+    "../modeling_layers.py": f"class {GCL}: ...\n",
+    "../modeling_utils.py": "class PreTrainedModel: ...\n",
+}
+
+
 @dataclass
 class Tree:
     """A package `transformers` with models, each given as ``alpha/modeling_alpha.py``."""
@@ -94,7 +101,7 @@ class Tree:
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files below the models' folder."""
-        for name, text in {"../modeling_layers.py": "", "../modeling_utils.py": "", **files}.items():
+        for name, text in {**_LIBRARY, **files}.items():
             path = self.folder / "transformers" / "models" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

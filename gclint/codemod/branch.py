@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.finding import Edit, Refusal
+from gclint.network.activation import is_constant, is_guarded
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameter, Signature, function_signature
 from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
 from gclint.network.runsite import RunSite
-from gclint.releases import EVER_NEUTRALISED
+from gclint.releases import EVER_NEUTRALISED, Releases
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, header_end, one_line, same_code, tokens
@@ -98,15 +99,15 @@ class Difference:
     """Whether one call merely leaves out what the other passes, so that `forward`'s default rules."""
 
 
-def differences(branch: LegacyBranch) -> list[Difference]:
+def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
     """Return in which ways the two sides do not do the same.
 
     They do the same when all but the calls of blocks is the same code, and every parameter of
     ``forward`` gets the same from both calls, or one of the known differences: a cache that is off
-    while checkpointing.
+    while checkpointing, as the base class of all ``releases`` has it.
     """
     counterparts = {other.call: other for other in branch.plain}
-    sides = _Sides(branch, counterparts)
+    sides = _Sides(branch, counterparts, releases)
     assert isinstance(branch.node.orelse, cst.Else)
     checkpointed, _ = split_side(branch.node.body)
     plain = list(branch.node.orelse.body.body)
@@ -145,7 +146,8 @@ def _switches_cache_off(statement: cst.CSTNode) -> bool:
 class _Sides:
     """Compares the code of the two sides of a branch."""
 
-    def __init__(self, branch: LegacyBranch, plain: dict[cst.Call, RunSite]) -> None:
+    def __init__(self, branch: LegacyBranch, plain: dict[cst.Call, RunSite], releases: Releases) -> None:
+        self._releases = releases
         self._legacy = {site.call: site for site in branch.legacy}
         self._plain = plain
 
@@ -156,14 +158,14 @@ class _Sides:
                 return [
                     Difference("its plain side does something else with what the checkpointed call returns")
                 ]
-            return compare_calls(self._legacy[one], self._plain[other])
+            return compare_calls(self._legacy[one], self._plain[other], self._releases)
         if not is_alike(one, other):
             return [Difference(f"its two sides differ: `{_shown(_code(one))}` and `{_shown(_code(other))}`")]
         pairs = zip(children(one), children(other), strict=True)
         return [each for a, b in pairs for each in self.compare(a, b)]
 
 
-def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
+def compare_calls(legacy: RunSite, plain: RunSite, releases: Releases) -> list[Difference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
     one_receiver, other_receiver = _code(legacy.receiver), _code(plain.receiver)
     if not same_code(one_receiver, other_receiver):
@@ -175,7 +177,7 @@ def compare_calls(legacy: RunSite, plain: RunSite) -> list[Difference]:
         one, other = bind(legacy.args, signature), bind(plain.args, signature)
         if not (one.complete and other.complete) and not _same_arguments(legacy, plain):
             return [Difference(f"the two calls do not both fit `{name}`")]
-        found.update(dict.fromkeys(_compare_bindings(one, other, signature)))
+        found.update(dict.fromkeys(_compare_bindings(one, other, signature, releases)))
     return list(found)
 
 
@@ -196,7 +198,9 @@ def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
     )
 
 
-def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Iterator[Difference]:
+def _compare_bindings(
+    one: Binding, other: Binding, signature: Signature, releases: Releases
+) -> Iterator[Difference]:
     for parameter in signature.parameters:
         a = one.argument(parameter.name)
         b = other.argument(parameter.name)
@@ -205,13 +209,20 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
         passed = [None if bound is None else _code(bound.arg.value) for bound in (a, b)]
         left, right = (parameter.default if value is None else value for value in passed)
         same = left == right if left is None or right is None else same_code(left, right)
-        if same or _is_switched_off(parameter, left):
+        still_on = None
+        if _is_switched_off(parameter, left):
+            still_on = releases.not_neutralising(parameter.name)
+            is_off = b is None or is_constant(b.arg.value) or is_guarded(b.arg.value)
+            if still_on is None or is_off:
+                continue
+        if same:
             continue
         if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
             continue
         yield Difference(
             f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
-            f"and `{_shown(right)}` from the plain one",
+            f"and `{_shown(right)}` from the plain one"
+            + (f", which {still_on} does not disable while checkpointing" if still_on else ""),
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
@@ -226,7 +237,7 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
 
 
 def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
-    """Tell whether a call leaves out a cache that the base class would leave out as well."""
+    """Tell whether a call leaves out a cache that the base class of some release would leave out as well."""
     return parameter.name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
 
 

@@ -17,6 +17,7 @@ from gclint.codemod.branch import (
 )
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
@@ -42,6 +43,9 @@ class _Group:
 
 def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     """Return the fix that makes a block a checkpointing layer, or why there is none."""
+    refusal = too_old(network)
+    if refusal is not None:
+        return refusal
     group = _group(network, block)
     if isinstance(group, Refusal):
         return group
@@ -59,6 +63,7 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
         return bases
     doubts = [doubt for info in group.blocks for doubt in _doubts(info)]
     doubts += elsewhere.doubts
+    doubts += release_doubts(network, _newly_checkpointed(network, group), loses_branch=bool(group.branches))
     doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
     sites, site_doubts = _site_edits(network, group)
@@ -114,7 +119,7 @@ def _group(network: Network, block: UnprotectedBlock) -> _Group | Refusal:
 def _obstacle(network: Network, group: _Group) -> str | None:
     """Return what forbids the conversion altogether."""
     for branch in group.branches.values():
-        for difference in differences(branch):
+        for difference in differences(branch, network.releases):
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
@@ -154,7 +159,7 @@ def _branch_doubts(network: Network, group: _Group) -> list[str]:
         f"with checkpointing, the call in line {network.file.position(branch.span[0]).row} changes: "
         f"{difference.description}"
         for branch in group.branches.values()
-        for difference in differences(branch)
+        for difference in differences(branch, network.releases)
     ]
 
 
@@ -193,6 +198,8 @@ def _base_edits(network: Network, group: _Group) -> list[Edit] | Refusal:
         edits.append(Edit(root.file.path, *fragment.span(arg.value), CHECKPOINTING_BASE))
     if all(_root(info).file is not network.file for info in group.blocks):
         return edits
+    if network.guards_base_class:
+        return edits
     assert network.checkpointing_module is not None
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
 
@@ -212,6 +219,11 @@ def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
     for root in dict.fromkeys(_root(info) for info in group.blocks):
         if root.file is network.file:
             continue
+        if network.project.is_context(root.file.path):
+            return Refusal(
+                f"its base `{root.name}` would have to be a `{CHECKPOINTING_BASE}`, and belongs to the "
+                "installed transformers, which is not changed"
+            )
         other = Network(network.project, root.file)
         block = next((block for block in other.unprotected_blocks if block.info is root), None)
         if block is None:
@@ -279,6 +291,16 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
         else:
             repairs[site] = repaired
     return repairs, doubts
+
+
+def _newly_checkpointed(network: Network, group: _Group) -> list[RunSite]:
+    """Return the plain calls of blocks that stand beside no checkpointed one."""
+    beside = {site for branch in group.branches.values() for site in branch.plain}
+    return [
+        site
+        for site in network.run_sites
+        if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
+    ]
 
 
 def _branch_edits(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gclint.codemod.call import NeedsReordering, repair_call
+from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
@@ -37,7 +38,12 @@ class SiteDefects:
         if not isinstance(repaired, Refusal):
             repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
             message = f"Pass activations to `{self.symbol}` by position and caches by keyword"
-            return Fix(message, repaired, repairs=(repair,))
+            names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
+            doubt = keyword_doubt(self.network, names)
+            if isinstance(doubt, Refusal):
+                return doubt
+            applicability = Applicability.UNSAFE if doubt else Applicability.SAFE
+            return Fix(message, repaired, applicability, doubt, (repair,))
         if not isinstance(repaired, NeedsReordering):
             return repaired
         block = self.bindings[0].block

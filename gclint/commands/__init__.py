@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,42 @@ class CannotRun(click.ClickException):
     exit_code = 2
 
 
-def settings_of(paths: Sequence[Path]) -> Settings:
+def settings_of(paths: Sequence[Path], python: Path | None = None) -> Settings:
     """Return the settings for ``paths``, which are at least one.
+
+    Args:
+        paths: the files and folders that the command is about.
+        python: the interpreter of the environment that the code runs in; None for the active ones.
 
     Raises:
         CannotRun: they cannot be used.
     """
     from gclint.rule import rule_settings
     from gclint.settings import SettingsError, common_folder, load_settings
+    from gclint.source.environments import active_environments
 
     try:
-        return load_settings(common_folder(paths), rule_settings())
+        settings = load_settings(common_folder(paths), rule_settings())
     except SettingsError as error:
         raise CannotRun(str(error)) from None
+    if settings.library is not None:
+        require_library(settings.library, "library in [tool.gclint]")
+    return replace(settings, environments=active_environments() if python is None else (python,))
+
+
+def require_library(path: Path, origin: str) -> None:
+    """Make sure that transformers lies at ``path``, as ``origin`` says.
+
+    Raises:
+        CannotRun: it does not.
+    """
+    from gclint.source.packages import named_library
+
+    if named_library(path) is None:
+        raise CannotRun(
+            f"{origin}: there is no transformers in {path}; name the folder of the package, a checkout, or "
+            "an environment that it is installed in"
+        )
 
 
 class _GivenPath(click.Path):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint import __version__
-from gclint.commands import CannotRun, paths_argument, settings_of
+from gclint.commands import CannotRun, paths_argument, require_library, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gclint.engine.fix import FixResult
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
+    from gclint.releases import Releases
     from gclint.report.report import Report
     from gclint.rule import Rule
     from gclint.settings import Settings
@@ -60,6 +61,8 @@ class _Options:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
+    target_version: Releases | None
+    library: Path | None
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
@@ -97,8 +100,18 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
+def _releases(_context: click.Context, _option: click.Parameter, value: str | None) -> Releases | None:
+    from gclint.releases import releases
+
+    try:
+        return None if value is None else releases(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write it like 4.57 or '>=4.53,<5'") from None
+
+
 _repair = option_group("Repair")
 _selection_of_rules = option_group("Rules")
+_surroundings = option_group("Versions of transformers")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
 _baselines = option_group("Baselines")
@@ -128,6 +141,18 @@ _verify = option_group("Verify repairs")
     multiple=True,
     callback=_selectors,
     help="Do not run these rules, even if they are selected.",
+)
+@_surroundings(
+    "--target-version",
+    metavar="RELEASES",
+    callback=_releases,
+    help="What the code may run with: 4.57 or '>=4.53,<5'.  [default: by the project, or what is installed]",
+)
+@_surroundings(
+    "--library",
+    metavar="PATH",
+    type=_FILE,
+    help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
 )
 @_output(
     "--output-format",
@@ -176,7 +201,7 @@ def check_command(
     from gclint.source.project import Project
 
     paths = paths or (Path(),)
-    settings, rules = _settings_and_rules(paths, select, ignore)
+    settings, rules = _settings_and_rules(paths, select, ignore, options)
     files, undiscovered = discover(paths, settings)
     project = Project(settings, files)
     selection = _selection(project, paths, options)
@@ -187,6 +212,7 @@ def check_command(
         report,
         problems=(*undiscovered, *report.problems),
         proofs=proofs,
+        unknown_bases=_unknown_bases(project, options),
         baseline=options.baseline,
         recognised=recognised,
     )
@@ -199,11 +225,15 @@ def check_command(
 
 
 def _settings_and_rules(
-    paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...]
+    paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...], options: _Options
 ) -> tuple[Settings, list[Rule]]:
     from gclint.rule import selected_rules, unknown_selectors
 
-    settings = settings_of(paths).overridden(select, ignore)
+    if options.library is not None:
+        require_library(options.library, "--library")
+    settings = settings_of(paths, options.python).overridden(
+        select, ignore, options.target_version, options.library
+    )
     unknown = unknown_selectors(settings)
     if unknown:
         raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
@@ -278,6 +308,14 @@ def _proven(
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
     return proven_only(project, repaired, proofs, rules), proofs
+
+
+def _unknown_bases(project: Project, options: _Options) -> tuple[str, ...]:
+    if options.output_format != "text" or options.diff or options.write_baseline:
+        return ()
+    from gclint.network.unknown import unknown_bases
+
+    return unknown_bases(project)
 
 
 def _written(project: Project, result: CheckResult, options: _Options) -> Report:

@@ -133,7 +133,7 @@ def run(
         click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
         context.exit(130)
     files = [target.path for target in targets]
-    _report(results, files, problems, write_repro, output_format, verbose=verbose)
+    _report(results, files, problems, write_repro, output_format, verbose=verbose, python=settings.python)
     context.exit(2 if problems else results.exit_status)
 
 
@@ -227,9 +227,10 @@ def _report(
     output_format: str,
     *,
     verbose: bool,
+    python: Path | None = None,
 ) -> None:
     """Write what came of the runs, and the scripts that show failures."""
-    report = replace(_joined(results, files), problems=tuple(problems), verbose=verbose)
+    report = replace(_joined(results, files, python), problems=tuple(problems), verbose=verbose)
     format_named(output_format).write(report, sys.stdout)
     if write_repro is not None:
         try:
@@ -250,9 +251,9 @@ def _unchanged(results: Results) -> list[Path]:
     ]
 
 
-def _joined(results: Results, files: Sequence[Path]) -> Report:
+def _joined(results: Results, files: Sequence[Path], python: Path | None) -> Report:
     """Return what the runs and the linter say together about ``files``."""
-    settings = settings_of(files) if files else Settings()
+    settings = settings_of(files, python) if files else Settings()
     project = Project(settings, files)
     rules = selected_rules(settings)
     found = check(project, rules)

@@ -234,4 +234,6 @@ def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
     if not others:
         return finding
     names = " and ".join(sorted(map(shown, others)))
+    if any(map(project.is_context, others)):
+        return finding.refused(f"the fix would also have to change the installed transformers: {names}")
     return finding.refused(f"the fix also changes {names}: check that as well")

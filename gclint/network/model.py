@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
+from gclint.releases import Releases
 from gclint.source.file import SourceFile
+from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.words import any_between
 
@@ -41,28 +43,42 @@ class Network:
         self.module = self.library.module(file)
 
     @cached_property
+    def releases(self) -> Releases:
+        """The releases of transformers that the file may run with."""
+        return self.project.releases(self.file)
+
+    @cached_property
     def checkpointing_module(self) -> str | None:
         """The module that the file would import the base class from, with dots if relative.
 
         None inside a release of the library that has no such class yet.
         """
-        imported = self.file.outline.all_imported()
-        levels = sorted(
-            {name.level for name in imported if name.level and name.module in _LIBRARY_MODULES},
-            reverse=True,
-        )
-        for level in levels:
-            if self.project.module(self.file, _BASE_MODULE, level) is not None:
+        imported = {(name.level, name.module) for name in self.file.outline.all_imported()}
+        beside = sorted((each for each in imported if each[0] and each[1] in _LIBRARY_MODULES), reverse=True)
+        for level, module in beside:
+            is_at_hand = self.project.module(self.file, module, level) is not None
+            if not is_at_hand or self._has_base_class(_BASE_MODULE, level):
                 return "." * level + _BASE_MODULE
-            if self.project.module(self.file, "modeling_utils", level) is not None:
-                return None
-        if levels:
-            return "." * levels[0] + _BASE_MODULE
-        absolute = f"transformers.{_BASE_MODULE}"
-        if self.project.module(self.file, absolute, 0) is None:
-            in_library = self.project.module(self.file, "transformers.modeling_utils", 0) is not None
-            return None if in_library else absolute
-        return absolute
+        absolute = f"{LIBRARY}.{_BASE_MODULE}"
+        tree = self.project.library(self.file)
+        if tree is None or tree.is_context or self._has_base_class(absolute, 0):
+            return absolute
+        return None
+
+    def _has_base_class(self, module: str, level: int) -> bool:
+        """Tell whether a module defines the base class, or has it from elsewhere."""
+        file = self.project.module(self.file, module, level)
+        return file is not None and bool(self.library.module(file).lookup(CHECKPOINTING_BASE))
+
+    @cached_property
+    def guards_base_class(self) -> bool:
+        """Whether the file imports the base class, and copes with releases that do not have it."""
+        for statement in self.file.outline.imports:
+            if statement.indent and any(item.path == CHECKPOINTING_BASE for item in statement.items):
+                above = self.file.text[: statement.start].splitlines()
+                code = (line.partition("#")[0].replace(" ", "").strip() for line in reversed(above))
+                return next(filter(None, code), "") == "try:"
+        return False
 
     @cached_property
     def activation_names(self) -> tuple[str, ...]:

@@ -86,6 +86,8 @@ class Report:
     baseline: Path | None = None
     recognised: Recognised | None = None
     """What the baseline and the run have in common."""
+    unknown_bases: tuple[str, ...] = ()
+    """Classes that modules derive from, and that could not be looked up."""
     verbose: bool = False
     """Whether what passed is listed by name."""
 

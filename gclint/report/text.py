@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gclint.finding import Finding
 
 _MODELS_SHOWN = 8
+_BASES_SHOWN = 8
 
 
 def write(report: Report, stream: TextIO) -> None:
@@ -125,7 +126,20 @@ def _summary(report: Report) -> Iterator[str]:
     else:
         outcome = f"{fixed}; none is left" if fixed else "No findings"
         yield f"{outcome} in {counted(report.files, 'file')}."
+    if report.unknown_bases:
+        yield _unknown_bases(report.unknown_bases)
     yield from _repair_lines(report)
+
+
+def _unknown_bases(names: tuple[str, ...]) -> str:
+    """Return the line about classes that nobody could look up."""
+    more = len(names) - _BASES_SHOWN
+    shown = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
+    what = "1 base class is unknown" if len(names) == 1 else f"{len(names)} base classes are unknown"
+    return (
+        f"{what}: {shown} (what derives from it was not understood: install transformers, or name its folder "
+        "with --library)"
+    )
 
 
 def _fixable(report: Report) -> str:

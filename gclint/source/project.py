@@ -5,15 +5,28 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.packages import LibraryTree, Packages
 
 
-class Vocabulary(Protocol):
-    """What users add to the names that gclint knows."""
+class Surroundings(Protocol):
+    """What users say of the code beside the files: names that gclint does not know, and what it runs with."""
+
+    @property
+    def target_version(self) -> Releases | None:
+        """The releases of transformers that the code may run with; None to find out."""
+
+    @property
+    def library(self) -> Path | None:
+        """Where the source of transformers lies; None to find out."""
+
+    @property
+    def environments(self) -> tuple[Path, ...]:
+        """The Python environments that the code may run in, the likeliest first."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
@@ -26,7 +39,7 @@ class Project:
     can be spelled. That is its ``SourceFile.path``, so what is said of files can be compared as it is.
     """
 
-    def __init__(self, settings: Vocabulary, paths: Iterable[Path]) -> None:
+    def __init__(self, settings: Surroundings, paths: Iterable[Path]) -> None:
         """Know the files at ``paths``, which the user gave, and read nothing yet."""
         self.settings = settings
         self.derived: dict[object, object] = {}
@@ -41,6 +54,8 @@ class Project:
         """The files that the user gave: what may be changed, and is searched for callers."""
         self.given = frozenset(self.paths)
         """The same, to ask whether a file is one of them."""
+        self._packages = Packages(self._given_folders, settings.library, settings.environments)
+        self._required: dict[Path, Releases | None] = {}
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
@@ -136,13 +151,15 @@ class Project:
         Args:
             user: the importing file.
             name: the dotted module name, without leading dots.
-            level: how many leading dots it has; 0 for an absolute import, which is looked up in
-                the package that ``user`` belongs to, and among those of the given files.
+            level: how many leading dots it has; 0 for an absolute import, which is looked up as Python
+                does, from the root of the package that ``user`` belongs to, and among the given files.
         """
         base = self._base(user.path, level, name)
         if base is None:
             return None
-        for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
+        package = base / "__init__.py"
+        # Dots alone name the package itself.
+        for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
             if candidate not in self._missing:
                 try:
                     return self.consult(user, candidate)
@@ -165,23 +182,43 @@ class Project:
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
-        parts = [part for part in name.split(".") if part]
-        folder = self._folder(path.parent)
-        if level:
-            for _ in range(level - 1):
-                folder = folder.parent
-            return folder.joinpath(*parts)
-        for parent in (folder, *folder.parents):
-            if parts and parent.name == parts[0]:
-                return parent.parent.joinpath(*parts)
-            if not (parent / "__init__.py").exists():
-                break
-        root = self._packages.get(parts[0]) if parts else None
-        return None if root is None else root.joinpath(*parts)
+        return self._packages.base(self._folder(path.parent), name, level)
 
-    @cached_property
-    def _packages(self) -> dict[str, Path]:
-        """The packages that hold given files, by name, with the folders that they lie in."""
-        folders = {self._folder(path.parent) for path in self.paths}
-        around = {parent for folder in folders for parent in (folder, *folder.parents)}
-        return {folder.name: folder.parent for folder in sorted(around) if (folder / "__init__.py").exists()}
+    def _given_folders(self) -> set[Path]:
+        return {self._folder(path.parent) for path in self.paths}
+
+    # -- the library
+
+    def home(self, file: SourceFile) -> LibraryTree | None:
+        """Return the library that a file is a part of."""
+        return self._packages.library_around(self._folder(file.path.parent))
+
+    def library(self, file: SourceFile) -> LibraryTree | None:
+        """Return what ``import transformers`` gives a file; None where that is not at hand."""
+        return self._packages.library(self._folder(file.path.parent))
+
+    def is_context(self, path: Path) -> bool:
+        """Tell whether a file is one of an installed library: it is read, never changed, never reported."""
+        return path not in self.given and self._packages.is_context(self.location(path))
+
+    def releases(self, file: SourceFile) -> Releases:
+        """Return the releases of transformers that a file may run with.
+
+        These are what the user says; else the release that the tree itself is; else what the project's
+        metadata asks for; else what is installed; else the newest that are known.
+        """
+        if self.settings.target_version is not None:
+            return self.settings.target_version
+        folder = self._folder(file.path.parent)
+        tree = self._packages.library_in_tree(folder)
+        if tree is not None and tree.releases is not None:
+            return tree.releases
+        if folder not in self._required:
+            from gclint.source.requirements import required_releases
+
+            self._required[folder] = required_releases(folder)
+        required = self._required[folder]
+        if required is not None:
+            return required
+        installed = self._packages.installed
+        return (installed and installed.releases) or NEWEST_KNOWN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -11,16 +12,30 @@ import libcst as cst
 
 from gclint.network.evaluation.body import Body, statement_fragment
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
+from gclint.network.evaluation.exports import Exports
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameters
-from gclint.network.evaluation.values import NOTHING, ClassValue, External, Function, Values
-from gclint.source.file import SourceFile
+from gclint.network.evaluation.values import (
+    NOTHING,
+    ClassValue,
+    External,
+    Function,
+    ModuleValue,
+    Value,
+    Values,
+)
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition, ImportedName
+from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 
 _TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
 _KEPT_SCOPES = 256
+_OF_MODELS = ("modeling_", "modular_", "from .")
+_HELPERS = ("modeling_utils", "modeling_outputs", "modeling_layers")
+_NO_MODELS = ("configuration_", "tokenization_", "processing_")
+_INIT = "__init__.py"
 _BUILTINS = {"dict", "iter", "list", "next", "object", "reversed", "sorted", "tuple"}
 
 
@@ -32,6 +47,7 @@ class Library:
         self.project = project
         self._modules: dict[Path, Module] = {}
         self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope] = OrderedDict()
+        self._exports: dict[Path, Exports] = {}
 
     def module(self, file: SourceFile) -> Module:
         """Return what is known of a file."""
@@ -39,6 +55,10 @@ class Library:
         if known is None or known.file is not file:
             known = self._modules[file.path] = Module(self, file)
         return known
+
+    def exports(self, folder: Path) -> Exports:
+        """Return the classes of models that transformers exports, which lies in ``folder``."""
+        return self._exports.setdefault(folder, Exports(folder))
 
     def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
         """Return the scope of a method of ``owner``, its own or a base's.
@@ -101,9 +121,9 @@ class Module:
         imported = [
             name.bound
             for statement in self.file.outline.imports
-            if any(word in statement.text for word in ("modeling_", "modular_", "from ."))
+            if not self.is_library or any(word in statement.text for word in _OF_MODELS)
             for name in statement.names
-            if _may_define_blocks(name)
+            if self._may_define_blocks(name)
         ]
         tables = _TABLE.findall(self.file.outline.code)
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
@@ -135,10 +155,49 @@ class Module:
         first, *rest = dotted.split(".")
         values = self.lookup(first)
         for part in rest:
-            values = frozenset(
-                External(f"{value.name}.{part}") for value in values if isinstance(value, External)
-            )
+            found: set[Value] = set()
+            for value in values:
+                if isinstance(value, External):
+                    found.add(External(f"{value.name}.{part}"))
+                elif isinstance(value, ModuleValue):
+                    found |= value.module.member(part, value.name)
+            values = frozenset(found)
         return values
+
+    def member(self, name: str, own_name: str) -> Values:
+        """Return what another file gets that takes a name from this module, which it calls ``own_name``."""
+        full = f"{own_name}.{name}" if own_name else name
+        external = frozenset((External(full),))
+        if name in (MODEL_BASE, CHECKPOINTING_BASE):
+            return external
+        return self._exported(name) or self.lookup(name) or self._submodule(name, full) or external
+
+    @cached_property
+    def is_library(self) -> bool:
+        """Whether the file is a part of transformers itself."""
+        return self.library.project.home(self.file) is not None
+
+    def _exported(self, name: str) -> Values:
+        """Return the class of a model that the package exports, where this is its `__init__.py`."""
+        home = self.library.project.home(self.file)
+        if home is None or self.library.project.location(self.file.path) != home.folder / _INIT:
+            return NOTHING
+        path = self.library.exports(home.folder).file_of(name) if name[:1].isupper() else None
+        if path is None:
+            return NOTHING
+        try:
+            file = self.library.project.consult(self.file, path)
+        except (OSError, UnreadableFile):
+            return NOTHING
+        return self.library.module(file).lookup(name)
+
+    def _submodule(self, name: str, full: str) -> Values:
+        if self.file.path.name != _INIT:
+            return NOTHING
+        file = self.library.project.module(self.file, name, 1)
+        if file is None:
+            return NOTHING
+        return frozenset((ModuleValue(self.library.module(file), full),))
 
     def _function(self, definition: Definition) -> Values:
         try:
@@ -159,18 +218,73 @@ class Module:
     def _imported(self, name: str) -> Values:
         imported = self.file.outline.imported(name)
         if imported is None:
-            return NOTHING
+            return self._starred(name)
         if imported.name is None:
-            return frozenset((External(imported.module),))
+            return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
         external = frozenset((External(full),))
         # The two classes that everything hangs on are known by name.
-        if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not _may_define_blocks(imported):
+        if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not self._may_define_blocks(imported):
             return external
         file = self.library.project.module(self.file, imported.module, imported.level)
+        if file is not None and file is not self.file:
+            return self.library.module(file).member(imported.name, imported.module)
+        # Perhaps a module of a package that says nothing itself.
+        file = self.library.project.module(self.file, full, imported.level)
         if file is None or file is self.file:
             return external
-        return self.library.module(file).lookup(imported.name) or external
+        return frozenset((ModuleValue(self.library.module(file), full),))
+
+    def _imported_module(self, imported: ImportedName) -> Values:
+        file = None
+        if not self.is_library:
+            file = self.library.project.module(self.file, imported.module, 0)
+        if file is None or file is self.file:
+            return frozenset((External(imported.module),))
+        return frozenset((ModuleValue(self.library.module(file), imported.module),))
+
+    def _starred(self, name: str) -> Values:
+        """Return what a name stands for that another module gives with all of its names."""
+        for imported in self._stars:
+            file = self.library.project.module(self.file, imported.module, imported.level)
+            if file is not None and file is not self.file and name in file.text:
+                found = self.library.module(file).lookup(name)
+                if found:
+                    return found
+        return NOTHING
+
+    @cached_property
+    def _stars(self) -> tuple[ImportedName, ...]:
+        return tuple(each for each in self._all_stars() if self._may_define_blocks(each))
+
+    def _all_stars(self) -> Iterator[ImportedName]:
+        for statement in self.file.outline.imports:
+            module = statement.module
+            if (
+                module is not None
+                and "*" in statement.text
+                and any(item.path == "*" for item in statement.items)
+            ):
+                name = module.lstrip(".")
+                yield ImportedName("*", name, len(module) - len(name), "*")
+
+    def _may_define_blocks(self, imported: ImportedName) -> bool:
+        """Tell whether it is worth looking into a module.
+
+        Inside the library that is a modeling file, or a neighbour of the file: its large modules of helpers
+        define no layers of models. A package around it may keep its layers anywhere.
+        """
+        first, last = imported.module.partition(".")[0], imported.module.rpartition(".")[2]
+        if self.is_library or (first == LIBRARY and not imported.level):
+            if last.startswith(("modeling_", "modular_")):
+                return not last.endswith("_utils") and last not in _HELPERS
+            if imported.level > 1 or not (imported.level or self._is_of_models(imported.module)):
+                return False
+        return not last.startswith(_NO_MODELS)
+
+    @staticmethod
+    def _is_of_models(module: str) -> bool:
+        return module == LIBRARY or f"{module}.".startswith(f"{LIBRARY}.models.")
 
     # -- assignments
 
@@ -180,18 +294,3 @@ class Module:
             return NOTHING
         scope = Scope(self, Body.of_nodes(fragment, fragment.body))
         return scope.name(name) if scope.binds(name) else NOTHING
-
-
-def _may_define_blocks(imported: ImportedName) -> bool:
-    """Tell whether it is worth looking into a module: a modeling file, or a neighbour of the file.
-
-    The library's own large modules of helpers define no layers of models.
-    """
-    last = imported.module.rpartition(".")[2]
-    if last.startswith(("modeling_", "modular_")):
-        return not last.endswith("_utils") and last not in (
-            "modeling_utils",
-            "modeling_outputs",
-            "modeling_layers",
-        )
-    return imported.level == 1 and not last.startswith(("configuration_", "tokenization_", "processing_"))

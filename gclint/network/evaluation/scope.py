@@ -22,6 +22,7 @@ from gclint.network.evaluation.values import (
     ExternalInstance,
     Function,
     Instance,
+    ModuleValue,
     Values,
     items_of,
     list_of,
@@ -221,6 +222,8 @@ class Scope:
         for value in self.evaluate(node.value):
             if isinstance(value, External):
                 found.add(External(f"{value.name}.{node.attr.value}"))
+            elif isinstance(value, ModuleValue):
+                found |= value.module.member(node.attr.value, value.name)
             elif isinstance(value, Instance):
                 attribute = value.info.attribute(node.attr.value)
                 if not attribute and value.info.has_method(node.attr.value):

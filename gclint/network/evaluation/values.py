@@ -10,6 +10,7 @@ import libcst as cst
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
+    from gclint.network.evaluation.modules import Module
     from gclint.network.evaluation.scope import Scope
     from gclint.source.fragment import Fragment
 
@@ -32,6 +33,14 @@ class Instance:
 class External:
     """Something from outside the project, by its full name: ``torch.nn.Linear``."""
 
+    name: str
+
+
+@dataclass(frozen=True)
+class ModuleValue:
+    """A module or package whose file is at hand, by its full name."""
+
+    module: Module
     name: str
 
 
@@ -68,7 +77,9 @@ class Function:
     """The parsed text that the function is part of; a lambda needs none."""
 
 
-Value: TypeAlias = ClassValue | Instance | External | ExternalInstance | Container | Bound | Function
+Value: TypeAlias = (
+    ClassValue | Instance | External | ModuleValue | ExternalInstance | Container | Bound | Function
+)
 Values: TypeAlias = "frozenset[Value]"
 
 NOTHING: Values = frozenset()

@@ -1,0 +1,49 @@
+"""The bases of a file's modules that nobody could look up, so that nothing is said of them."""
+
+from __future__ import annotations
+
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import library_of
+from gclint.network.evaluation.values import External
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.packages import LIBRARY
+from gclint.source.project import Project
+
+_SIGNS = ("nn.", "ModuleList", "super().__init__(config")
+
+
+def unknown_bases(project: Project) -> tuple[str, ...]:
+    """Return the classes of transformers, not at hand, that modules of the given files derive from."""
+    found: set[str] = set()
+    library = library_of(project)
+    for path in project.paths:
+        try:
+            file = project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # The run reports it.
+        if _uses_library(file) and project.library(file) is None:
+            for info in library.module(file).classes.values():
+                if _is_module_like(info):
+                    found.update(_unknown(info))
+    return tuple(sorted(found))
+
+
+def _uses_library(file: SourceFile) -> bool:
+    return any(
+        LIBRARY in statement.text and not (statement.module or "").startswith(".")
+        for statement in file.outline.imports
+    )
+
+
+def _is_module_like(info: ClassInfo) -> bool:
+    """Tell whether a class says that it computes something, or holds parts that do."""
+    has_forward = info.definition.method("forward") is not None
+    return has_forward or any(sign in info.text for sign in _SIGNS)
+
+
+def _unknown(info: ClassInfo) -> set[str]:
+    """Return the class's bases in transformers of which only the names are known."""
+    if info.is_module:
+        return set()  # What it is shows without them.
+    names = (base.name for base in info.bases if isinstance(base, External))
+    return {name.rpartition(".")[2] for name in names if name.partition(".")[0] == LIBRARY}

@@ -1,0 +1,194 @@
+"""Where a name leads to that code imports, as Python would find it, and which folder is transformers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gclint.releases import Releases, releases
+from gclint.source.environments import package_folders
+
+LIBRARY = "transformers"
+
+_BASE_CLASS = re.compile(r"^class PreTrainedModel\b([^:]{0,400}):", re.MULTILINE)
+_VERSION = re.compile(r"^__version__[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']", re.MULTILINE)
+_INIT = "__init__.py"
+
+
+@dataclass(frozen=True)
+class LibraryTree:
+    """A folder that is transformers: judged by what it holds, whatever it is called."""
+
+    folder: Path
+    is_context: bool
+    """Whether it lies outside of the user's tree: it is read, never changed, and never reported."""
+
+    @cached_property
+    def releases(self) -> Releases | None:
+        """The release that it is, by what it says itself."""
+        found = _VERSION.search(_text(self.folder / _INIT))
+        if found is not None:
+            with suppress(ValueError):
+                return releases(found[1])
+        return None
+
+    @classmethod
+    def at(cls, folder: Path, *, is_context: bool) -> LibraryTree | None:
+        """Return the library in a folder; None where there is something else, or nothing."""
+        found = _BASE_CLASS.search(_text(folder / "modeling_utils.py"))
+        # A package's own class of that name says where it has it from.
+        is_library = found is not None and "PreTrainedModel" not in found[1]
+        return cls(folder, is_context) if is_library else None
+
+
+class Packages:
+    """The packages around the files of a run."""
+
+    def __init__(
+        self, given: Callable[[], Iterable[Path]], library: Path | None, environments: Iterable[Path]
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            given: returns the folders of the given files.
+            library: where the user says that transformers lies.
+            environments: where else it may lie.
+        """
+        self._given = given
+        self._library = library
+        self._environments = environments
+        self._roots: dict[Path, Path] = {}
+        self._around: dict[Path, LibraryTree | None] = {}
+        self._in_tree: dict[Path, LibraryTree | None] = {}
+        self._found: dict[tuple[Path, str], tuple[Path | None, tuple[Path, ...]]] = {}
+
+    def base(self, folder: Path, name: str, level: int) -> Path | None:
+        """Return where a module is, without a suffix, that a file in ``folder`` imports.
+
+        Args:
+            folder: without links.
+            name: the dotted module name, without leading dots.
+            level: how many leading dots it has.
+        """
+        parts = [part for part in name.split(".") if part]
+        if level:
+            for _ in range(level - 1):
+                folder = folder.parent
+            return folder.joinpath(*parts)
+        if not parts:
+            return None
+        if parts[0] == LIBRARY:
+            tree = self.library(folder)
+            return None if tree is None else tree.folder.joinpath(*parts[1:])
+        regular, namespaces = self._top(self.root(folder), parts[0])
+        for parent in namespaces:
+            base = parent.joinpath(*parts)
+            if base.with_name(base.name + ".py").is_file() or (base / _INIT).is_file():
+                return base
+        parent_of_regular = regular or self._given_packages.get(parts[0])
+        return None if parent_of_regular is None else parent_of_regular.joinpath(*parts)
+
+    def root(self, folder: Path) -> Path:
+        """Return the folder that the package of the files in ``folder`` lies in."""
+        known = self._roots.get(folder)
+        if known is None:
+            is_package = (folder / _INIT).is_file() and folder != folder.parent
+            known = self._roots[folder] = self.root(folder.parent) if is_package else folder
+        return known
+
+    def library_around(self, folder: Path) -> LibraryTree | None:
+        """Return the library that the files in ``folder`` are a part of."""
+        if folder not in self._around:
+            found = LibraryTree.at(folder, is_context=False)
+            if found is None and folder != folder.parent:
+                found = self.library_around(folder.parent)
+            self._around[folder] = found
+        return self._around[folder]
+
+    def library_in_tree(self, folder: Path) -> LibraryTree | None:
+        """Return the library that the files in ``folder`` are a part of, or find beside their package."""
+        around = self.library_around(folder)
+        if around is not None:
+            return around
+        root = self.root(folder)
+        if root not in self._in_tree:
+            candidates = (LibraryTree.at(each / LIBRARY, is_context=False) for each in _importable(root))
+            self._in_tree[root] = next((each for each in candidates if each is not None), None)
+        return self._in_tree[root]
+
+    def library(self, folder: Path) -> LibraryTree | None:
+        """Return what ``import transformers`` gives the files in ``folder``; None where it is not at hand."""
+        return (
+            self.library_around(folder)
+            or (self.installed if self._library is not None else None)
+            or self.library_in_tree(folder)
+            or self.installed
+        )
+
+    @cached_property
+    def installed(self) -> LibraryTree | None:
+        """The library that the user names, or that is installed."""
+        if self._library is not None:
+            return named_library(self._library)
+        for environment in self._environments:
+            for folder in package_folders(environment, LIBRARY):
+                tree = LibraryTree.at(Path(os.path.realpath(folder)), is_context=True)
+                if tree is not None:
+                    return tree
+        return None
+
+    def is_context(self, path: Path) -> bool:
+        """Tell whether a file belongs to a library that is only read; none is searched for that."""
+        installed = self.__dict__.get("installed")
+        return installed is not None and path.is_relative_to(installed.folder)
+
+    def _top(self, root: Path, name: str) -> tuple[Path | None, tuple[Path, ...]]:
+        """Return the folder with a package or module of that name, and those with a mere folder before it."""
+        key = (root, name)
+        if key not in self._found:
+            namespaces: list[Path] = []
+            regular = None
+            for folder in _importable(root):
+                if (folder / name / _INIT).is_file() or (folder / f"{name}.py").is_file():
+                    regular = folder
+                    break
+                if (folder / name).is_dir():
+                    namespaces.append(folder)
+            self._found[key] = regular, tuple(namespaces)
+        return self._found[key]
+
+    @cached_property
+    def _given_packages(self) -> dict[str, Path]:
+        """The packages that hold given files, by name, with the folders that they lie in."""
+        folders = {self.root(folder): folder for folder in self._given()}
+        tops = {folder.relative_to(root).parts[0]: root for root, folder in folders.items() if folder != root}
+        return dict(sorted(tops.items()))
+
+
+def named_library(path: Path) -> LibraryTree | None:
+    """Return the library at ``path``: its folder, one that holds it, a checkout, or an environment."""
+    inside = [path, path / LIBRARY, path / "src" / LIBRARY, *package_folders(path, LIBRARY)]
+    trees = (LibraryTree.at(Path(os.path.realpath(each)), is_context=True) for each in inside)
+    return next(filter(None, trees), None)
+
+
+def _importable(root: Path) -> Iterator[Path]:
+    """Yield the folders whose packages a file may import: its root, and those around it in the same tree."""
+    for folder in (root, *root.parents):
+        yield folder
+        if folder != root:
+            yield folder / "src"
+        if (folder / ".git").exists():
+            return
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

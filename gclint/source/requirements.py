@@ -1,0 +1,204 @@
+"""Which releases of transformers a project asks for, by the metadata above a file; nothing is executed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from pathlib import Path
+from typing import cast
+
+from gclint.releases import Releases, releases
+from gclint.source.packages import LIBRARY
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
+_REQUIRES = f"Requires-Dist: {LIBRARY}"
+_EXTRAS = re.compile(r"[ \t]*\[[^\[\]\n]*\]")
+_SPECIFIER = re.compile(r"[ \t(]*([<>=!~][^;#)@\n]*)")
+
+
+def required_releases(folder: Path) -> Releases | None:
+    """Return what the nearest metadata at or above ``folder`` asks for; None where none has a bound."""
+    for each in (folder, *folder.parents):
+        for requirements in (*_metadata(each), *_installed_metadata(each, folder)):
+            found = _united(requirements)
+            if found is not None:
+                return found
+        if (each / ".git").exists():
+            break
+    return None
+
+
+def _metadata(folder: Path) -> Iterator[Iterable[str]]:
+    """Yield the ranges that the files of a folder state, the weightiest group first."""
+    project = _toml(folder / "pyproject.toml")
+    yield _main(project)
+    setup = _setup_cfg(folder / "setup.cfg")
+    yield _of_lines(setup.get("options", {}).get("install_requires", "").splitlines())
+    yield _quoted(_text(folder / "setup.py"))
+    yield [*_optional(project), *_of_lines(_extras(setup))]
+    for path in sorted(folder.glob("requirements*.txt"), key=lambda path: (len(path.name), path.name)):
+        yield _of_lines(_text(path).splitlines())
+    for path in sorted(folder.glob("requirements/*.txt")):
+        yield _of_lines(_text(path).splitlines())
+    for name in ("uv.lock", "poetry.lock"):
+        packages = _toml(folder / name).get("package", [])
+        yield _pins(packages if isinstance(packages, list) else [])
+    yield _pipfile_lock(folder / "Pipfile.lock")
+
+
+def _united(ranges: Iterable[str]) -> Releases | None:
+    """Return what all stated ranges allow; one without a bound, or that is unreadable, says nothing."""
+    found: Releases | None = None
+    for text in ranges:
+        try:
+            stated = releases(text)
+        except ValueError:
+            continue
+        if stated.says_something:
+            found = stated if found is None else found.united(stated)
+    return found
+
+
+def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
+    """Yield what the built distribution states that the files in ``inner`` belong to."""
+    texts = [_text(folder / "PKG-INFO")]
+    own = f"\n{inner.relative_to(folder).as_posix()}/"
+    for path in sorted(folder.glob("*.dist-info/METADATA")):
+        text = _text(path)
+        if _REQUIRES in text and own in f"\n{_text(path.with_name('RECORD'))}":
+            texts.append(text)
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(_REQUIRES)]
+    stated = [line.removeprefix(_REQUIRES.removesuffix(LIBRARY)) for line in lines]
+    yield _of_lines(line for line in stated if "extra ==" not in line)
+    yield _of_lines(stated)
+
+
+# -- requirements as PEP 508 has them
+
+
+def _of_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the ranges in requirements, one a line."""
+    for line in lines:
+        if line.lstrip().startswith(LIBRARY):
+            yield from _ranges(line.lstrip().replace("\\", " "))
+
+
+def _ranges(text: str) -> Iterator[str]:
+    """Yield the range behind each mention of the library as a word."""
+    for name in _NAME.finditer(text):
+        extras = _EXTRAS.match(text, name.end())
+        specifier = _SPECIFIER.match(text, extras.end() if extras else name.end())
+        if specifier is not None:
+            yield specifier[1].partition("--hash")[0].strip().rstrip(",")
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield the ranges in strings of a program that is not run."""
+    for line in text.splitlines():
+        code = "" if line.lstrip().startswith("#") else line
+        for start in (match.start() for match in _NAME.finditer(code)):
+            quote = code[start - 1 : start]
+            if quote in ("'", '"'):
+                end = code.find(quote, start)
+                yield from _ranges(code[start : end if end != -1 else None])
+
+
+# -- files
+
+
+def _main(project: Mapping[str, object]) -> Iterator[str]:
+    """Yield what `pyproject.toml` says that the package itself needs."""
+    yield from _of_lines(_strings(_table(project, "project").get("dependencies")))
+    yield from _poetry(_table(project, "tool", "poetry", "dependencies"))
+
+
+def _optional(project: Mapping[str, object]) -> Iterator[str]:
+    """Yield what it says that extras and groups of the package need."""
+    for tables in (_table(project, "project", "optional-dependencies"), _table(project, "dependency-groups")):
+        for group in tables.values():
+            yield from _of_lines(_strings(group))
+    yield from _of_lines(_strings(_table(project, "tool", "uv").get("dev-dependencies")))
+    yield from _poetry(_table(project, "tool", "poetry", "dev-dependencies"))
+    for name in _table(project, "tool", "poetry", "group"):
+        yield from _poetry(_table(project, "tool", "poetry", "group", name, "dependencies"))
+
+
+def _poetry(dependencies: Mapping[str, object]) -> Iterator[str]:
+    stated = dependencies.get(LIBRARY)
+    for each in stated if isinstance(stated, list) else [stated]:
+        version = each.get("version") if isinstance(each, dict) else each
+        if isinstance(version, str):
+            # A version alone is exactly that one there.
+            yield version
+
+
+def _pins(packages: Iterable[object]) -> Iterator[str]:
+    for package in packages:
+        if isinstance(package, dict) and package.get("name") == LIBRARY:
+            yield f"=={package.get('version')}"
+
+
+def _pipfile_lock(path: Path) -> Iterator[str]:
+    text = _text(path)
+    if f'"{LIBRARY}"' not in text:
+        return
+    import json
+
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return
+    for group in ("default", "develop"):
+        version = _table(document, group, LIBRARY).get("version")
+        if isinstance(version, str):
+            yield version
+
+
+def _setup_cfg(path: Path) -> Mapping[str, Mapping[str, str]]:
+    text = _text(path)
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text if LIBRARY in text else "")
+    except ConfigError:
+        return {}
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def _extras(setup: Mapping[str, Mapping[str, str]]) -> list[str]:
+    extras = setup.get("options.extras_require", {})
+    return [line for value in extras.values() for line in value.splitlines()]
+
+
+def _toml(path: Path) -> Mapping[str, object]:
+    text = _text(path)
+    if LIBRARY not in text:
+        return {}
+    try:
+        return dict(tomllib.loads(text))
+    except tomllib.TOMLDecodeError:
+        return {}  # Whoever builds the project reports it.
+
+
+def _table(document: object, *keys: str) -> Mapping[str, object]:
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
+
+
+def _strings(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""

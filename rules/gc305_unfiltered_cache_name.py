@@ -1,0 +1,107 @@
+"""GC305: a cache passed under a keyword that the base class does not know in every release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from gclint.finding import Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.network.caches import has_flag, live_caches
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.releases import EVER_NEUTRALISED
+from gclint.rule import Rule
+
+_GUARD = "None if self.gradient_checkpointing and self.training else "
+
+
+class UnfilteredCacheName(Rule):
+    """A cache is passed to a checkpointing layer under a name that not every release filters.
+
+    ## What it does
+
+    Finds calls of a `GradientCheckpointingLayer` that pass a cache by keyword under a name that the base
+    class leaves alone in a release that the file may run with: any name in transformers 4.52, and
+    `past_key_value` from 5.17 on. A constant is not a cache, and neither is one that the model itself
+    disables while it checkpoints.
+
+    The releases are those of `--target-version` or `target-version`; else the one that the tree itself is;
+    else what the project's metadata asks for; else the installed one; else the newest that is known.
+
+    ## Why is this bad?
+
+    The base class disables caches while it checkpoints, since recomputing the block would write into them
+    a second time. It knows them by their names: one that it does not know stays on. Non-reentrant
+    checkpointing then raises a `CheckpointError`, and under reentrant checkpointing gradients are silently
+    wrong.
+
+    ## Example
+
+    ```python
+    hidden_states = layer(hidden_states, past_key_value=past_key_values)
+    ```
+
+    Use instead, where `forward` can name its parameter so (from transformers 4.53 on):
+
+    ```python
+    hidden_states = layer(hidden_states, past_key_values=past_key_values)
+    ```
+
+    ## Fix safety
+
+    The fix leaves the name as it is and disables the cache at the call, as the base class would:
+    `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
+    every release, and is there only where the model that makes the call has that flag itself. Renaming the
+    parameter is for its author: other callers may use the name.
+
+    ## References
+
+    - [Gradient checkpointing](https://huggingface.co/docs/transformers/main/en/grad_checkpointing)
+    """
+
+    code = "GC305"
+    name = "unfiltered-cache-name"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each cache that stays on in some release."""
+        left_on = {name: network.releases.not_neutralising(name) for name in EVER_NEUTRALISED}
+        if not any(which and f"{name}=" in network.file.text for name, which in left_on.items()):
+            return
+        for site in network.run_sites:
+            block = next((info for info in site.blocks if info.is_checkpointing), None)
+            if block is None or site.checkpointed or site.function is not None:
+                continue
+            for name, arg in live_caches(site):
+                which = left_on[name]
+                if which is not None:
+                    start, end = site.span(arg)
+                    yield Finding(
+                        self.code,
+                        self.name,
+                        f"`{name}` is passed to `{block.name}` by keyword, and {which} does not disable a "
+                        "cache of that name while checkpointing: recomputation writes it twice, or raises a "
+                        "CheckpointError",
+                        network.file.path,
+                        start,
+                        end,
+                        block.name,
+                        _remedy(network, site, name, arg),
+                    )
+
+
+def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:
+    if not has_flag(site.owner) or site.scope.self_name != "self":
+        return Refusal(
+            f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to disable the cache with; "
+            f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
+        )
+    if isinstance(arg.value, (cst.NamedExpr, cst.Await, cst.Yield)):
+        return Refusal("its value has an effect, so it has to be guarded by hand while checkpointing")
+    start, _ = site.span(arg.value)
+    repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
+    return Fix(
+        f"Disable `{name}` while checkpointing",
+        (Edit(network.file.path, start, start, _GUARD),),
+        repairs=(repair,),
+    )

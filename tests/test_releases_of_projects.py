@@ -1,0 +1,125 @@
+"""Which releases a file may run with: what the user says, the tree, the metadata, what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gclint.releases import NEWEST_KNOWN, releases
+from gclint.settings import Settings
+from gclint.source.project import Project
+
+UTILS = "import torch\n\n\nclass PreTrainedModel(torch.nn.Module): ...\n"
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def library(version: str, where: str) -> dict[str, str]:
+    """Return the files of transformers in a folder, as far as they say what it is."""
+    return {f"{where}/__init__.py": f'__version__ = "{version}"\n', f"{where}/modeling_utils.py": UTILS}
+
+
+def found(folder: Path, settings: Settings | None = None, name: str = "pkg/modeling_x.py") -> str:
+    write(folder, {name: "x = 1\n", ".git": ""})
+    project = Project(settings or Settings(), [folder / name])
+    return str(project.releases(project.file(folder / name)))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": '[project]\ndependencies = ["torch", "transformers[x] >=4.53,<5; os_name"]'},
+        {"pyproject.toml": '[tool.poetry.dependencies]\ntransformers = ">=4.53,<5"'},
+        {"pyproject.toml": '[tool.poetry.dependencies]\ntransformers = {version = ">=4.53,<5"}'},
+        {"pyproject.toml": '[tool.poetry.group.dev.dependencies]\ntransformers = ">=4.53,<5"'},
+        {"pyproject.toml": '[project.optional-dependencies]\nhf = ["transformers>=4.53,<5"]'},
+        {"pyproject.toml": '[dependency-groups]\nhf = ["transformers>=4.53,<5", {include-group = "x"}]'},
+        {"setup.cfg": "[options]\ninstall_requires =\n    torch\n    transformers>=4.53,<5\n"},
+        {"setup.cfg": "[options.extras_require]\nhf =\n    transformers>=4.53,<5\n"},
+        {"setup.py": 'raise SystemExit\nsetup(install_requires=["torch", "transformers>=4.53,<5"])\n'},
+        {"setup.py": "# 'transformers==4.1'\nx = 'transformers[torch] (>=4.53, <5)'\n"},
+        {"requirements.txt": "torch\ntransformers>=4.53,<5  # the first that has it\n"},
+        {"requirements-dev.txt": "transformers >=4.53, <5 ; python_version > '3' \\\n --hash=sha256:0\n"},
+        {"requirements/base.txt": "transformers>=4.53,<5\n"},
+        {"PKG-INFO": "Requires-Dist: transformers<5,>=4.53\nRequires-Dist: transformers; extra == 'a'\n"},
+        {
+            "x-1.dist-info/METADATA": "Requires-Dist: transformers[torch]<5,>=4.53\n",
+            "x-1.dist-info/RECORD": "pkg/modeling_x.py,,\n",
+            "a-1.dist-info/METADATA": "Requires-Dist: transformers==4.1\n",
+            "a-1.dist-info/RECORD": "a/modeling_x.py,,\n",
+        },
+        # What is nearer, or weightier, counts.
+        {
+            "pkg/requirements.txt": "transformers>=4.53,<5",
+            "pyproject.toml": "[project]\ndependencies=['transformers<4']",
+        },
+        {"requirements.txt": "transformers==4.1", "setup.py": "x = 'transformers>=4.53,<5'"},
+        # What has no bound, or is not the library, says nothing.
+        {"pkg/requirements.txt": "transformers\n", "setup.py": "x = 'transformers>=4.53,<5'"},
+        {"requirements.txt": "transformers-a==0.4\nsentence-transformers>=2\ntransformers>=4.53,<5\n"},
+        {"requirements.txt": "transformers @ git+https://x/transformers@v4.1\ntransformers>=4.53,<5\n"},
+        # What cannot be read is for others to report.
+        {"setup.cfg": "transformers", "requirements.txt": "transformers>=4.53,<5\n"},
+        # Several groups together.
+        {"pyproject.toml": '[dependency-groups]\na = ["transformers==4.53"]\nb = ["transformers~=4.57"]'},
+    ],
+    ids=lambda files: " ".join(files),
+)
+def test_metadata_has_bounds(tmp_path: Path, files: Mapping[str, str]) -> None:
+    write(tmp_path, files)
+    assert found(tmp_path) == "transformers >=4.53,<5.0"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"uv.lock": '[[package]]\nname = "a"\n[[package]]\nname = "transformers"\nversion = "4.57.6"\n'},
+        {"poetry.lock": '[[package]]\nname = "transformers"\nversion = "4.57.6"\n'},
+        {"Pipfile.lock": '{"default": {"transformers": {"version": "==4.57.6"}}}'},
+        {"Pipfile.lock": "{}", "poetry.lock": '[[package]]\nname = "transformers"\nversion = "4.57.6"\n'},
+    ],
+    ids=lambda files: " ".join(files),
+)
+def test_lock_files_have_one_release(tmp_path: Path, files: Mapping[str, str]) -> None:
+    write(tmp_path, files)
+    assert found(tmp_path) == "transformers 4.57.6"
+
+
+def test_setup_is_not_executed(tmp_path: Path) -> None:
+    write(tmp_path, {"setup.py": f"open({str(tmp_path / 'ran')!r}, 'w')\nx = ['transformers>=5']\n"})
+    assert found(tmp_path) == "transformers 5.0 and later"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_said_is_asked_for_in_order(tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    write(environment, library("4.55.1", "lib/python3.11/site-packages/transformers"))
+    installed = replace(Settings(), environments=(environment,))
+    repository = tmp_path / "repository"
+    assert found(repository) == str(NEWEST_KNOWN)
+    assert found(repository, installed) == "transformers 4.55.1"
+    write(repository, {"requirements.txt": "transformers<5"})
+    assert found(repository, installed) == "transformers before 5.0"
+    write(repository, library("5.3.0.dev0", "src/transformers"))
+    assert found(repository, installed) == "transformers 5.3"
+    said = replace(installed, target_version=releases(">=4.56"))
+    assert found(repository, said) == "transformers 4.56 and later"
+
+
+def test_the_tree_is_the_library_by_what_it_holds(tmp_path: Path) -> None:
+    own = {"__version__": '__version__ = "0.3"\n', "utils": "class MyPreTrainedModel: ...\n"}
+    write(
+        tmp_path,
+        {"transformers/__init__.py": own["__version__"], "transformers/modeling_utils.py": own["utils"]},
+    )
+    assert found(tmp_path, name="transformers/modeling_x.py") == str(NEWEST_KNOWN)
+    write(tmp_path, library("4.49.0", "vendored/hf"))
+    assert found(tmp_path, name="vendored/hf/models/x/modeling_x.py") == "transformers 4.49"
