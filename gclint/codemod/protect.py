@@ -17,13 +17,13 @@ from gclint.codemod.branch import (
 )
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
-from gclint.network.support import old_override
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.generated import is_modular
 from gclint.source.paths import shown
@@ -61,10 +61,9 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     sites, site_doubts = _site_edits(network, group)
     edits = list(elsewhere.edits)
     edits += [*bases, *_branch_edits(network, group, sites), *_outside(group, sites)]
-    override = old_override(network.module)
-    if override is not None:
-        edits.append(Edit(network.file.path, override.method.start, override.method.end, ""))
-        doubts.append(f"{override.description}; it goes, and the library sets the flag")
+    switching = switch_changes(network, _sites(network, group))
+    edits += switching.edits
+    doubts += switching.doubts
     reasons = list(dict.fromkeys(doubts + site_doubts))
     return Fix(
         f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
@@ -83,6 +82,11 @@ def _repairs(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[
         yield Repair(Part.BRANCH, branch.fragment.file.path, *branch.span)
     for site in sites:
         yield Repair(Part.CALL, site.fragment.file.path, *site.span(site.call))
+
+
+def _sites(network: Network, group: _Group) -> list[RunSite]:
+    """Return the calls in the file that run blocks of a group."""
+    return [site for site in network.run_sites if any(info in group.blocks for info in site.blocks)]
 
 
 def _names(blocks: Iterable[ClassInfo]) -> str:
@@ -116,9 +120,9 @@ def _obstacle(network: Network, group: _Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
-    override = old_override(network.module)
-    if override is not None and not override.only_sets_flags:
-        return f"{override.description}, and does more than that"
+    problem = switch_obstacle(network, _sites(network, group))
+    if problem is not None:
+        return problem
     for info in group.blocks:
         name = requires_cache(info)
         if name is not None:

@@ -12,7 +12,7 @@ from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
-from gclint.network.support import supports_checkpointing
+from gclint.network.support import models_running, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
@@ -119,8 +119,7 @@ class Network:
         blocks = [
             UnprotectedBlock(info, tuple(sites))
             for info, sites in found.items()
-            # A checkpointed call is the model's own word that it supports checkpointing.
-            if any(site.checkpointed or supports_checkpointing(site.owner) for site in sites)
+            if any(_is_run_by_a_model(site) for site in sites)
         ]
         if not blocks or self.checkpointing_module is None:
             return ()
@@ -149,6 +148,14 @@ class Network:
             for part in info.all_parts
             if part is not info
         )
+
+
+def _is_run_by_a_model(site: RunSite) -> bool:
+    """Tell whether a transformers model runs a block here that is to be checkpointed.
+
+    That it supports checkpointing it says itself, or by a checkpointed call.
+    """
+    return bool(models_running(site.owner)) if site.checkpointed else supports_checkpointing(site.owner)
 
 
 def _can_need_protection(info: ClassInfo) -> bool:

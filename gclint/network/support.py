@@ -1,85 +1,73 @@
-"""Which models hold a class, and whether they support gradient checkpointing."""
+"""Which models run a class, and whether they support gradient checkpointing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.values import External
+from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
-from gclint.source.outline import Definition
 
 _FLAG = re.compile(
     r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE
 )
-_OLD_OVERRIDE = re.compile(r"def _set_gradient_checkpointing\([^)]*\bvalue\b")
-_OLD_BODY = re.compile(
-    r"def _set_gradient_checkpointing\([^)]*\):\s+if isinstance\(module, \(*[\w.,\s]+\)+:"
-    r"\s+module\.gradient_checkpointing = value"
-)
+# How the library calls its models: a base model, or one with a head for a task.
+_LIBRARY_MODEL = re.compile(r"(?:Model|For[A-Z]\w*)$")
 
 
 @remembered
 def supports_checkpointing(owner: ClassInfo) -> bool:
-    """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing.
+    """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing."""
+    return any(flag(model) for model in models_running(owner))
 
-    Looked for in the owner's file; where no model there holds it, in the files beside it.
+
+@remembered
+def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
+    """Return the models that hold ``owner``, or are it, in its file, in those beside it and its users.
+
+    Where its file has models and none is seen to hold it, as when a function makes it, all of them are taken.
     """
+    project = owner.module.library.project
     models = list(_models_holding(owner, owner.module))
+    models += (model for module in users(project, owner.module) for model in _models_holding(owner, module))
     if not models:
         models = [model for module in _siblings(owner.module) for model in _models_holding(owner, module)]
     if not models:
-        models = [info for info in owner.module.classes.values() if info.is_model]
-    return any(_flag(model) for model in models)
+        models = [info for info in owner.module.classes.values() if is_like_a_model(info)]
+    return tuple(dict.fromkeys(models))
 
 
-@dataclass(frozen=True)
-class OldOverride:
-    """A model's own `_set_gradient_checkpointing` with the signature that the library once had.
-
-    The library knows it by the parameter ``value``, calls it for every module, and leaves the flag of
-    checkpointing layers alone.
-    """
-
-    model: ClassInfo
-    method: Definition
-
-    @property
-    def description(self) -> str:
-        """What the override does to checkpointing layers."""
-        return (
-            f"`{self.model.name}` overrides `_set_gradient_checkpointing(module, value)`, the old interface, "
-            "which never switches a checkpointing layer on"
-        )
-
-    @property
-    def only_sets_flags(self) -> bool:
-        """Whether nothing is lost with the method: it sets `gradient_checkpointing` on some modules."""
-        return _OLD_BODY.fullmatch(self.method.text.strip()) is not None
+@remembered
+def is_like_a_model(info: ClassInfo) -> bool:
+    """Tell whether a class is a model, or by its name has a base that is one and is not at hand."""
+    return info.is_model or any(
+        name.endswith(MODEL_BASE) or (_LIBRARY_MODEL.search(name) and _is_of_library(base))
+        for each in info.mro
+        for base, name in zip(each.bases, each.base_names, strict=True)
+        if not isinstance(base, ClassInfo)
+    )
 
 
-def old_override(module: Module) -> OldOverride | None:
-    """Return the override in a file, or None where it has none."""
-    for info in module.classes.values():
-        method = info.definition.method("_set_gradient_checkpointing") if info.is_model else None
-        if method is not None and _OLD_OVERRIDE.match(module.file.text, method.header):
-            return OldOverride(info, method)
-    return None
+def _is_of_library(base: External | None) -> bool:
+    return base is not None and base.name.partition(".")[0] == "transformers"
 
 
-def _flag(model: ClassInfo) -> bool:
+@remembered
+def flag(model: ClassInfo) -> bool | None:
+    """Return what a model says about its support of checkpointing; None where a base that may is not at hand."""
     for info in model.mro:
         flags = _FLAG.findall(info.text)
         if flags:
             return bool(flags[-1] == "True")
-    return False
+    return False if model.is_model else None
 
 
 def _models_holding(owner: ClassInfo, module: Module) -> Iterator[ClassInfo]:
     for info in module.classes.values():
-        if info.is_model and (owner is info or owner in info.mro or _holds(info, owner)):
+        if is_like_a_model(info) and (owner is info or owner in info.mro or _holds(info, owner)):
             yield info
 
 
