@@ -44,7 +44,7 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
 
 
 def switch_changes(network: Network, sites: Sequence[RunSite]) -> SwitchChanges:
-    """Return what goes together with blocks that become checkpointing layers: overrides of the old interface."""
+    """Return what goes when blocks become checkpointing layers: overrides of the old interface."""
     overrides = _overrides(sites)
     doubts = [*switch_doubts(sites), *(doubt for each in overrides for doubt in override_doubts(each))]
     return SwitchChanges(tuple(remove_override(each) for each in overrides), tuple(doubts))

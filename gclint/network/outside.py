@@ -1,4 +1,4 @@
-"""Assignments to a module's checkpointing flag from outside of its class, anywhere in the files around a run."""
+"""Assignments to a module's checkpointing flag from outside of its class, in the files around a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OutsideSwitch:
     receiver: str
     """The expression whose flag is set."""
     is_complete: bool
-    """Whether it does what the library does: to every module with a flag, and with the checkpoint function."""
+    """Whether it does what the library does: all modules with a flag, and their checkpoint function."""
 
     @property
     def attribute(self) -> str | None:

@@ -72,7 +72,7 @@ class OldOverride:
             is_named = any(each in info.mro for each in named)
             if not is_named and not info.is_checkpointing and any(flag_settings(info)):
                 yield f"`{info.name}`"
-            elif _ANY_MODEL.search(info.text):
+            elif _loads_models(info):
                 yield f"the models that `{info.name}` loads"
 
 
@@ -95,8 +95,17 @@ def own_overrides(module: Module) -> tuple[OldOverride, ...]:
     )
 
 
+def _loads_models(info: ClassInfo) -> bool:
+    file, definition = info.file, info.definition
+    calls = _ANY_MODEL.finditer(file.text, definition.header, definition.end)
+    return any(
+        not file.outline.in_long_string(call.start()) and not file.outline.in_comment(call.start())
+        for call in calls
+    )
+
+
 def _named(override: OldOverride) -> list[str] | None:
-    """Return the names of the classes in ``if isinstance(module, …): module.gradient_checkpointing = value``."""
+    """Return the names in ``if isinstance(module, …): module.gradient_checkpointing = value``."""
     try:
         node = parse_definition(override.model.file, override.method).body[0]
     except cst.ParserSyntaxError:

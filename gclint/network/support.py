@@ -57,7 +57,7 @@ def _is_of_library(base: External | None) -> bool:
 
 @remembered
 def flag(model: ClassInfo) -> bool | None:
-    """Return what a model says about its support of checkpointing; None where a base that may is not at hand."""
+    """Return whether a model says that it supports checkpointing; None where a base that may is unknown."""
     for info in model.mro:
         flags = _FLAG.findall(info.text)
         if flags:

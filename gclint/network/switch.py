@@ -88,13 +88,14 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
         if arm is not None and not any(_mode(part) == "training" for part in _conjuncts(arm)):
             row = site.fragment.file.position(site.span(site.call)[0]).row
             yield (
-                f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing layer "
-                "is not recomputed in evaluation mode"
+                f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
+                "layer is not recomputed in evaluation mode"
             )
     for owner in dict.fromkeys(site.owner for site in sites if site.checkpointed):
-        models = models_running(owner)
-        if models and not any(flag(model) for model in models):
-            yield f"a base of `{models[0].name}` is not at hand, so it is not known to support checkpointing"
+        flags = {model.name: flag(model) for model in models_running(owner)}
+        unknown = [name for name, value in flags.items() if value is None]
+        if unknown and True not in flags.values():
+            yield f"a base of `{unknown[0]}` is not at hand, so it is not known to support checkpointing"
         elif not owner.resolved and not owner.is_model and not any(flag_settings(owner)):
             yield f"a base of `{owner.name}` is not at hand, so it is not known where its flag is set"
 
