@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gclint.codemod.protect import protect
+from gclint.codemod.protect import remedies
 from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
@@ -92,7 +92,7 @@ class MissingCheckpointingLayer(Rule):
                 start,
                 end,
                 block.info.name,
-                protect(network, block),
+                remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
             )
 

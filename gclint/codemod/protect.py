@@ -20,7 +20,7 @@ from gclint.codemod.imports import drop_unused_imports, import_checkpointing_bas
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -72,6 +72,17 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
         "; ".join(reasons) or None,
         (*elsewhere.repairs, *_repairs(group, sites)),
     )
+
+
+def layers_to_be(network: Network) -> frozenset[ClassInfo]:
+    """Return the blocks of a file that a fix makes checkpointing layers."""
+    return frozenset(info for info, remedy in remedies(network).items() if isinstance(remedy, Fix))
+
+
+@remembered
+def remedies(network: Network) -> dict[ClassInfo, Fix | Refusal]:
+    """Return for each unprotected block of a file its fix, or why there is none."""
+    return {block.info: protect(network, block) for block in network.unprotected_blocks}
 
 
 def _repairs(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[Repair]:

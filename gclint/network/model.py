@@ -39,6 +39,7 @@ class Network:
         self.file = file
         self.library = library_of(project)
         self.module = self.library.module(file)
+        self.facts: dict[object, object] = {}
 
     @cached_property
     def checkpointing_module(self) -> str | None:
@@ -119,7 +120,7 @@ class Network:
         blocks = [
             UnprotectedBlock(info, tuple(sites))
             for info, sites in found.items()
-            if any(_is_run_by_a_model(site) for site in sites)
+            if any(_is_run_by_a_model(site) and not self._is_in_a_block(site) for site in sites)
         ]
         if not blocks or self.checkpointing_module is None:
             return ()
@@ -133,6 +134,20 @@ class Network:
             return False
         # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
         return not fills_cache(site, info) and requires_cache(info) is None
+
+    def _is_in_a_block(self, site: RunSite) -> bool:
+        """Tell whether a block, stacked elsewhere in the file, checkpoints a single part of itself."""
+        return (
+            site.checkpointed
+            and not site.loops
+            and any(site.owner in info.all_parts for info in self._stacked)
+        )
+
+    @cached_property
+    def _stacked(self) -> frozenset[ClassInfo]:
+        """The classes that loops run, and the checkpointing layers of the file."""
+        layers = {info for info in self.module.classes.values() if info.is_checkpointing}
+        return frozenset(layers.union(*(site.blocks for site in self.run_sites if site.loops)))
 
     def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
