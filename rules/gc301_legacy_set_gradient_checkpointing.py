@@ -93,5 +93,6 @@ class LegacySetGradientCheckpointing(Rule):
     def _message(override: OldOverride) -> str:
         return (
             f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface: the "
-            f"library ignores `gradient_checkpointing_kwargs` and leaves every `{CHECKPOINTING_BASE}` disabled"
+            "library ignores `gradient_checkpointing_kwargs` and leaves every "
+            f"`{CHECKPOINTING_BASE}` disabled"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -21,6 +22,7 @@ from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
+from gclint.network.importers import importers
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -37,8 +39,14 @@ class _Group:
     branches: dict[cst.If, LegacyBranch] = field(default_factory=dict)
 
 
-def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
-    """Return the fix that makes a block a checkpointing layer, or why there is none."""
+def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = frozenset()) -> Fix | Refusal:
+    """Return the fix that makes a block a checkpointing layer, or why there is none.
+
+    Args:
+        network: the file that defines or runs the block.
+        block: the block.
+        done: other files, whose part of the same fix is made already.
+    """
     group = _group(network, block)
     if isinstance(group, Refusal):
         return group
@@ -48,7 +56,7 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     problem = _obstacle_in_subclasses(network, group)
     if problem is not None:
         return Refusal(problem)
-    elsewhere = _fixes_elsewhere(network, group)
+    elsewhere = _fixes_elsewhere(network, group, done)
     if isinstance(elsewhere, Refusal):
         return elsewhere
     bases = _base_edits(network, group)
@@ -219,26 +227,59 @@ class _Elsewhere:
     repairs: list[Repair] = field(default_factory=list)
 
 
-def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
-    """Return the fixes of bases in other files, each a block that its own file reports."""
+def _fixes_elsewhere(network: Network, group: _Group, done: frozenset[Path]) -> _Elsewhere | Refusal:
+    """Return what other files need: those that define a block or its base, and those that run it.
+
+    Args:
+        network: the file.
+        group: its blocks.
+        done: the files whose part of the fix is made already.
+    """
     elsewhere = _Elsewhere()
-    for root in dict.fromkeys(_root(info) for info in group.blocks):
-        if root.file is network.file:
-            continue
-        other = Network(network.project, root.file)
-        block = next((block for block in other.unprotected_blocks if block.info is root), None)
-        if block is None:
+    done |= {network.file.path}
+    for info, other in _parts_elsewhere(network, group, done):
+        if info.file is other.file and other.checkpointing_module is None:
             return Refusal(
-                f"its base `{root.name}` in {root.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
+                f"`{info.name}` is in {other.file.path.name}, where there is no `{CHECKPOINTING_BASE}`"
             )
-        fix = protect(other, block)
+        known = {block.info: block for block in other.unprotected_blocks}
+        if info.file is other.file and info not in known and info not in group.blocks:
+            return Refusal(
+                f"its base `{info.name}` in {info.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
+            )
+        fix = protect(other, known.get(info, UnprotectedBlock(info, ())), done)
         if isinstance(fix, Refusal):
-            return Refusal(f"its base `{root.name}` in {root.file.path.name} has no fix: {fix.reason}")
+            return Refusal(f"{_role(group, info, other)} has no fix: {fix.reason}")
         elsewhere.edits += fix.edits
         elsewhere.repairs += fix.repairs
         if fix.reason is not None:
-            elsewhere.doubts.append(f"in {root.file.path.name}, {fix.reason}")
+            elsewhere.doubts.append(f"in {other.file.path.name}, {fix.reason}")
     return elsewhere
+
+
+def _parts_elsewhere(
+    network: Network, group: _Group, done: frozenset[Path]
+) -> Iterator[tuple[ClassInfo, Network]]:
+    """Yield the classes that other files define or run, each with such a file."""
+    for root in dict.fromkeys(_root(info) for info in group.blocks):
+        if root.file.path not in done:
+            yield root, Network(network.project, root.file)
+    for info in group.blocks:
+        for module in importers(network.project, info):
+            if module.file.path in done or is_modular(module.file.path):
+                continue
+            other = Network(network.project, module.file)
+            if any(info in site.blocks for site in other.run_sites):
+                yield info, other
+
+
+def _role(group: _Group, info: ClassInfo, other: Network) -> str:
+    """Describe what a class of another file is to a group."""
+    if info.file is not other.file:
+        return f"the call in {other.file.path.name} that runs `{info.name}`"
+    relation = "it" if info in group.blocks else "its base"
+    name = "" if info in group.blocks else f" `{info.name}`"
+    return f"{relation}{name} in {other.file.path.name}"
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
