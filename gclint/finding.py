@@ -40,6 +40,7 @@ class Part(Enum):
     BLOCK = "block"
     CALL = "call site"
     BRANCH = "legacy branch"
+    OVERRIDE = "legacy override"
 
     @property
     def plural(self) -> str:

@@ -21,7 +21,7 @@ from gclint.codemod.imports import drop_unused_imports, import_checkpointing_bas
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo, remembered
 from gclint.network.importers import importers
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
@@ -47,6 +47,9 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
         block: the block.
         done: other files, whose part of the same fix is made already.
     """
+    problem = switch_obstacle(network, block.sites)
+    if problem is not None:
+        return Refusal(problem)
     group = _group(network, block)
     if isinstance(group, Refusal):
         return group
@@ -78,7 +81,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
         tuple(dict.fromkeys(edits)),
         Applicability.UNSAFE if reasons else Applicability.SAFE,
         "; ".join(reasons) or None,
-        (*elsewhere.repairs, *_repairs(group, sites)),
+        (*elsewhere.repairs, *_repairs(group, sites), *switching.repairs),
     )
 
 
@@ -143,6 +146,11 @@ def _obstacle(network: Network, group: _Group) -> str | None:
     if problem is not None:
         return problem
     for info in group.blocks:
+        if info.is_model:
+            return (
+                f"`{info.name}` is a `{MODEL_BASE}` itself; put what is recomputed into a layer of its own, "
+                f"derived from `{CHECKPOINTING_BASE}`"
+            )
         name = requires_cache(info)
         if name is not None:
             return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"

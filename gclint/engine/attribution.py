@@ -14,7 +14,7 @@ from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.generated import is_modular, modular_path
 from gclint.source.project import Project
 
-_LINE = re.compile(r"in \w+\.py, | in line \d+")
+_LINE = re.compile(r"in \w+\.py, | (?:in|on) line \d+")
 _Piece = tuple[Path, str, str | None]
 """A header or method: its file, class and name."""
 

@@ -107,7 +107,7 @@ class Network:
         trunks: dict[ClassInfo, list[RunSite]] = {}
         for site in self.run_sites:
             for info in site.blocks:
-                if _can_need_protection(info):
+                if _can_need_protection(info, site):
                     if site.checkpointed:
                         checkpointed.setdefault(info, []).append(site)
                     elif self._is_trunk_block(info, site):
@@ -173,5 +173,6 @@ def _is_run_by_a_model(site: RunSite) -> bool:
     return bool(models_running(site.owner)) if site.checkpointed else supports_checkpointing(site.owner)
 
 
-def _can_need_protection(info: ClassInfo) -> bool:
-    return not info.is_checkpointing and info.resolved and not info.is_model
+def _can_need_protection(info: ClassInfo, site: RunSite) -> bool:
+    # A model that another one calls once is no block; where a loop runs several it can be.
+    return not info.is_checkpointing and info.resolved and not (info.is_model and not site.loops)

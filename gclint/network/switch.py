@@ -16,6 +16,7 @@ import libcst as cst
 
 from gclint.network.construction import flag_settings, own_flag_settings
 from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo
+from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import Instance
 from gclint.network.evaluation.walk import code, dotted_name
 from gclint.network.index import subclasses
@@ -174,7 +175,7 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
         for heir in (model, *subclasses(project, model)):
             yield from _overrides(heir)
     for switch in outside_switches(project):
-        if not switch.is_complete and _reaches(switch, owner, legacy=bool(legacy)):
+        if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
             what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"
             yield OtherSwitch(what, switch.file, switch.offset, _ENABLE)
 
@@ -249,17 +250,31 @@ def _hands_on(method: Definition) -> bool:
     return any(has_word(text, f".{name}", body, method.end) for name in names)
 
 
-def _reaches(switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
+def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
     """Tell whether a statement from outside can set the flag of a class, or of the layers that it gets."""
     name = switch.attribute
     if name is None:
         return True
-    if not legacy:
+    if not legacy or _is_of_another(project, switch, owner):
         return False
     if any(each.is_model for each in owner.mro):
         return True
     modules = {owner.module, *(model.module for model in models_running(owner))}
     return any(_may_hold(info, name, owner) for module in modules for info in module.classes.values())
+
+
+def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) -> bool:
+    """Tell whether a class sets the flag in a part of its own that is known, and not one of ``owner``'s."""
+    first, *names = switch.receiver.split(".")
+    module = library_of(project).module(switch.file)
+    for info in module.classes.values() if first == "self" and names else ():
+        if info.definition.start <= switch.offset < info.definition.end:
+            values = info.attribute(names[0])
+            return bool(values) and not any(
+                not isinstance(value, Instance) or any(owner in part.mro for part in value.info.all_parts)
+                for value in values
+            )
+    return False
 
 
 def _may_hold(info: ClassInfo, name: str, owner: ClassInfo) -> bool:
