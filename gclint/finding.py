@@ -40,7 +40,6 @@ class Part(Enum):
     BLOCK = "block"
     CALL = "call site"
     BRANCH = "legacy branch"
-    OVERRIDE = "legacy override"
 
     @property
     def plural(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gclint.codemod.protect import remedies
-from gclint.codemod.switching import override_doubts, remove_override, repaired_override
+from gclint.codemod.switching import override_doubts, remove_override
 from gclint.finding import Applicability, Fix, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses
@@ -31,7 +31,6 @@ def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
         (removal,),
         Applicability.UNSAFE if doubts else Applicability.SAFE,
         "; ".join(doubts) or None,
-        (repaired_override(override),),
     )
 
 

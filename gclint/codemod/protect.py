@@ -81,7 +81,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
         tuple(dict.fromkeys(edits)),
         Applicability.UNSAFE if reasons else Applicability.SAFE,
         "; ".join(reasons) or None,
-        (*elsewhere.repairs, *_repairs(group, sites), *switching.repairs),
+        (*elsewhere.repairs, *_repairs(group, sites)),
     )
 
 

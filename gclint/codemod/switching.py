@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gclint.codemod.removal import remove_method
-from gclint.finding import Edit, Part, Repair
+from gclint.finding import Edit
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
@@ -22,7 +22,6 @@ class SwitchChanges:
 
     edits: tuple[Edit, ...]
     doubts: tuple[str, ...]
-    repairs: tuple[Repair, ...]
 
 
 def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
@@ -51,18 +50,12 @@ def switch_changes(network: Network, sites: Sequence[RunSite]) -> SwitchChanges:
     return SwitchChanges(
         tuple(remove_override(each) for each in overrides),
         tuple(doubts),
-        tuple(repaired_override(each) for each in overrides),
     )
 
 
 def remove_override(override: OldOverride) -> Edit:
     """Return the edit that takes an override away, so that the library sets the flags."""
     return remove_method(override.model.file, override.model.definition, override.method)
-
-
-def repaired_override(override: OldOverride) -> Repair:
-    """Return what the removal of an override puts right."""
-    return Repair(Part.OVERRIDE, override.model.file.path, override.method.header, override.method.end)
 
 
 def override_doubts(override: OldOverride) -> list[str]:
