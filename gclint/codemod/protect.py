@@ -251,7 +251,8 @@ def _fixes_elsewhere(network: Network, group: _Group, done: frozenset[Path]) -> 
                 f"`{info.name}` is in {other.file.path.name}, where there is no `{CHECKPOINTING_BASE}`"
             )
         known = {block.info: block for block in other.unprotected_blocks}
-        if info.file is other.file and info not in known and info not in group.blocks:
+        is_base = any(info in each.mro for each in group.blocks)
+        if is_base and info not in known and info not in group.blocks:
             return Refusal(
                 f"its base `{info.name}` in {info.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
             )
@@ -279,15 +280,21 @@ def _parts_elsewhere(
             other = Network(network.project, module.file)
             if any(info in site.blocks for site in other.run_sites):
                 yield info, other
+        for heir in subclasses(network.project, info):
+            if heir.file.path not in done and not is_modular(heir.file.path):
+                other = Network(network.project, heir.file)
+                if any(site.checkpointed and heir in site.blocks for site in other.run_sites):
+                    yield heir, other
 
 
 def _role(group: _Group, info: ClassInfo, other: Network) -> str:
     """Describe what a class of another file is to a group."""
     if info.file is not other.file:
         return f"the call in {other.file.path.name} that runs `{info.name}`"
-    relation = "it" if info in group.blocks else "its base"
-    name = "" if info in group.blocks else f" `{info.name}`"
-    return f"{relation}{name} in {other.file.path.name}"
+    if info in group.blocks:
+        return f"its class in {other.file.path.name}"
+    relation = "its base" if any(info in each.mro for each in group.blocks) else "its subclass"
+    return f"{relation} `{info.name}` in {other.file.path.name}"
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
