@@ -126,6 +126,12 @@ _HARMLESS = {
         "            module._gradient_checkpointing_func = function\n"
         "            module.gradient_checkpointing = True"
     ),
+    "off as a whole": (
+        "def disable(model):\n"
+        "    for module in model.modules():\n"
+        '        if hasattr(module, "gradient_checkpointing"):\n'
+        "            module.gradient_checkpointing = False"
+    ),
     "of its own": ("class Trainer:\n    def __init__(self):\n        self.gradient_checkpointing = True"),
 }
 

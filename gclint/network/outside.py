@@ -18,6 +18,7 @@ LIBRARY_SWITCH = "_set_gradient_checkpointing"
 _BLANKS = r"(?:[ \t]|\\\r?\n)*"
 _ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]+)?=(?!=)")
 _NAMED = re.compile(rf"{_BLANKS},\s*[\"']{FLAG}[\"']\s*,")
+_OFF = re.compile(r"[\s(]*False\b")
 _SETATTR = "setattr("
 # What holds options has no stack.
 _OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
@@ -33,7 +34,7 @@ class OutsideSwitch:
     receiver: str
     """The expression whose flag is set."""
     is_complete: bool
-    """Whether it does what the library does: all modules with a flag, and their checkpoint function."""
+    """Whether it does what the library does: to all modules with a flag, and with the function if need be."""
 
     @property
     def attribute(self) -> str | None:
@@ -60,34 +61,36 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
-    for offset, receiver in (*_assignments(file.text), *_calls(file.text)):
+    for offset, receiver, value in (*_assignments(file.text), *_calls(file.text)):
         if receiver == "self" or _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
             continue
         function = _function_around(file, offset)
         if function is None or function.name != LIBRARY_SWITCH:
-            yield OutsideSwitch(file, offset, receiver, _is_complete(receiver, function))
+            is_off = _OFF.match(file.text, value) is not None
+            yield OutsideSwitch(file, offset, receiver, _is_complete(receiver, function, is_off=is_off))
 
 
-def _assignments(text: str) -> Iterator[tuple[int, str]]:
-    """Yield where ``receiver.gradient_checkpointing =`` stands, and the receiver."""
+def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield where ``receiver.gradient_checkpointing = value`` stands, what is set, and the value's place."""
     word = f".{FLAG}"
     offset = text.find(word)
     while offset != -1:
-        if _ASSIGNED.match(text, offset + len(word)):
-            receiver = _receiver(text, offset)
-            if receiver:
-                yield offset, receiver
+        assigned = _ASSIGNED.match(text, offset + len(word))
+        receiver = _receiver(text, offset) if assigned else ""
+        if assigned and receiver:
+            yield offset, receiver, assigned.end()
         offset = text.find(word, offset + 1)
 
 
-def _calls(text: str) -> Iterator[tuple[int, str]]:
-    """Yield where ``setattr(receiver, "gradient_checkpointing", …)`` stands, and the receiver."""
+def _calls(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield where ``setattr(receiver, "gradient_checkpointing", value)`` stands, and the same of it."""
     offset = text.find(_SETATTR)
     while offset != -1:
         start = offset + len(_SETATTR)
         comma = text.find(",", start, start + _LONGEST_RECEIVER)
-        if comma != -1 and _NAMED.match(text, comma):
-            yield offset, text[start:comma].strip()
+        named = _NAMED.match(text, comma) if comma != -1 else None
+        if named:
+            yield offset, text[start:comma].strip(), named.end()
         offset = text.find(_SETATTR, start)
 
 
@@ -132,11 +135,11 @@ def _function_around(file: SourceFile, offset: int) -> Definition | None:
     return around[-1] if around else None
 
 
-def _is_complete(receiver: str, function: Definition | None) -> bool:
+def _is_complete(receiver: str, function: Definition | None, *, is_off: bool) -> bool:
     if function is None or not receiver.isidentifier():
         return False
     text = function.text
     hands_on = f"{receiver}.{CHECKPOINT_FUNCTION} =" in text or any(
         f"setattr({receiver}, {quote}{CHECKPOINT_FUNCTION}{quote}" in text for quote in "\"'"
     )
-    return hands_on and (".modules()" in text or f"hasattr({receiver}," in text)
+    return (is_off or hands_on) and (".modules()" in text or f"hasattr({receiver}," in text)

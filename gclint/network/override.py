@@ -96,12 +96,14 @@ def own_overrides(module: Module) -> tuple[OldOverride, ...]:
 
 
 def _loads_models(info: ClassInfo) -> bool:
+    """Tell whether a class's code makes a model of a configuration or a checkpoint, other than itself."""
     file, definition = info.file, info.definition
-    calls = _ANY_MODEL.finditer(file.text, definition.header, definition.end)
-    return any(
-        not file.outline.in_long_string(call.start()) and not file.outline.in_comment(call.start())
-        for call in calls
-    )
+    for call in _ANY_MODEL.finditer(file.text, definition.header, definition.end):
+        line = file.line(file.position(call.start()).row)
+        is_code = not file.outline.in_long_string(call.start()) and not file.outline.in_comment(call.start())
+        if is_code and "super(" not in line:
+            return True
+    return False
 
 
 def _named(override: OldOverride) -> list[str] | None:
