@@ -83,10 +83,12 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Heir:
-    """What a generated file makes of the class or call that a finding is about."""
+    """What another file makes of the class or call that a finding is about: one like it, or a run of it."""
 
     path: Path
     symbol: str
+    defines: bool = True
+    """Whether the file has a class or call of its own for it."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gclint.codemod.protect import protect
+from gclint.codemod.protect import remedies
 from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
@@ -24,7 +24,8 @@ class MissingCheckpointingLayer(Rule):
     Finds the blocks of a model that says `supports_gradient_checkpointing = True` and that do not
     reach `GradientCheckpointingLayer` through their bases. A class counts as a block when a legacy
     branch hands it to a checkpoint function, or when a loop over a stack feeds its output back into
-    it and it is built of attention or of another mixer of sequence positions.
+    it and it is built of attention or of another mixer of sequence positions. The model is one of
+    transformers: it reaches `PreTrainedModel` and holds the class that runs the block.
 
     ## Why is this bad?
 
@@ -67,7 +68,15 @@ class MissingCheckpointingLayer(Rule):
     are. It is also unsafe where a run site would still be wrong afterwards, where the block keeps running
     statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
     classes that are no blocks share the base that has to change. There is none for a block that
-    takes its cache apart in training.
+    takes its cache apart in training, nor for one that is a model itself.
+
+    There is no fix either where something else than `gradient_checkpointing_enable()` enables a
+    legacy branch, since it would not reach the layers: a flag that does not begin as False or comes
+    from the configuration, a condition that asks for anything but the flag and the mode, an override
+    of the library's methods, a script anywhere in the given folders that sets the flag of one
+    module, or a model without `supports_gradient_checkpointing` that calls a checkpoint function of
+    its own. The reason names the place. A block that other files define or run is repaired in all
+    of them at once.
 
     ## References
 
@@ -94,7 +103,7 @@ class MissingCheckpointingLayer(Rule):
                 start,
                 end,
                 block.info.name,
-                protect(network, block),
+                remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -19,14 +20,16 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.removal import dotted_names, remove_functions
+from gclint.codemod.switching import remove_override, switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo, remembered
 from gclint.network.evaluation.walk import dotted_name
+from gclint.network.importers import importers
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
-from gclint.network.support import OldOverride, old_override
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.generated import is_modular
 from gclint.source.outline import Definition
@@ -41,11 +44,20 @@ class _Group:
     branches: dict[cst.If, LegacyBranch] = field(default_factory=dict)
 
 
-def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
-    """Return the fix that makes a block a checkpointing layer, or why there is none."""
+def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = frozenset()) -> Fix | Refusal:
+    """Return the fix that makes a block a checkpointing layer, or why there is none.
+
+    Args:
+        network: the file that defines or runs the block.
+        block: the block.
+        done: other files, whose part of the same fix is made already.
+    """
     refusal = too_old(network)
     if refusal is not None:
         return refusal
+    problem = switch_obstacle(network, block.sites)
+    if problem is not None:
+        return Refusal(problem)
     group = _group(network, block)
     if isinstance(group, Refusal):
         return group
@@ -55,7 +67,7 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     problem = _obstacle_in_subclasses(network, group)
     if problem is not None:
         return Refusal(problem)
-    elsewhere = _fixes_elsewhere(network, group)
+    elsewhere = _fixes_elsewhere(network, group, done)
     if isinstance(elsewhere, Refusal):
         return elsewhere
     bases = _base_edits(network, group)
@@ -67,11 +79,10 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
     sites, site_doubts = _site_edits(network, group)
-    override = old_override(network.module)
+    switching = switch_changes(network, _sites(network, group))
+    doubts += switching.doubts
     edits = list(elsewhere.edits)
-    edits += [*bases, *_branch_edits(network, group, sites, override), *_outside(group, sites)]
-    if override is not None:
-        doubts.append(f"{override.description}; it goes, and the library sets the flag")
+    edits += [*bases, *_branch_edits(network, group, sites, switching.overrides), *_outside(group, sites)]
     reasons = list(dict.fromkeys(doubts + site_doubts))
     return Fix(
         f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
@@ -82,6 +93,17 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     )
 
 
+def layers_to_be(network: Network) -> frozenset[ClassInfo]:
+    """Return the blocks of a file that a fix makes checkpointing layers."""
+    return frozenset(info for info, remedy in remedies(network).items() if isinstance(remedy, Fix))
+
+
+@remembered
+def remedies(network: Network) -> dict[ClassInfo, Fix | Refusal]:
+    """Return for each unprotected block of a file its fix, or why there is none."""
+    return {block.info: protect(network, block) for block in network.unprotected_blocks}
+
+
 def _repairs(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[Repair]:
     """Yield what the fix of a group puts right in its own file, and the blocks whose bases are elsewhere."""
     for info in group.blocks:
@@ -90,6 +112,11 @@ def _repairs(group: _Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[
         yield Repair(Part.BRANCH, branch.fragment.file.path, *branch.span)
     for site in sites:
         yield Repair(Part.CALL, site.fragment.file.path, *site.span(site.call))
+
+
+def _sites(network: Network, group: _Group) -> list[RunSite]:
+    """Return the calls in the file that run blocks of a group."""
+    return [site for site in network.run_sites if any(info in group.blocks for info in site.blocks)]
 
 
 def _names(blocks: Iterable[ClassInfo]) -> str:
@@ -123,10 +150,15 @@ def _obstacle(network: Network, group: _Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
-    override = old_override(network.module)
-    if override is not None and not override.only_sets_flags:
-        return f"{override.description}, and does more than that"
+    problem = switch_obstacle(network, _sites(network, group))
+    if problem is not None:
+        return problem
     for info in group.blocks:
+        if info.is_model:
+            return (
+                f"`{info.name}` is a `{MODEL_BASE}` itself; put what is recomputed into a layer of its own, "
+                f"derived from `{CHECKPOINTING_BASE}`"
+            )
         name = requires_cache(info)
         if name is not None:
             return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
@@ -213,31 +245,71 @@ class _Elsewhere:
     repairs: list[Repair] = field(default_factory=list)
 
 
-def _fixes_elsewhere(network: Network, group: _Group) -> _Elsewhere | Refusal:
-    """Return the fixes of bases in other files, each a block that its own file reports."""
+def _fixes_elsewhere(network: Network, group: _Group, done: frozenset[Path]) -> _Elsewhere | Refusal:
+    """Return what other files need: those that define a block or its base, and those that run it.
+
+    Args:
+        network: the file.
+        group: its blocks.
+        done: the files whose part of the fix is made already.
+    """
     elsewhere = _Elsewhere()
-    for root in dict.fromkeys(_root(info) for info in group.blocks):
-        if root.file is network.file:
-            continue
-        if network.project.is_context(root.file.path):
+    done |= {network.file.path}
+    for info, other in _parts_elsewhere(network, group, done):
+        if network.project.is_context(other.file.path):
             return Refusal(
-                f"its base `{root.name}` would have to be a `{CHECKPOINTING_BASE}`, and belongs to the "
+                f"its base `{info.name}` would have to be a `{CHECKPOINTING_BASE}`, and belongs to the "
                 "installed transformers, which is not changed"
             )
-        other = Network(network.project, root.file)
-        block = next((block for block in other.unprotected_blocks if block.info is root), None)
-        if block is None:
+        if info.file is other.file and other.checkpointing_module is None:
             return Refusal(
-                f"its base `{root.name}` in {root.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
+                f"`{info.name}` is in {other.file.path.name}, where there is no `{CHECKPOINTING_BASE}`"
             )
-        fix = protect(other, block)
+        known = {block.info: block for block in other.unprotected_blocks}
+        is_base = any(info in each.mro for each in group.blocks)
+        if is_base and info not in known and info not in group.blocks:
+            return Refusal(
+                f"its base `{info.name}` in {info.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
+            )
+        fix = protect(other, known.get(info, UnprotectedBlock(info, ())), done)
         if isinstance(fix, Refusal):
-            return Refusal(f"its base `{root.name}` in {root.file.path.name} has no fix: {fix.reason}")
+            return Refusal(f"{_role(group, info, other)} has no fix: {fix.reason}")
         elsewhere.edits += fix.edits
         elsewhere.repairs += fix.repairs
         if fix.reason is not None:
-            elsewhere.doubts.append(f"in {root.file.path.name}, {fix.reason}")
+            elsewhere.doubts.append(f"in {other.file.path.name}, {fix.reason}")
     return elsewhere
+
+
+def _parts_elsewhere(
+    network: Network, group: _Group, done: frozenset[Path]
+) -> Iterator[tuple[ClassInfo, Network]]:
+    """Yield the classes that other files define or run, each with such a file."""
+    for root in dict.fromkeys(_root(info) for info in group.blocks):
+        if root.file.path not in done:
+            yield root, Network(network.project, root.file)
+    for info in group.blocks:
+        for module in importers(network.project, info):
+            if module.file.path in done or is_modular(module.file.path):
+                continue
+            other = Network(network.project, module.file)
+            if any(info in site.blocks for site in other.run_sites):
+                yield info, other
+        for heir in subclasses(network.project, info):
+            if heir.file.path not in done and not is_modular(heir.file.path):
+                other = Network(network.project, heir.file)
+                if any(site.checkpointed and heir in site.blocks for site in other.run_sites):
+                    yield heir, other
+
+
+def _role(group: _Group, info: ClassInfo, other: Network) -> str:
+    """Describe what a class of another file is to a group."""
+    if info.file is not other.file:
+        return f"the call in {other.file.path.name} that runs `{info.name}`"
+    if info in group.blocks:
+        return f"its class in {other.file.path.name}"
+    relation = "its base" if any(info in each.mro for each in group.blocks) else "its subclass"
+    return f"{relation} `{info.name}` in {other.file.path.name}"
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
@@ -304,9 +376,12 @@ def _newly_checkpointed(network: Network, group: _Group) -> list[RunSite]:
 
 
 def _branch_edits(
-    network: Network, group: _Group, sites: dict[RunSite, tuple[Edit, ...]], override: OldOverride | None
+    network: Network,
+    group: _Group,
+    sites: dict[RunSite, tuple[Edit, ...]],
+    overrides: Iterable[OldOverride],
 ) -> list[Edit]:
-    """Return the edits that take legacy branches and an old override away, and what only they used."""
+    """Return the edits that take legacy branches and old overrides away, and what only they used."""
     edits: list[Edit] = []
     names: set[str] = set()
     functions: dict[Definition, None] = {}
@@ -315,10 +390,11 @@ def _branch_edits(
         edits.append(replacement(branch, inner))
         names |= removed_names(branch)
         functions.update(dict.fromkeys(unused_helpers(branch)))
-    if override is not None:
-        functions[override.method] = None
-    names |= dotted_names(functions)
     edits += remove_functions(network.file, functions)
+    for override in overrides:
+        edits.append(remove_override(override))
+        functions.update({override.method: None} if override.model.file is network.file else {})
+    names |= dotted_names(functions)
     return [*edits, *drop_unused_imports(network.file, names, edits)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gclint.codemod.call import NeedsReordering, repair_call
+from gclint.codemod.protect import layers_to_be
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Fix, Part, Refusal, Repair
@@ -61,7 +62,7 @@ class SiteDefects:
 
 def defective_sites(network: Network) -> Iterator[SiteDefects]:
     """Yield the plain run sites that pass a cache by position or an activation by keyword."""
-    unprotected = {block.info for block in network.unprotected_blocks}
+    unprotected = layers_to_be(network)
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
             continue

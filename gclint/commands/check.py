@@ -203,7 +203,7 @@ def check_command(
     paths = paths or (Path(),)
     settings, rules = _settings_and_rules(paths, select, ignore, options)
     files, undiscovered = discover(paths, settings)
-    project = Project(settings, files)
+    project = Project(settings, files, filter(Path.is_dir, paths))
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
     narrowed, recognised = selection.narrowed(result)

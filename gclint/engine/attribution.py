@@ -14,7 +14,7 @@ from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.generated import is_modular, modular_path
 from gclint.source.project import Project
 
-_LINE = re.compile(r"in \w+\.py, | in line \d+")
+_LINE = re.compile(r"in \w+\.py, | (?:in|on) line \d+")
 _Piece = tuple[Path, str, str | None]
 """A header or method: its file, class and name."""
 
@@ -170,10 +170,10 @@ def _united(
     project: Project, finding: Finding, others: Sequence[Finding], *, is_moved: bool = False
 ) -> Finding:
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
-    heirs = tuple(Heir(each.path, each.symbol) for each in others)
     message = finding.message
     # A file of another tree may hold nothing of its own, and run the very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
+    heirs = tuple(Heir(each.path, each.symbol, defines=each not in runners) for each in others)
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
         models = {project.model(each.path) for each in those} - {project.model(finding.path)}
         if models:

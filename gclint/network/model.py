@@ -12,7 +12,7 @@ from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
-from gclint.network.support import supports_checkpointing
+from gclint.network.support import models_running, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
@@ -41,6 +41,7 @@ class Network:
         self.file = file
         self.library = library_of(project)
         self.module = self.library.module(file)
+        self.facts: dict[object, object] = {}
 
     @cached_property
     def releases(self) -> Releases:
@@ -122,7 +123,7 @@ class Network:
         trunks: dict[ClassInfo, list[RunSite]] = {}
         for site in self.run_sites:
             for info in site.blocks:
-                if _can_need_protection(info):
+                if _can_need_protection(info, site):
                     if site.checkpointed:
                         checkpointed.setdefault(info, []).append(site)
                     elif self._is_trunk_block(info, site):
@@ -135,8 +136,7 @@ class Network:
         blocks = [
             UnprotectedBlock(info, tuple(sites))
             for info, sites in found.items()
-            # A checkpointed call is the model's own word that it supports checkpointing.
-            if any(site.checkpointed or supports_checkpointing(site.owner) for site in sites)
+            if any(_is_run_by_a_model(site) and not self._is_in_a_block(site) for site in sites)
         ]
         if not blocks or self.checkpointing_module is None:
             return ()
@@ -150,6 +150,20 @@ class Network:
             return False
         # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
         return not fills_cache(site, info) and requires_cache(info) is None
+
+    def _is_in_a_block(self, site: RunSite) -> bool:
+        """Tell whether a block, stacked elsewhere in the file, checkpoints a single part of itself."""
+        return (
+            site.checkpointed
+            and not site.loops
+            and any(site.owner in info.all_parts for info in self._stacked)
+        )
+
+    @cached_property
+    def _stacked(self) -> frozenset[ClassInfo]:
+        """The classes that loops run, and the checkpointing layers of the file."""
+        layers = {info for info in self.module.classes.values() if info.is_checkpointing}
+        return frozenset(layers.union(*(site.blocks for site in self.run_sites if site.loops)))
 
     def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
         """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
@@ -167,5 +181,14 @@ class Network:
         )
 
 
-def _can_need_protection(info: ClassInfo) -> bool:
-    return not info.is_checkpointing and info.resolved and not info.is_model
+def _is_run_by_a_model(site: RunSite) -> bool:
+    """Tell whether a transformers model runs a block here that is to be checkpointed.
+
+    That it supports checkpointing it says itself, or by a checkpointed call.
+    """
+    return bool(models_running(site.owner)) if site.checkpointed else supports_checkpointing(site.owner)
+
+
+def _can_need_protection(info: ClassInfo, site: RunSite) -> bool:
+    # A model that another one calls once is no block; where a loop runs several it can be.
+    return not info.is_checkpointing and info.resolved and not (info.is_model and not site.loops)

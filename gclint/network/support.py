@@ -1,110 +1,71 @@
-"""Which models hold a class, and whether they support gradient checkpointing."""
+"""Which models run a class, and whether they support gradient checkpointing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import libcst as cst
-
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
-from gclint.network.evaluation.signature import method_signature
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.values import External
+from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
-from gclint.source.fragment import parse_definition
-from gclint.source.outline import Definition
 
 _FLAG = "supports_gradient_checkpointing"
+# How the library calls its models: a base model, or one with a head for a task.
+_LIBRARY_MODEL = re.compile(r"(?:Model|For[A-Z]\w*)$")
 
 
 @remembered
 def supports_checkpointing(owner: ClassInfo) -> bool:
-    """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing.
+    """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing."""
+    return any(flag(model) for model in models_running(owner))
 
-    Looked for in the owner's file; where no model there holds it, in the files beside it.
+
+@remembered
+def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
+    """Return the models that hold ``owner``, or are it, in its file, in those beside it and its users.
+
+    Where its file has models and none is seen to hold it, as when a function makes it, all of them are taken.
     """
+    project = owner.module.library.project
     models = list(_models_holding(owner, owner.module))
+    models += (model for module in users(project, owner.module) for model in _models_holding(owner, module))
     if not models:
         models = [model for module in _siblings(owner.module) for model in _models_holding(owner, module)]
     if not models:
-        models = [info for info in owner.module.classes.values() if info.is_model]
-    return any(_flag(model) for model in models)
+        models = [info for info in owner.module.classes.values() if is_like_a_model(info)]
+    return tuple(dict.fromkeys(models))
 
 
-@dataclass(frozen=True)
-class OldOverride:
-    """A model's own `_set_gradient_checkpointing` with the signature that the library once had.
-
-    The library knows it by the parameter ``value``, calls it for every module, and leaves the flag of
-    checkpointing layers alone.
-    """
-
-    model: ClassInfo
-    method: Definition
-
-    @property
-    def description(self) -> str:
-        """What the override does to checkpointing layers."""
-        return (
-            f"`{self.model.name}` overrides `_set_gradient_checkpointing(module, value)`, the old interface, "
-            "which never switches a checkpointing layer on"
-        )
-
-    @property
-    def only_sets_flags(self) -> bool:
-        """Whether nothing is lost with the method: it sets `gradient_checkpointing` on some modules."""
-        try:
-            function = parse_definition(self.model.file, self.method).body[0]
-        except cst.ParserSyntaxError:
-            return False
-        return isinstance(function, cst.FunctionDef) and _only_sets_flags(function)
-
-
-def old_override(module: Module) -> OldOverride | None:
-    """Return the override in a file, or None where it has none."""
-    for info in module.classes.values():
-        method = info.definition.method("_set_gradient_checkpointing") if info.is_model else None
-        signature = None if method is None else method_signature(module.file, method)
-        if method is not None and signature is not None and signature.get("value") is not None:
-            return OldOverride(info, method)
-    return None
-
-
-def _only_sets_flags(function: cst.FunctionDef) -> bool:
-    """Tell whether all that a function does is to set the flag of some modules to ``value``."""
-    branches = [node for node in function.body.body if not _is_docstring(node)]
-    branch = branches[0] if len(branches) == 1 else None
-    if not isinstance(branch, cst.If) or branch.orelse is not None or not isinstance(branch.test, cst.Call):
-        return False
-    statements = [each for line in branch.body.body for each in getattr(line, "body", (line,))]
-    statement = statements[0] if len(statements) == 1 else None
-    return (
-        dotted_name(branch.test.func) == "isinstance"
-        and isinstance(statement, cst.Assign)
-        and [dotted_name(each.target) for each in statement.targets]
-        == [f"{dotted_name(branch.test.args[0].value)}.gradient_checkpointing"]
-        and dotted_name(statement.value) == "value"
+@remembered
+def is_like_a_model(info: ClassInfo) -> bool:
+    """Tell whether a class is a model, or by its name has a base that is one and is not at hand."""
+    return info.is_model or any(
+        name.endswith(MODEL_BASE) or (_LIBRARY_MODEL.search(name) and _is_of_library(base))
+        for each in info.mro
+        for base, name in zip(each.bases, each.base_names, strict=True)
+        if not isinstance(base, ClassInfo)
     )
 
 
-def _is_docstring(node: cst.CSTNode) -> bool:
-    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
-        return False
-    return isinstance(node.body[0], cst.Expr) and isinstance(node.body[0].value, cst.SimpleString)
+def _is_of_library(base: External | None) -> bool:
+    return base is not None and base.name.partition(".")[0] == "transformers"
 
 
-def _flag(model: ClassInfo) -> bool:
+@remembered
+def flag(model: ClassInfo) -> bool | None:
+    """Return whether a model says that it supports checkpointing; None where a base that may is unknown."""
     for info in model.mro:
         switch = info.switch(_FLAG)
         if switch is not None:
             return switch
-    return False
+    return False if model.is_model else None
 
 
 def _models_holding(owner: ClassInfo, module: Module) -> Iterator[ClassInfo]:
     for info in module.classes.values():
-        if info.is_model and (owner is info or owner in info.mro or _holds(info, owner)):
+        if is_like_a_model(info) and (owner is info or owner in info.mro or _holds(info, owner)):
             yield info
 
 

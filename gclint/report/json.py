@@ -67,7 +67,9 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "location": _location(file.position(finding.start)),
         "end_location": _location(file.position(finding.end)),
         "fix": _fix(project, finding.fix) if finding.fix else None,
-        "inherited_by": [{"filename": str(heir.path), "symbol": heir.symbol} for heir in finding.heirs],
+        "inherited_by": [
+            {"filename": str(heir.path), "symbol": heir.symbol} for heir in finding.heirs if heir.defines
+        ],
         "url": documentation_url(finding),
     }
 

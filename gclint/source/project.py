@@ -39,9 +39,12 @@ class Project:
     can be spelled. That is its ``SourceFile.path``, so what is said of files can be compared as it is.
     """
 
-    def __init__(self, settings: Surroundings, paths: Iterable[Path]) -> None:
-        """Know the files at ``paths``, which the user gave, and read nothing yet."""
+    def __init__(self, settings: Surroundings, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Know the files at ``paths``, which the user gave or are in given ``folders``; read nothing yet."""
         self.settings = settings
+        self.folders = tuple(folders)
+        self.surroundings: dict[object, tuple[Path, ...]] = {}
+        """Files that are not given and matter all the same, found once a run."""
         self.derived: dict[object, object] = {}
         """What others have worked out from the files; it is forgotten when one of them changes."""
         self._locations: dict[Path, Path] = {}

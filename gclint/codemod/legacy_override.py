@@ -1,0 +1,54 @@
+"""Removing an override of the library's old interface, with the blocks that it kept from being enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.codemod.imports import drop_unused_imports
+from gclint.codemod.protect import remedies
+from gclint.codemod.removal import dotted_names
+from gclint.codemod.switching import override_doubts, remove_override
+from gclint.finding import Applicability, Fix, Refusal
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.index import subclasses
+from gclint.network.model import Network
+from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
+from gclint.network.override import OldOverride
+from gclint.network.traits import statistics_class, stores_on_self
+
+
+def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
+    """Return the fix that removes an override: that of a block of the model, or one of its own."""
+    if override.named is None:
+        return Refusal("it does more than setting the flag of some classes")
+    removal = remove_override(override)
+    together = [
+        each for each in remedies(network).values() if isinstance(each, Fix) and removal in each.edits
+    ]
+    if together:
+        return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
+    doubts = [*override_doubts(override), *_doubts(network, override)]
+    return Fix(
+        f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
+        (removal, *drop_unused_imports(override.model.file, dotted_names((override.method,)), (removal,))),
+        Applicability.UNSAFE if doubts else Applicability.SAFE,
+        "; ".join(doubts) or None,
+    )
+
+
+def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
+    text = network.file.text
+    if CHECKPOINTING_BASE not in text and CHECKPOINT_FUNCTION not in text:
+        yield "before transformers 4.35 the library sets no flag itself"
+    for layer in _layers(network, override):
+        if statistics_class(layer) is not None:
+            yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
+        if stores_on_self(layer):
+            yield f"`{layer.name}.forward` assigns to the object itself, which recomputation does twice"
+
+
+def _layers(network: Network, override: OldOverride) -> list[ClassInfo]:
+    """Return the checkpointing layers of the models that have the override."""
+    models = [override.model, *subclasses(network.project, override.model)]
+    parts = {part for model in models for part in model.all_parts if part.is_checkpointing}
+    return sorted(parts, key=lambda part: part.name)

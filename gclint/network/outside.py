@@ -1,0 +1,145 @@
+"""Assignments to a module's checkpointing flag from outside of its class, in the files around a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.outline import Definition
+from gclint.source.project import Project
+from gclint.source.surroundings import files_mentioning
+from gclint.source.tokens import Kind, tokens
+
+FLAG = "gradient_checkpointing"
+CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
+LIBRARY_SWITCH = "_set_gradient_checkpointing"
+_BLANKS = r"(?:[ \t]|\\\r?\n)*"
+_ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]+)?=(?!=)")
+_NAMED = re.compile(rf"{_BLANKS},\s*[\"']{FLAG}[\"']\s*,")
+_OFF = re.compile(r"[\s(]*False\b")
+_SETATTR = "setattr("
+# What holds options has no stack.
+_OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
+_LONGEST_RECEIVER = 200
+
+
+@dataclass(frozen=True)
+class OutsideSwitch:
+    """A statement that sets the flag of some module, without being a method of it."""
+
+    file: SourceFile
+    offset: int
+    receiver: str
+    """The expression whose flag is set."""
+    is_complete: bool
+    """Whether it does what the library does: to all modules with a flag, and with the function if need be."""
+
+    @property
+    def attribute(self) -> str | None:
+        """The attribute that holds the module, None where it is a variable or an item of something."""
+        head, dot, last = self.receiver.rpartition(".")
+        return last if dot and last.isidentifier() and head else None
+
+
+def outside_switches(project: Project) -> tuple[OutsideSwitch, ...]:
+    """Return what sets the flag of modules from outside, in the files of a run and around them."""
+    known = project.derived.get(outside_switches)
+    if not isinstance(known, tuple):
+        known = project.derived[outside_switches] = tuple(_found(project))
+    return known
+
+
+def _found(project: Project) -> Iterator[OutsideSwitch]:
+    for path in files_mentioning(project, FLAG):
+        try:
+            file = project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # The run reports it if it is one of its files.
+        yield from _in_file(file)
+
+
+def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
+    for offset, receiver, value in (*_assignments(file.text), *_calls(file.text)):
+        if receiver == "self" or _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
+            continue
+        function = _function_around(file, offset)
+        if function is None or function.name != LIBRARY_SWITCH:
+            is_off = _OFF.match(file.text, value) is not None
+            yield OutsideSwitch(file, offset, receiver, _is_complete(receiver, function, is_off=is_off))
+
+
+def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield where ``receiver.gradient_checkpointing = value`` stands, what is set, and the value's place."""
+    word = f".{FLAG}"
+    offset = text.find(word)
+    while offset != -1:
+        assigned = _ASSIGNED.match(text, offset + len(word))
+        receiver = _receiver(text, offset) if assigned else ""
+        if assigned and receiver:
+            yield offset, receiver, assigned.end()
+        offset = text.find(word, offset + 1)
+
+
+def _calls(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield where ``setattr(receiver, "gradient_checkpointing", value)`` stands, and the same of it."""
+    offset = text.find(_SETATTR)
+    while offset != -1:
+        start = offset + len(_SETATTR)
+        comma = text.find(",", start, start + _LONGEST_RECEIVER)
+        named = _NAMED.match(text, comma) if comma != -1 else None
+        if named:
+            yield offset, text[start:comma].strip(), named.end()
+        offset = text.find(_SETATTR, start)
+
+
+def _receiver(text: str, end: int) -> str:
+    """Return the expression of names, items and calls that ends at an offset."""
+    depth, start = 0, end
+    while start > max(0, end - _LONGEST_RECEIVER):
+        character = text[start - 1]
+        if character in ")]":
+            depth += 1
+        elif character in "([":
+            if not depth:
+                break
+            depth -= 1
+        elif not depth and not (character.isalnum() or character in "_."):
+            break
+        start -= 1
+    return text[start:end].strip()
+
+
+def _is_code(file: SourceFile, offset: int) -> bool:
+    """Tell whether an offset lies in no string and no comment."""
+    if file.outline.in_long_string(offset):
+        return False
+    start = max(file.text.rfind("\n", 0, offset), file.text.rfind("\r", 0, offset)) + 1
+    if file.outline.in_long_string(start):
+        return True
+    row = file.position(offset).row
+    end = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
+    return not any(
+        token.kind in (Kind.STRING, Kind.COMMENT) and token.start < offset < token.end
+        for token in tokens(file.text, start, end)
+    )
+
+
+def _function_around(file: SourceFile, offset: int) -> Definition | None:
+    around = [
+        each
+        for each in file.outline.definitions
+        if not each.is_class and each.start <= offset < each.limit and offset < each.end
+    ]
+    return around[-1] if around else None
+
+
+def _is_complete(receiver: str, function: Definition | None, *, is_off: bool) -> bool:
+    if function is None or not receiver.isidentifier():
+        return False
+    text = function.text
+    hands_on = f"{receiver}.{CHECKPOINT_FUNCTION} =" in text or any(
+        f"setattr({receiver}, {quote}{CHECKPOINT_FUNCTION}{quote}" in text for quote in "\"'"
+    )
+    return (is_off or hands_on) and (".modules()" in text or f"hasattr({receiver}," in text)

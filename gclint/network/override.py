@@ -1,0 +1,155 @@
+"""A model's own ``_set_gradient_checkpointing`` with the signature that the library once had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.construction import flag_settings
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.signature import method_signature
+from gclint.network.evaluation.values import ClassValue
+from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.index import subclasses
+from gclint.network.outside import FLAG, LIBRARY_SWITCH
+from gclint.source.fragment import parse_definition
+from gclint.source.outline import Definition
+
+# What holds a model of which the text says nothing.
+_ANY_MODEL = re.compile(r"\.(?:from_config|from_pretrained|_from_config)\(")
+
+
+@dataclass(frozen=True)
+class OldOverride:
+    """The override and the model that has it.
+
+    The library knows it by the parameter ``value``, calls it for every module without the checkpoint
+    function and its options, and sets no flag itself: those of checkpointing layers stay off.
+    """
+
+    model: ClassInfo
+    method: Definition
+
+    @property
+    def description(self) -> str:
+        """What the override does to checkpointing layers."""
+        return (
+            f"`{self.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, "
+            "which never enables a checkpointing layer"
+        )
+
+    @property
+    def named(self) -> tuple[ClassInfo, ...] | None:
+        """The classes whose flag it sets, in case that it does nothing else; None otherwise.
+
+        A class that cannot be found is left out.
+        """
+        names = _named(self)
+        if names is None:
+            return None
+        return tuple(
+            value.info
+            for name in names
+            for value in self.model.module.resolve(name)
+            if isinstance(value, ClassValue)
+        )
+
+    def unnamed(self) -> Iterator[str]:
+        """Yield what the library would enable, and the override does not: classes, in words.
+
+        Checkpointing layers are not among them: that they are left out is the defect.
+        """
+        named = self.named or ()
+        project = self.model.module.library.project
+        models = [self.model, *subclasses(project, self.model)]
+        for info in sorted(
+            {part for model in models for part in model.all_parts}, key=lambda each: each.name
+        ):
+            is_named = any(each in info.mro for each in named)
+            if not is_named and not info.is_checkpointing and any(flag_settings(info)):
+                yield f"`{info.name}`"
+            elif _loads_models(info):
+                yield f"the models that `{info.name}` loads"
+
+
+def old_overrides(models: Iterable[ClassInfo]) -> tuple[OldOverride, ...]:
+    """Return the overrides that models have or inherit."""
+    found: dict[OldOverride, None] = {}
+    for model in models:
+        place = model.find_method(LIBRARY_SWITCH)
+        signature = None if place is None else method_signature(place[0].file, place[1])
+        if place is not None and signature is not None and signature.get("value") is not None:
+            found[OldOverride(*place)] = None
+    return tuple(found)
+
+
+def own_overrides(module: Module) -> tuple[OldOverride, ...]:
+    """Return the overrides that a file writes."""
+    return tuple(
+        override
+        for override in old_overrides(info for info in module.classes.values() if info.is_module)
+        if override.model.file is module.file
+    )
+
+
+def _loads_models(info: ClassInfo) -> bool:
+    """Tell whether a class's code makes a model of a configuration or a checkpoint, other than itself."""
+    file, definition = info.file, info.definition
+    for call in _ANY_MODEL.finditer(file.text, definition.header, definition.end):
+        line = file.line(file.position(call.start()).row)
+        is_code = not file.outline.in_long_string(call.start()) and not file.outline.in_comment(call.start())
+        if is_code and "super(" not in line:
+            return True
+    return False
+
+
+def _named(override: OldOverride) -> list[str] | None:
+    """Return the names in ``if isinstance(module, …): module.gradient_checkpointing = value``."""
+    try:
+        node = parse_definition(override.model.file, override.method).body[0]
+    except cst.ParserSyntaxError:
+        return None
+    if not isinstance(node, cst.FunctionDef) or len(node.params.params) < 3:
+        return None
+    module, value = (param.name.value for param in node.params.params[1:3])
+    names: list[str] = []
+    for statement in node.body.body:
+        own = _tested(statement, module, value)
+        if own is None and not _is_docstring(statement):
+            return None
+        names += own or ()
+    return names
+
+
+def _tested(statement: cst.CSTNode, module: str, value: str) -> list[str] | None:
+    if not isinstance(statement, cst.If) or statement.orelse is not None:
+        return None
+    test, body = statement.test, statement.body.body
+    if not isinstance(test, cst.Call) or dotted_name(test.func) != "isinstance" or len(test.args) != 2:
+        return None
+    if len(body) != 1 or _code(body[0]) != f"{module}.{FLAG}={value}":
+        return None
+    if dotted_name(test.args[0].value) != module:
+        return None
+    classes = test.args[1].value
+    listed = [each.value for each in classes.elements] if isinstance(classes, cst.Tuple) else [classes]
+    names = [dotted_name(each) for each in listed]
+    return None if None in names else [name for name in names if name is not None]
+
+
+def _code(statement: cst.CSTNode) -> str:
+    assigned = [node for node in (statement, *walk(statement)) if isinstance(node, cst.Assign)]
+    if len(assigned) != 1 or len(assigned[0].targets) != 1:
+        return ""
+    return f"{dotted_name(assigned[0].targets[0].target)}={dotted_name(assigned[0].value)}"
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(each, cst.Expr) and isinstance(each.value, (cst.SimpleString, cst.ConcatenatedString))
+        for each in statement.body
+    )

@@ -1,0 +1,286 @@
+"""Who enables checkpointing for a stack: the library, through its flag, or something else.
+
+The library's switch is the attribute ``gradient_checkpointing`` that is False when a module is made, in a
+model with ``supports_gradient_checkpointing``, and that ``gradient_checkpointing_enable()`` sets on every
+module which has it. A block that becomes a checkpointing layer has the flag itself and is enabled with the
+others. Under any other switch it is not: nothing that sets another flag, or one module's, reaches it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.construction import flag_settings, own_flag_settings
+from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo
+from gclint.network.evaluation.modules import library_of
+from gclint.network.evaluation.values import Instance
+from gclint.network.evaluation.walk import code, dotted_name
+from gclint.network.index import subclasses
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH, OutsideSwitch, outside_switches
+from gclint.network.override import old_overrides
+from gclint.network.runsite import RunSite
+from gclint.network.support import flag, models_running
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
+from gclint.source.paths import shown
+from gclint.source.project import Project
+from gclint.source.tokens import one_line
+from gclint.source.words import has_word, word_ends
+
+_MODES = frozenset(("training", "_requires_grad", "requires_grad", "is_grad_enabled"))
+_METHODS = (
+    "gradient_checkpointing_enable",
+    "gradient_checkpointing_disable",
+    "activation_checkpointing_enable",
+    "activation_checkpointing_disable",
+)
+_ASSIGNED = re.compile(r"[ \t]*(?::[^=\n]+)?=(?!=)")
+_ENABLE = "call `gradient_checkpointing_enable()` on the model instead"
+
+
+@dataclass(frozen=True)
+class OtherSwitch:
+    """Something other than the library that decides whether a stack is checkpointed."""
+
+    what: str
+    """A clause with ``{where}`` in it."""
+    file: SourceFile
+    offset: int
+    advice: str
+    """What to do by hand."""
+
+    def seen_from(self, file: SourceFile) -> str:
+        """Describe it to a reader of ``file``."""
+        row = self.file.position(self.offset).row
+        where = f"on line {row}" if self.file is file else f"in {shown(self.file.path)} on line {row}"
+        return self.what.replace("{where}", where)
+
+
+def other_switch(project: Project, sites: Sequence[RunSite]) -> OtherSwitch | None:
+    """Return what besides the library enables checkpointing where blocks are run; None if it alone does.
+
+    Args:
+        project: the files.
+        sites: the calls that run the blocks, plain and checkpointed ones.
+    """
+    for site in sites:
+        if site.checkpointed:
+            found = _condition(site)
+            if found is not None:
+                return found
+    for owner in dict.fromkeys(site.owner for site in sites):
+        legacy = [site for site in sites if site.owner is owner and site.checkpointed]
+        found = next(_of_owner(project, owner, legacy), None)
+        if found is not None:
+            return found
+    return None
+
+
+def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
+    """Yield what is not known of the switch where blocks are run, and does not forbid a fix."""
+    for site in sites:
+        if not site.checkpointed:
+            continue
+        arm = _deciding_test(site)
+        if arm is not None and not any(_mode(part) == "training" for part in _conjuncts(arm)):
+            row = site.fragment.file.position(site.span(site.call)[0]).row
+            yield (
+                f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
+                "layer is not recomputed in evaluation mode"
+            )
+    for owner in dict.fromkeys(site.owner for site in sites if site.checkpointed):
+        flags = {model.name: flag(model) for model in models_running(owner)}
+        unknown = [name for name, value in flags.items() if value is None]
+        if unknown and True not in flags.values():
+            yield f"a base of `{unknown[0]}` is not at hand, so it is not known to support checkpointing"
+        elif not owner.resolved and not owner.is_model and not any(flag_settings(owner)):
+            yield f"a base of `{owner.name}` is not at hand, so it is not known where its flag is set"
+
+
+# -- the condition
+
+
+def _condition(site: RunSite) -> OtherSwitch | None:
+    """Return what a checkpointed call hangs on, if it is something else than the flag and the mode."""
+    test = _deciding_test(site)
+    if test is None:
+        return None
+    for part in _conjuncts(test):
+        if not _is_flag(site, part) and _mode(part) not in _MODES:
+            shown_part = one_line(code(part))
+            return OtherSwitch(
+                f"`{shown_part}` {{where}} decides whether it is checkpointed",
+                site.fragment.file,
+                site.span(part)[0],
+                f"make the condition `self.{FLAG} and self.training` first",
+            )
+    return None
+
+
+def _deciding_test(site: RunSite) -> cst.BaseExpression | None:
+    """Return the condition that a checkpointed call stands under."""
+    tests = [arm.branch.test for arm in reversed(site.arms) if arm.taken]
+    for test in tests:
+        if any(_is_flag(site, part) for part in _conjuncts(test)):
+            return test
+    return next((test for test in tests if "checkpoint" in code(test)), None)
+
+
+def _is_flag(site: RunSite, part: cst.BaseExpression) -> bool:
+    """Tell whether an expression is the flag of the object whose method it stands in."""
+    own = site.scope.self_name
+    if isinstance(part, cst.Attribute):
+        return own is not None and dotted_name(part) == f"{own}.{FLAG}"
+    if isinstance(part, cst.Call) and dotted_name(part.func) == "getattr" and len(part.args) >= 2:
+        name = part.args[1].value
+        is_named = isinstance(name, cst.SimpleString) and name.evaluated_value == FLAG
+        is_off = len(part.args) == 2 or dotted_name(part.args[2].value) == "False"
+        return is_named and is_off and own is not None and dotted_name(part.args[0].value) == own
+    return False
+
+
+def _mode(part: cst.BaseExpression) -> str | None:
+    if isinstance(part, cst.Call):
+        return None if part.args else _mode(part.func)
+    return part.attr.value if isinstance(part, cst.Attribute) else None
+
+
+def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _conjuncts(test.left)
+        yield from _conjuncts(test.right)
+    else:
+        yield test
+
+
+# -- the flag and the model
+
+
+def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> Iterator[OtherSwitch]:
+    """Yield what else sets the flag of a class that runs blocks, or of all modules.
+
+    Args:
+        project: the files.
+        owner: the class.
+        legacy: its own checkpointed calls of the blocks; with these something would be lost.
+    """
+    if legacy:
+        yield from _settings(project, owner)
+        yield from _without_support(owner, legacy)
+    for model in models_running(owner):
+        for heir in (model, *subclasses(project, model)):
+            yield from _overrides(heir)
+    for switch in outside_switches(project):
+        if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
+            what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"
+            yield OtherSwitch(what, switch.file, switch.offset, _ENABLE)
+
+
+def _settings(project: Project, owner: ClassInfo) -> Iterator[OtherSwitch]:
+    heirs = ((heir, heir) for heir in subclasses(project, owner))
+    for info, base in (*((owner, base) for base in owner.mro), *heirs):
+        for setting in own_flag_settings(info, base):
+            if not setting.is_librarys:
+                value = one_line(setting.code)
+                is_property = setting.method == FLAG
+                what = f"`{FLAG}` is " + ("a property" if is_property else f"set to `{value}`") + " {where}"
+                advice = f"let it begin as False, and {_ENABLE}"
+                yield OtherSwitch(what, setting.file, setting.offset, advice)
+
+
+def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[OtherSwitch]:
+    """Yield the model for which the library raises, so that whoever enabled checkpointing was somebody else.
+
+    A branch that calls the checkpoint function which the library hands on is dead without it.
+    """
+    models = models_running(owner)
+    if all(flag(model) is False for model in models) and not all(map(_has_librarys_function, sites)):
+        yield OtherSwitch(
+            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, so it is enabled "
+            "by something else",
+            models[0].file,
+            models[0].definition.header,
+            "set `supports_gradient_checkpointing = True` there first, if it is",
+        )
+
+
+def _has_librarys_function(site: RunSite) -> bool:
+    func = site.call.func
+    if (
+        not isinstance(func, cst.Attribute)
+        or dotted_name(func) != f"{site.scope.self_name}.{CHECKPOINT_FUNCTION}"
+    ):
+        return False
+    return not any(_own_function(info) for info in site.owner.mro if info.name != MODEL_BASE)
+
+
+def _own_function(info: ClassInfo) -> bool:
+    """Tell whether a class gives itself a checkpoint function under the library's name."""
+    own = [*word_ends(info.file.text, CHECKPOINT_FUNCTION, info.definition.header, info.definition.end)]
+    return any(_ASSIGNED.match(info.file.text, end) for end in own)
+
+
+def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
+    """Yield the methods of a model that replace the library's way to set flags."""
+    old = {override.method for override in old_overrides([model])}
+    for info in model.mro:
+        if info.name == MODEL_BASE:
+            return
+        for method in info.methods():
+            if method.name == LIBRARY_SWITCH and method in old:
+                continue
+            if method.name in (*_METHODS, LIBRARY_SWITCH) and not _hands_on(method):
+                yield OtherSwitch(
+                    f"`{info.name}` overrides `{method.name}` {{where}}",
+                    info.file,
+                    method.header,
+                    "let it call the library's first",
+                )
+
+
+def _hands_on(method: Definition) -> bool:
+    """Tell whether a method calls the library's own, of its model or of one that it holds."""
+    text = method.outline.text
+    names = (LIBRARY_SWITCH,) if method.name == LIBRARY_SWITCH else _METHODS
+    body = method.header + len(f"def {method.name}")
+    return any(has_word(text, f".{name}", body, method.end) for name in names)
+
+
+def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
+    """Tell whether a statement from outside can set the flag of a class, or of the layers that it gets."""
+    name = switch.attribute
+    if name is None:
+        return True
+    if not legacy or _is_of_another(project, switch, owner):
+        return False
+    if any(each.is_model for each in owner.mro):
+        return True
+    modules = {owner.module, *(model.module for model in models_running(owner))}
+    return any(_may_hold(info, name, owner) for module in modules for info in module.classes.values())
+
+
+def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) -> bool:
+    """Tell whether a class sets the flag in a part of its own that is known, and not one of ``owner``'s."""
+    first, *names = switch.receiver.split(".")
+    module = library_of(project).module(switch.file)
+    for info in module.classes.values() if first == "self" and names else ():
+        if info.definition.start <= switch.offset < info.definition.end:
+            values = info.attribute(names[0])
+            return bool(values) and not any(
+                not isinstance(value, Instance) or any(owner in part.mro for part in value.info.all_parts)
+                for value in values
+            )
+    return False
+
+
+def _may_hold(info: ClassInfo, name: str, owner: ClassInfo) -> bool:
+    """Tell whether an attribute of a class holds an object of ``owner``, or may."""
+    values = info.attribute(name)
+    if values:
+        return any(isinstance(value, Instance) and owner in value.info.mro for value in values)
+    makes_one = any(owner in part.mro for part in info.parts)
+    return makes_one and has_word(info.file.text, f".{name}", info.definition.header, info.definition.end)

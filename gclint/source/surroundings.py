@@ -1,0 +1,94 @@
+"""The Python files around a run's files: those in its folders, and in the project of a single file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gclint.source.project import Project
+
+_SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_MOST_FILES = 20_000
+"""Far above what a project holds; a home folder ends here."""
+
+
+def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
+    """Return the files around those of a run that hold a word, the run's own among them.
+
+    They are looked for once a run: no fix writes such a word into a file that has none.
+    """
+    key = files_mentioning, word
+    if key not in project.surroundings:
+        wanted = word.encode()
+        project.surroundings[key] = tuple(path for path in _around(project) if _holds(path, wanted))
+    return project.surroundings[key]
+
+
+def _holds(path: Path, word: bytes) -> bool:
+    try:
+        return word in path.read_bytes()
+    except OSError:
+        return False  # Where it is a file of the run, the run reports it.
+
+
+def _around(project: Project) -> Iterator[Path]:
+    """Yield each of the files once, as the project spells it."""
+    seen: set[Path] = set()
+    for path in _all_around(project):
+        known = project.identify(path)
+        if known not in seen:
+            seen.add(known)
+            yield known
+
+
+def _all_around(project: Project) -> Iterator[Path]:
+    yield from project.paths
+    walked = {project.location(folder) for folder in project.folders}
+    for folder in project.folders:
+        yield from _below(folder)
+    for folder in dict.fromkeys(project.location(path).parent for path in project.paths):
+        if folder in walked or not walked.isdisjoint(folder.parents):
+            continue
+        root = _root(folder)
+        if root is None:
+            yield from _files(folder)
+        elif root not in walked:
+            walked.add(root)
+            yield from _below(root)
+
+
+def _root(folder: Path) -> Path | None:
+    """Return the folder of the project, or else of the package, that a folder belongs to."""
+    package = None
+    while (folder / "__init__.py").exists():
+        package, folder = folder, folder.parent
+    for candidate in (folder, folder.parent):
+        if any((candidate / name).exists() for name in _PROJECT_FILES):
+            return candidate
+    return package
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".py" and path.is_file())
+    except OSError:
+        return []
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """Yield the Python files in a folder and those in it, without environments, caches and builds."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder), name))
+        for name in sorted(names):
+            if name.endswith(".py"):
+                count += 1
+                yield Path(folder, name)
+        if count > _MOST_FILES:
+            return
+
+
+def _is_skipped(folder: Path, name: str) -> bool:
+    return name.startswith(".") or name in _SKIPPED or (folder / name / "pyvenv.cfg").exists()

@@ -1,0 +1,98 @@
+"""GC301: a model that overrides the method by which the library sets flags, with its old signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.codemod.legacy_override import without_override
+from gclint.finding import Finding
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.index import subclasses
+from gclint.network.model import Network
+from gclint.network.outside import LIBRARY_SWITCH
+from gclint.network.override import OldOverride, own_overrides
+from gclint.network.support import flag
+from gclint.rule import Rule
+
+
+class LegacySetGradientCheckpointing(Rule):
+    """A model overrides `_set_gradient_checkpointing` with its old signature.
+
+    ## What it does
+
+    Finds models that define `_set_gradient_checkpointing(self, module, value=False)`, the interface
+    of transformers before 4.35. The library recognises it by the parameter `value`.
+
+    ## Why is this bad?
+
+    The library then calls the override for every module and sets no flag itself. It hands on
+    neither the checkpoint function nor `gradient_checkpointing_kwargs`, so that `use_reentrant` is
+    ignored, and the flag of every `GradientCheckpointingLayer` stays False. On transformers 5
+    `is_gradient_checkpointing` says True all the same.
+
+    ## Example
+
+    ```python
+    class MyModel(PreTrainedModel):
+        supports_gradient_checkpointing = True
+
+        def _set_gradient_checkpointing(self, module, value=False):
+            if isinstance(module, MyEncoder):
+                module.gradient_checkpointing = value
+    ```
+
+    Use instead:
+
+    ```python
+    class MyModel(PreTrainedModel):
+        supports_gradient_checkpointing = True
+    ```
+
+    ## Fix safety
+
+    The fix removes the method; the library sets the flag of every module that has one. Where a block
+    of the model is to become a checkpointing layer (GC001), both are done at once.
+
+    It is unsafe where the model holds a class with a flag of its own, or loads a model, that the
+    override does not name: these would be enabled as well. It is also unsafe where a named class
+    does not begin with the flag as False, where the file may be for transformers before 4.35, and
+    where a layer of the model keeps state that recomputation changes. There is none for a method
+    that does more than set flags.
+
+    ## References
+
+    - transformers issues #27073 and #27610
+    """
+
+    code = "GC301"
+    name = "legacy-set-gradient-checkpointing"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each override that the file writes."""
+        for override in own_overrides(network.module):
+            if self._is_used(network, override):
+                name = network.file.text.index(LIBRARY_SWITCH, override.method.header)
+                yield Finding(
+                    self.code,
+                    self.name,
+                    self._message(override),
+                    network.file.path,
+                    override.method.header,
+                    name + len(LIBRARY_SWITCH),
+                    override.model.name,
+                    without_override(network, override),
+                )
+
+    @staticmethod
+    def _is_used(network: Network, override: OldOverride) -> bool:
+        """Tell whether the library does not raise before it calls the override."""
+        models = (override.model, *subclasses(network.project, override.model))
+        return any(flag(model) is not False for model in models)
+
+    @staticmethod
+    def _message(override: OldOverride) -> str:
+        return (
+            f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface: the "
+            "library ignores `gradient_checkpointing_kwargs` and leaves every "
+            f"`{CHECKPOINTING_BASE}` disabled"
+        )

@@ -1,0 +1,307 @@
+"""Who enables checkpointing: what a script, another file or another class does to the flag of a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.check import check
+from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.network.outside import outside_switches
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.toy_models import IMPORTS
+from tests.toy_models import LAYERS as ALL_LAYERS
+
+LAYERS = ALL_LAYERS.partition("class ToyOtherLayer")[0]
+
+_LEGACY = """
+class ToyEncoder(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.depth)])
+        self.gradient_checkpointing = False
+
+    def forward(self, hidden_states):
+        for layer in self.layers:
+            if self.gradient_checkpointing and self.training:
+                hidden_states = torch.utils.checkpoint.checkpoint(layer, hidden_states)
+            else:
+                hidden_states = layer(hidden_states)
+        return hidden_states
+"""
+_PLAIN = """
+class ToyEncoder(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.depth)])
+
+    def forward(self, hidden_states):
+        for layer in self.layers:
+            hidden_states = layer(hidden_states)
+        return hidden_states
+"""
+_MODEL = """
+class ToyModel(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder = ToyEncoder(config)
+        self.head = nn.Linear(config.size, config.size)
+
+    def forward(self, hidden_states):
+        return self.head(self.encoder(hidden_states))
+"""
+
+
+def _toy(stack: str = _LEGACY, model: str = _MODEL) -> str:
+    return f"{IMPORTS}import torch.utils.checkpoint\n{LAYERS}\n{stack}\n{model}"
+
+
+def _project(folder: Path, files: Mapping[str, str], given: tuple[str, ...] = ()) -> Project:
+    """Write files, and give those that are named, or the folder with its modeling files."""
+    for name, text in files.items():
+        compile(text, name, "exec", dont_inherit=True)
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    if given:
+        return Project(Settings(), [folder / name for name in given])
+    return Project(Settings(), sorted(folder.rglob("modeling_*.py")), [folder])
+
+
+def _missing_layer(project: Project) -> Finding:
+    result = check(project, [rule for rule in all_rules() if rule.code == "GC001"])
+    assert result.problems == ()
+    (finding,) = result.findings
+    return finding
+
+
+def _is_safe(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.SAFE
+
+
+_ENABLING = {
+    "one module": "model.encoder.gradient_checkpointing = True",
+    "annotated": "model.encoder.gradient_checkpointing: bool = True",
+    "over two lines": "model.encoder.gradient_checkpointing = \\\n    True",
+    "by its name": 'setattr(model.encoder, "gradient_checkpointing", True)',
+    "by its name, over lines": "setattr(\n    model.encoder,\n    'gradient_checkpointing',\n    True,\n)",
+    "a variable": "encoder = model.encoder\nencoder.gradient_checkpointing = True",
+    "an item": 'model.parts["encoder"].gradient_checkpointing = True',
+    "what a call gives": "get_encoder(model).gradient_checkpointing = True",
+    "its class": "ToyEncoder.gradient_checkpointing = True",
+    "all modules": (
+        "for module in model.modules():\n"
+        '    if hasattr(module, "gradient_checkpointing"):\n'
+        "        module.gradient_checkpointing = True"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", _ENABLING.values(), ids=list(_ENABLING))
+def test_script_that_sets_the_flag_keeps_the_branch(code: str, tmp_path: Path) -> None:
+    finding = _missing_layer(_project(tmp_path, {"toy/modeling_toy.py": _toy(), "scripts/train.py": code}))
+    assert isinstance(finding.remedy, Refusal)
+    assert "train.py on line" in finding.remedy.reason
+
+
+_HARMLESS = {
+    "the configuration's": "model.config.gradient_checkpointing = True",
+    "arguments'": "training_args.gradient_checkpointing = True",
+    "a question": "assert model.encoder.gradient_checkpointing == True",
+    "a comment": "# model.encoder.gradient_checkpointing = True",
+    "a string": 'print("set model.encoder.gradient_checkpointing = True")',
+    "a docstring": '"""Use\n\nmodel.encoder.gradient_checkpointing = True\n"""',
+    "another module's": "model.head.gradient_checkpointing = True",
+    "the library's way": "model.gradient_checkpointing_enable()",
+    "as the library does": (
+        "def enable(model, function):\n"
+        "    for module in model.modules():\n"
+        '        if hasattr(module, "gradient_checkpointing"):\n'
+        "            module._gradient_checkpointing_func = function\n"
+        "            module.gradient_checkpointing = True"
+    ),
+    "off as a whole": (
+        "def disable(model):\n"
+        "    for module in model.modules():\n"
+        '        if hasattr(module, "gradient_checkpointing"):\n'
+        "            module.gradient_checkpointing = False"
+    ),
+    "of its own": ("class Trainer:\n    def __init__(self):\n        self.gradient_checkpointing = True"),
+}
+
+
+@pytest.mark.parametrize("code", _HARMLESS.values(), ids=list(_HARMLESS))
+def test_script_that_leaves_the_flag_alone_changes_nothing(code: str, tmp_path: Path) -> None:
+    files = {"toy/modeling_toy.py": _toy(), "scripts/train.py": code}
+    assert _is_safe(_missing_layer(_project(tmp_path, files)))
+
+
+@pytest.mark.parametrize(
+    ("code", "safe"), [(_ENABLING["one module"], True), (_ENABLING["all modules"], False)]
+)
+def test_plain_stack_cares_about_flags_of_layers_alone(code: str, safe: bool, tmp_path: Path) -> None:
+    # Its layers get a flag, and would raise without the function that the library hands on.
+    files = {"toy/modeling_toy.py": _toy(_PLAIN), "scripts/train.py": code}
+    assert _is_safe(_missing_layer(_project(tmp_path, files))) == safe
+
+
+@pytest.mark.parametrize("folder", [".venv", "venv", "node_modules", "build"])
+def test_files_of_others_are_not_looked_at(folder: str, tmp_path: Path) -> None:
+    files = {"toy/modeling_toy.py": _toy(), f"{folder}/train.py": _ENABLING["one module"]}
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "pyvenv.cfg").touch()
+    assert _is_safe(_missing_layer(_project(tmp_path, files)))
+
+
+@pytest.mark.parametrize("marker", ["pyproject.toml", "setup.py"])
+def test_project_of_a_single_file_is_looked_at(marker: str, tmp_path: Path) -> None:
+    files = {"toy/__init__.py": "", "toy/modeling_toy.py": _toy(), "train.py": _ENABLING["one module"]}
+    assert _is_safe(_missing_layer(_project(tmp_path, files, ("toy/modeling_toy.py",))))
+    (tmp_path / marker).touch()
+    assert not _is_safe(_missing_layer(_project(tmp_path, files, ("toy/modeling_toy.py",))))
+
+
+def test_folder_of_a_single_file_without_a_package_is_all_that_is_looked_at(tmp_path: Path) -> None:
+    files = {"modeling_toy.py": _toy(), "deeper/train.py": _ENABLING["one module"]}
+    assert _is_safe(_missing_layer(_project(tmp_path, files, ("modeling_toy.py",))))
+    (tmp_path / "train.py").write_text(_ENABLING["one module"], encoding="utf-8")
+    assert not _is_safe(_missing_layer(_project(tmp_path, files, ("modeling_toy.py",))))
+
+
+def test_unreadable_neighbour_ends_nothing(tmp_path: Path) -> None:
+    project = _project(tmp_path, {"modeling_toy.py": _toy()})
+    (tmp_path / "train.py").write_bytes(b"# coding: utf-8\nx.gradient_checkpointing = '\xff'\n")
+    assert _is_safe(_missing_layer(project))
+    assert outside_switches(project) == ()
+
+
+# -- whose model
+
+
+def _models() -> Iterator[tuple[str, dict[str, str], bool]]:
+    stack = _toy(model="")
+    model = f"{IMPORTS}from .modeling_stack import ToyEncoder\n{_MODEL}"
+    yield "no model", {"modeling_stack.py": stack}, False
+    yield "a module", {"modeling_stack.py": _toy(model=_MODEL.replace("PreTrainedModel", "nn.Module"))}, False
+    yield "a file beside it", {"modeling_stack.py": stack, "modeling_toy.py": model}, True
+    elsewhere = model.replace(".modeling_stack", "..stacks.modeling_stack")
+    files = {"a/__init__.py": "", "a/stacks/modeling_stack.py": stack, "a/toy/modeling_toy.py": elsewhere}
+    yield "a file elsewhere", files, True
+    unknown = f"from elsewhere import OtherPreTrainedModel\n{_MODEL}".replace(
+        "(PreTrainedModel", "(OtherPreTrainedModel"
+    )
+    yield "a base that is not at hand", {"modeling_stack.py": _toy(model=unknown)}, True
+
+
+@pytest.mark.parametrize(("files", "reported"), [pytest.param(*case, id=name) for name, *case in _models()])
+def test_block_is_one_that_a_model_runs(files: dict[str, str], reported: bool, tmp_path: Path) -> None:
+    project = _project(tmp_path, files)
+    result = check(project, [rule for rule in all_rules() if rule.code == "GC001"])
+    assert [finding.symbol for finding in result.findings] == (["ToyLayer"] if reported else [])
+
+
+def test_model_without_its_base_may_not_support_checkpointing(tmp_path: Path) -> None:
+    model = _MODEL.replace("    supports_gradient_checkpointing = True\n\n", "").replace(
+        "(PreTrainedModel", "(OtherPreTrainedModel"
+    )
+    text = "from elsewhere import OtherPreTrainedModel\n" + _toy(model=model)
+    finding = _missing_layer(_project(tmp_path, {"modeling_toy.py": text}))
+    assert isinstance(finding.remedy, Fix)
+    assert finding.remedy.reason == (
+        "a base of `ToyModel` is not at hand, so it is not known to support checkpointing"
+    )
+
+
+# -- one fix for all files
+
+
+_LAYER_FILE = f"{IMPORTS}{LAYERS}"
+_RUNNER = f"{IMPORTS}import torch.utils.checkpoint\nfrom .modeling_layer import ToyLayer\n{_LEGACY}{_MODEL}"
+_OTHER_RUNNER = _RUNNER.replace("ToyEncoder", "OtherEncoder").replace("ToyModel", "OtherModel")
+
+
+def test_block_is_repaired_together_with_all_that_run_it(tmp_path: Path) -> None:
+    files = {
+        "modeling_layer.py": _LAYER_FILE,
+        "modeling_toy.py": _RUNNER,
+        "modeling_other.py": _OTHER_RUNNER,
+    }
+    finding = _missing_layer(_project(tmp_path, files))
+    assert _is_safe(finding)
+    assert finding.path.name == "modeling_layer.py"
+    assert {edit.path.name for edit in finding.edits} == set(files)
+    assert not any(heir.defines for heir in finding.heirs)
+
+
+@pytest.mark.parametrize("missing", ["modeling_layer.py", "modeling_other.py"])
+def test_file_that_the_fix_needs_is_named(missing: str, tmp_path: Path) -> None:
+    files = {
+        "modeling_layer.py": _LAYER_FILE,
+        "modeling_toy.py": _RUNNER,
+        "modeling_other.py": _OTHER_RUNNER,
+    }
+    given = tuple(name for name in files if name != missing)
+    project = _project(tmp_path, files, given)
+    result = check(project, [rule for rule in all_rules() if rule.code == "GC001"])
+    assert result.findings
+    for finding in result.findings:
+        assert isinstance(finding.remedy, Refusal)
+        assert missing in finding.remedy.reason
+
+
+def test_call_elsewhere_that_cannot_be_repaired_keeps_the_block(tmp_path: Path) -> None:
+    other = _OTHER_RUNNER.replace("gradient_checkpointing = False", "gradient_checkpointing = True")
+    files = {"modeling_layer.py": _LAYER_FILE, "modeling_toy.py": _RUNNER, "modeling_other.py": other}
+    finding = _missing_layer(_project(tmp_path, files))
+    assert isinstance(finding.remedy, Refusal)
+    assert "is set to `True`" in finding.remedy.reason
+
+
+def test_branch_around_a_subclass_elsewhere_goes_too(tmp_path: Path) -> None:
+    subclass = (
+        f"{IMPORTS}import torch.utils.checkpoint\nfrom .modeling_toy import ToyLayer\n"
+        "class OtherLayer(ToyLayer):\n    pass\n"
+        + _LEGACY.replace("ToyEncoder", "OtherEncoder").replace("ToyLayer", "OtherLayer")
+        + _MODEL.replace("ToyEncoder", "OtherEncoder").replace("ToyModel", "OtherModel")
+    )
+    project = _project(tmp_path, {"modeling_toy.py": _toy(), "modeling_other.py": subclass})
+    result = check(project, [rule for rule in all_rules() if rule.code == "GC001"])
+    (base,) = (each for each in result.findings if each.path.name == "modeling_toy.py")
+    assert {edit.path.name for edit in base.edits} == {"modeling_toy.py", "modeling_other.py"}
+
+
+# -- overrides of the old interface
+
+
+_OVERRIDE = """
+    def _set_gradient_checkpointing(self, module, value=False):
+        if isinstance(module, ToyEncoder):
+            module.gradient_checkpointing = value
+"""
+
+
+def test_override_of_a_model_elsewhere_goes_with_the_branch(tmp_path: Path) -> None:
+    larger = (
+        f"{IMPORTS}from .modeling_toy import ToyEncoder\n"
+        + _MODEL.replace("ToyModel", "LargerModel")
+        + _OVERRIDE
+    )
+    finding = _missing_layer(_project(tmp_path, {"modeling_toy.py": _toy(), "modeling_larger.py": larger}))
+    assert {edit.path.name for edit in finding.edits} == {"modeling_toy.py", "modeling_larger.py"}
+    assert _is_safe(finding)
+
+
+def test_override_of_what_loads_models_needs_a_look(tmp_path: Path) -> None:
+    loading = (
+        _MODEL.replace("nn.Linear(config.size, config.size)", "AutoModel.from_config(config)") + _OVERRIDE
+    )
+    finding = _missing_layer(_project(tmp_path, {"modeling_toy.py": _toy(model=loading)}))
+    assert isinstance(finding.remedy, Fix)
+    assert finding.remedy.reason is not None
+    assert "the models that `ToyModel` loads would be enabled as well" in finding.remedy.reason
