@@ -52,7 +52,7 @@ class RunSite:
     function: Function | None = None
     """The method's own inner function that is called or checkpointed, and runs the blocks."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
-    """The sites of the same receiver in the same method, this one among them."""
+    """The sites of the same receiver and blocks in the same method, this one among them."""
 
     @property
     def owner(self) -> ClassInfo:
@@ -97,14 +97,15 @@ class _Place:
     statement: cst.SimpleStatementLine | None = None
 
 
-def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
+def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
     """Return the calls in a method that run an object of a class of the project, in text order.
 
     Args:
-        scope: the method.
+        scope: the method, or a function in one.
         holders: what gives the blocks; calls of other attributes are not looked at.
+        outer: the names around a function that stand for what such an attribute holds.
     """
-    search = search_blocks(scope, holders)
+    search = search_blocks(scope, holders, outer)
     sites = [
         site
         for piece in search.pieces
@@ -115,10 +116,11 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, site.function, list(site.args), holders)
-    by_receiver: dict[str, list[RunSite]] = {}
+            sites += _sites_inside(scope, site.function, list(site.args), search)
+    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[RunSite]] = {}
     for site in sites:
-        peers = by_receiver.setdefault(code(site.receiver), [])
+        # Two loops may call their variables the same.
+        peers = by_receiver.setdefault((code(site.receiver), site.blocks), [])
         peers.append(site)
         site.peers = peers
     return sites
@@ -160,9 +162,9 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSi
     values = scope.evaluate(call.func)
     receiver = call.func
     bound = [value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS]
-    function = scope.local_function(call.func.value) if isinstance(call.func, cst.Name) else None
+    function = scope.local_function(call.func.value, call.func) if isinstance(call.func, cst.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, list(call.args), search.holders)
+        blocks = _run_inside(scope, function, list(call.args), search)
         return (
             _site(scope, call, place, receiver, list(call.args), blocks, function=function)
             if blocks
@@ -192,24 +194,24 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
         blocks = _instances(scope.evaluate(receiver))
         if blocks:
             return _site(scope, call, place, receiver, args, blocks, checkpointed=True)
-    function = scope.local_function(target.value) if isinstance(target, cst.Name) else None
+    function = scope.local_function(target.value, target) if isinstance(target, cst.Name) else None
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest, search.holders)
+    blocks = _run_inside(scope, function, rest, search)
     return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function)
 
 
 def _run_inside(
-    scope: Scope, function: Function, args: list[cst.Arg], holders: Holders
+    scope: Scope, function: Function, args: list[cst.Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs when it gets these arguments."""
-    found = {info for site in _sites_inside(scope, function, args, holders) for info in site.blocks}
+    found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
 
-def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], holders: Holders) -> list[RunSite]:
+def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], search: Search) -> list[RunSite]:
     inner = scope.enter(function, args)
-    return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
+    return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
 
 
 def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:

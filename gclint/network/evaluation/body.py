@@ -21,7 +21,7 @@ from gclint.source.words import any_between, has_word, word_ends
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
 _QUOTES = ('"""', 'r"""', "'''")
 # Looked up by exact type, since most nodes are none of these.
-_BINDING_KINDS = frozenset(
+BINDING_KINDS = frozenset(
     (
         cst.Assign,
         cst.AnnAssign,
@@ -30,7 +30,6 @@ _BINDING_KINDS = frozenset(
         cst.For,
         cst.CompFor,
         cst.WithItem,
-        cst.FunctionDef,
         cst.Call,
     )
 )
@@ -94,26 +93,15 @@ class Piece:
         collected: defaultdict[str, list[Binding]] = defaultdict(list)
         for root in self.nodes or ():
             for node in (root, *walk_scope(root)):
-                if type(node) in _BINDING_KINDS:
-                    self._collect_node(collected, node)
+                if isinstance(node, cst.FunctionDef):
+                    self._functions[node.name.value] = node
+                elif type(node) in BINDING_KINDS:
+                    collect_bindings(collected, node)
         self._bindings = dict(collected)
 
-    def _collect_node(self, collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
-        if isinstance(node, cst.Assign):
-            for target in node.targets:
-                _bind(collected, target.target, Binding(node.value))
-        elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
-            if node.value is not None:
-                _bind(collected, node.target, Binding(node.value))
-        elif isinstance(node, (cst.For, cst.CompFor)):
-            _bind(collected, node.target, Binding(node.iter, iterated=True))
-        elif isinstance(node, cst.WithItem):
-            if node.asname is not None and isinstance(node.asname.name, cst.Name):
-                _bind(collected, node.asname.name, Binding(node.item))
-        elif isinstance(node, cst.FunctionDef):
-            self._functions[node.name.value] = node
-        elif isinstance(node, cst.Call):
-            _bind_addition(collected, node)
+
+class TextPiece(Piece):
+    """A range of a file's text that holds whole statements of one block."""
 
 
 class TextPiece(Piece):
@@ -254,6 +242,23 @@ def _statement(indent: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?:(?<=\n)|(?<=\r)){re.escape(indent)}(?=[^\s#)\]}}])(?!(?:else|elif|except|finally)\b)"
     )
+
+
+def collect_bindings(collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
+    """Record what a node itself binds to names."""
+    if isinstance(node, cst.Assign):
+        for target in node.targets:
+            _bind(collected, target.target, Binding(node.value))
+    elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
+        if node.value is not None:
+            _bind(collected, node.target, Binding(node.value))
+    elif isinstance(node, (cst.For, cst.CompFor)):
+        _bind(collected, node.target, Binding(node.iter, iterated=True))
+    elif isinstance(node, cst.WithItem):
+        if node.asname is not None and isinstance(node.asname.name, cst.Name):
+            _bind(collected, node.asname.name, Binding(node.item))
+    elif isinstance(node, cst.Call):
+        _bind_addition(collected, node)
 
 
 def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, binding: Binding) -> None:
