@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gclint.codemod.leftover import leftover
 from gclint.codemod.protect import protect
 from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -87,7 +88,7 @@ class MissingCheckpointingLayer(Rule):
             yield Finding(
                 self.code,
                 self.name,
-                self._message(block),
+                self._message(network, block),
                 network.file.path,
                 start,
                 end,
@@ -121,15 +122,15 @@ class MissingCheckpointingLayer(Rule):
         return definition.header, name + len(definition.name)
 
     @staticmethod
-    def _message(block: UnprotectedBlock) -> str:
+    def _message(network: Network, block: UnprotectedBlock) -> str:
         name, owner = block.info.name, block.sites[0].owner.name
         if any(site.checkpointed for site in block.sites):
             return (
-                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is no "
+                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is not a "
                 f"`{CHECKPOINTING_BASE}`: caches are not switched off for it, and newer checkpointing "
                 "options pass it by"
             )
-        return (
-            f"`{name}` is stacked in `{owner}` and is no `{CHECKPOINTING_BASE}`: with gradient checkpointing "
-            "enabled it still keeps all its activations"
-        )
+        stacked = f"`{name}` is stacked in `{owner}` and is not a `{CHECKPOINTING_BASE}`"
+        if leftover(network, (block.info,), ()) is not None:
+            return f"{stacked}: only code that calls a checkpoint function itself can recompute it"
+        return f"{stacked}: with gradient checkpointing enabled it still keeps all its activations"

@@ -1,4 +1,4 @@
-"""A name stands for what reaches the place where it is used: two loops with one variable are two variables."""
+"""A name stands for what reaches its place: two loops with one variable are two variables."""
 
 from __future__ import annotations
 

@@ -95,6 +95,10 @@ class Difference:
     description: str
     one_is_silent: bool = False
     """Whether one call merely leaves out what the other passes, so that `forward`'s default rules."""
+    argument: cst.Arg | None = None
+    """What the checkpointed call passes where the plain one passes something else."""
+    is_binding: bool = False
+    """Whether a parameter of `forward` gets something else from the two calls."""
 
 
 def differences(branch: LegacyBranch) -> list[Difference]:
@@ -190,9 +194,34 @@ def _signatures(site: RunSite) -> Iterator[tuple[str, Signature | None]]:
 
 def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
     return len(legacy.args) == len(plain.args) and all(
-        same_code(_code(one.value), _code(other.value))
+        _keyword(one) == _keyword(other) and same_code(_code(one.value), _code(other.value))
         for one, other in zip(legacy.args, plain.args, strict=True)
     )
+
+
+def _keyword(arg: cst.Arg) -> str:
+    return arg.star if arg.keyword is None else arg.keyword.value
+
+
+def mismatches(sites: Sequence[RunSite]) -> Iterator[tuple[RunSite, RunSite, list[Difference]]]:
+    """Yield pairs of a checkpointed call and the plain one beside it that give ``forward`` something else.
+
+    They are the only calls of the same blocks in the two sides of one ``if``, whatever it asks.
+    """
+    for legacy in sites:
+        if not legacy.checkpointed or not legacy.arms or legacy.function is not None:
+            continue
+        arm = legacy.arms[-1]
+        sides: dict[bool, list[RunSite]] = {True: [], False: []}
+        for other in sites:
+            for each in other.arms:
+                if each.branch is arm.branch and not set(other.blocks).isdisjoint(legacy.blocks):
+                    sides[each.taken].append(other)
+        plain = sides[not arm.taken]
+        if len(sides[arm.taken]) == len(plain) == 1 and not plain[0].checkpointed:
+            found = [each for each in compare_calls(legacy, plain[0]) if each.is_binding]
+            if found:
+                yield legacy, plain[0], found
 
 
 def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Iterator[Difference]:
@@ -212,16 +241,24 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
             f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
             f"and `{_shown(right)}` from the plain one",
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
+            argument=None if a is None else a.arg,
+            is_binding=True,
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):
         which, lacking = ("plain", "checkpointed") if name in extras[1] else ("checkpointed", "plain")
         yield Difference(
-            f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True
+            f"the {which} call passes `{name}` and the {lacking} one does not",
+            one_is_silent=True,
+            is_binding=True,
         )
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if not same_code(extras[0][name], extras[1][name]):
-            yield Difference(f"`{name}` gets `{_shown(extras[0][name])}` and `{_shown(extras[1][name])}`")
+            yield Difference(
+                f"`{name}` gets `{_shown(extras[0][name])}` from the checkpointed call "
+                f"and `{_shown(extras[1][name])}` from the plain one",
+                is_binding=True,
+            )
 
 
 def _is_switched_off(parameter: Parameter, value: str | None) -> bool:

@@ -72,19 +72,20 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
-        return self._sites(self._holding_attributes)
+        return self._sites(self.holding_attributes)
 
     @cached_property
-    def _holding_attributes(self) -> frozenset[str]:
+    def holding_attributes(self) -> frozenset[str]:
+        """The attributes of the file's classes that hold blocks or stacks of them."""
         classes = self.module.classes.values()
         return frozenset(name for info in classes for name in holding_attributes(info))
 
     def sites_running(self, names: Collection[str]) -> tuple[RunSite, ...]:
         """Return the run sites, and the calls of single objects of the classes with these ``names``."""
         single = frozenset(single_attributes(self.module, names))
-        if single <= self._holding_attributes:
+        if single <= self.holding_attributes:
             return self.run_sites
-        return self._sites(self._holding_attributes | single)
+        return self._sites(self.holding_attributes | single)
 
     def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:

@@ -103,10 +103,6 @@ class Piece:
 class TextPiece(Piece):
     """A range of a file's text that holds whole statements of one block."""
 
-
-class TextPiece(Piece):
-    """A range of a file's text that holds whole statements of one block."""
-
     def __init__(self, file: SourceFile, start: int, end: int, indent: str) -> None:
         """Hold ``[start, end)`` of the file's text, whose statements are indented by ``indent``."""
         super().__init__(None, ())
