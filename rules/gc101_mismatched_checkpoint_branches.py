@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gclint.codemod.branch import mismatches
 from gclint.finding import Finding, Refusal
 from gclint.network.model import Network
-from gclint.network.support import supports_checkpointing
+from gclint.network.support import is_run_by_model
 from gclint.rule import Rule
 
 
@@ -19,7 +19,8 @@ class MismatchedCheckpointBranches(Rule):
     Binds both calls of a legacy branch to the parameters of the block's `forward`, as Python does it,
     and reports parameters that get something else with checkpointing than without: two arguments that
     have changed places, keywords that one of the calls drops, a whole list where the other call passes
-    one of its items. A cache that is off while checkpointing is no such difference.
+    one of its items. A cache that is off while checkpointing, and
+    its positions, make no difference.
 
     ## Why is this bad?
 
@@ -60,7 +61,7 @@ class MismatchedCheckpointBranches(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each checkpointed call that differs from its plain one."""
         for legacy, plain, differences in mismatches(network.run_sites):
-            if legacy.fragment.file is not network.file or not supports_checkpointing(legacy.owner):
+            if legacy.fragment.file is not network.file or not is_run_by_model(legacy.owner):
                 continue
             argument = next((each.argument for each in differences if each.argument is not None), None)
             start, end = legacy.span(legacy.call if argument is None else argument)
@@ -69,7 +70,7 @@ class MismatchedCheckpointBranches(Rule):
             yield Finding(
                 self.code,
                 self.name,
-                f"{blocks} is not called the same with checkpointing as without it on line {row}: "
+                f"the checkpointed call of {blocks} is not the plain one on line {row}: "
                 + "; ".join(each.description for each in differences),
                 network.file.path,
                 start,

@@ -26,6 +26,8 @@ _CONDITION_NAMES = {
     "requires_grad",
 }
 _OFF = {"None", "False", "()"}
+# What only a cache needs, and may be left out together with it.
+_BESIDE_CACHES = frozenset(("cache_position",))
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class Difference:
     """Whether one call merely leaves out what the other passes, so that `forward`'s default rules."""
     argument: cst.Arg | None = None
     """What the checkpointed call passes where the plain one passes something else."""
-    is_binding: bool = False
-    """Whether a parameter of `forward` gets something else from the two calls."""
+    parameter: str | None = None
+    """What gets something else, where `forward` does: a parameter, or what one call alone passes."""
 
 
 def differences(branch: LegacyBranch) -> list[Difference]:
@@ -219,7 +221,8 @@ def mismatches(sites: Sequence[RunSite]) -> Iterator[tuple[RunSite, RunSite, lis
                     sides[each.taken].append(other)
         plain = sides[not arm.taken]
         if len(sides[arm.taken]) == len(plain) == 1 and not plain[0].checkpointed:
-            found = [each for each in compare_calls(legacy, plain[0]) if each.is_binding]
+            found = [each for each in compare_calls(legacy, plain[0]) if each.parameter is not None]
+            found = [each for each in found if not (each.one_is_silent and each.parameter in _BESIDE_CACHES)]
             if found:
                 yield legacy, plain[0], found
 
@@ -242,7 +245,7 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
             f"and `{_shown(right)}` from the plain one",
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
             argument=None if a is None else a.arg,
-            is_binding=True,
+            parameter=parameter.name,
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):
@@ -250,14 +253,14 @@ def _compare_bindings(one: Binding, other: Binding, signature: Signature) -> Ite
         yield Difference(
             f"the {which} call passes `{name}` and the {lacking} one does not",
             one_is_silent=True,
-            is_binding=True,
+            parameter=name,
         )
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if not same_code(extras[0][name], extras[1][name]):
             yield Difference(
                 f"`{name}` gets `{_shown(extras[0][name])}` from the checkpointed call "
                 f"and `{_shown(extras[1][name])}` from the plain one",
-                is_binding=True,
+                parameter=name,
             )
 
 

@@ -35,6 +35,13 @@ def supports_checkpointing(owner: ClassInfo) -> bool:
     return any(_flag(model) for model in models)
 
 
+@remembered
+def is_run_by_model(owner: ClassInfo) -> bool:
+    """Tell whether a class is a model of the library, or a part of one in its file or in those beside it."""
+    modules = (owner.module, *_siblings(owner.module))
+    return any(True for module in modules for _ in _models_holding(owner, module))
+
+
 @dataclass(frozen=True)
 class OldOverride:
     """A model's own `_set_gradient_checkpointing` with the signature that the library once had.
