@@ -17,7 +17,7 @@ from tests.toy_models import IMPORTS, LAYERS, LOOP, STACK, model
 _TORCH = "import torch.utils.checkpoint\nfrom torch.utils.checkpoint import checkpoint\n"
 
 
-def _find(folder: Path, text: str, **others: str) -> Finding:
+def find(folder: Path, text: str, **others: str) -> Finding:
     """Return what GC001 finds in a model, ``others`` being further files by their names."""
     paths = []
     for name, content in {"modeling_toy": text, **others}.items():
@@ -32,9 +32,10 @@ def _find(folder: Path, text: str, **others: str) -> Finding:
     return finding
 
 
-def _toy(
+def toy(
     loop: str = LOOP, *, init: str = STACK, more: str = "", before: str = "", layers: str = LAYERS
 ) -> str:
+    """Write a model like ``model``, with imports and code before it."""
     parts = (IMPORTS, _TORCH, layers, textwrap.dedent(before))
     return "".join(parts) + "\n\n" + model(init, textwrap.dedent(loop), more=textwrap.dedent(more))
 
@@ -47,20 +48,20 @@ for layer in self.layers:
         hidden_states = layer(hidden_states)
 """
 _UNKNOWN = {
-    "a method": _toy(
+    "a method": toy(
         _SELF.format("_ckpt"), more="def _ckpt(self, layer, states):\n    return checkpoint(layer, states)"
     ),
-    "a method without the word": _toy(
+    "a method without the word": toy(
         _SELF.format("_run"), more="def _run(self, run, states):\n    return checkpoint(run, states)"
     ),
-    "a function": _toy(
+    "a function": toy(
         _SELF.replace("self.{0}", "run"),
         before="""
         def run(layer, states):
             return torch.utils.checkpoint.checkpoint(layer, states)
         """,
     ),
-    "a function of a function": _toy(
+    "a function of a function": toy(
         _SELF.replace("self.{0}", "outer"),
         before="""
         def inner(layer, states):
@@ -71,21 +72,21 @@ _UNKNOWN = {
             return inner(layer, states)
         """,
     ),
-    "a partial function": _toy(
+    "a partial function": toy(
         _SELF.replace("self.{0}", "run"), before="\nrun = partial(checkpoint, use_reentrant=False)\n"
     ),
-    "a local partial function": _toy(
+    "a local partial function": toy(
         "run = partial(checkpoint, use_reentrant=False)\n" + _SELF.replace("self.{0}", "run")
     ),
-    "another name": _toy(
+    "another name": toy(
         _SELF.replace("self.{0}", "rerun"), before="from torch.utils.checkpoint import checkpoint as rerun\n"
     ),
-    "a getter": _toy(
+    "a getter": toy(
         "run = self._get()\n" + _SELF.replace("self.{0}", "run"),
         more="def _get(self):\n    return self._gradient_checkpointing_func",
     ),
-    "getattr": _toy(_SELF.replace("self.{0}", 'getattr(self, "_gradient_checkpointing_func")')),
-    "a decorator": _toy(
+    "getattr": toy(_SELF.replace("self.{0}", 'getattr(self, "_gradient_checkpointing_func")')),
+    "a decorator": toy(
         LOOP + LOOP.replace("layer(", "self._one(layer, "),
         more="@checkpointed\ndef _one(self, layer, states):\n    return layer(states)",
         before="""
@@ -93,7 +94,7 @@ _UNKNOWN = {
             return partial(checkpoint, function)
         """,
     ),
-    "a callable that is chosen": _toy(
+    "a callable that is chosen": toy(
         """
         for layer in self.layers:
             run = partial(checkpoint, layer) if self.gradient_checkpointing else layer
@@ -102,13 +103,13 @@ _UNKNOWN = {
             hidden_states = layer(hidden_states)
         """
     ),
-    "a conditional expression": _toy(
+    "a conditional expression": toy(
         """
         for layer in self.layers:
             hidden_states = self.ckpt(layer, hidden_states) if self.training else layer(hidden_states)
         """
     ),
-    "the whole sequence": _toy(
+    "the whole sequence": toy(
         """
         if self.gradient_checkpointing:
             return torch.utils.checkpoint.checkpoint_sequential(self.layers, 2, hidden_states)
@@ -116,7 +117,7 @@ _UNKNOWN = {
             hidden_states = layer(hidden_states)
         """
     ),
-    "a segment": _toy(
+    "a segment": toy(
         """
         def segment(states):
             for layer in self.layers:
@@ -128,12 +129,12 @@ _UNKNOWN = {
             hidden_states = layer(hidden_states)
         """
     ),
-    "a wrapper around each": _toy(
+    "a wrapper around each": toy(
         init="self.layers = nn.ModuleList([checkpoint_wrapper(ToyLayer(config)) for _ in range(2)])",
         more="def helper(self):\n    self.layers = nn.ModuleList([ToyLayer(self.config)])",
         before="from fairscale.nn.checkpoint import checkpoint_wrapper\n",
     ),
-    "a class of wrappers": _toy(
+    "a class of wrappers": toy(
         init="self.layers = nn.ModuleList([ToyLayer(config) for _ in range(2)])\nself.wrapped = Wrapped()",
         before="""
         class Wrapped(nn.Module):
@@ -141,13 +142,17 @@ _UNKNOWN = {
                 return checkpoint(layer, states)
         """,
     ),
-    "a base": _toy(LOOP).replace("class ToyModel(PreTrainedModel)", "class ToyModel(Base)")
-    .replace("class ToyModel", "class Base(PreTrainedModel):\n"
-             "    def run(self, layer, states):\n        return checkpoint(layer, states)\n\n\nclass ToyModel"),
-    "the block itself": _toy(
+    "a base": toy(
+        before="""
+        class Base(PreTrainedModel):
+            def run(self, layer, states):
+                return checkpoint(layer, states)
+        """
+    ).replace("class ToyModel(PreTrainedModel)", "class ToyModel(Base)"),
+    "the block itself": toy(
         layers=LAYERS.replace("self.attention(hidden_states)", "checkpoint(self.attention, hidden_states)")
     ),
-    "a free function": _toy(
+    "a free function": toy(
         before="""
         def run_layers(model, states):
             for layer in model.layers:
@@ -155,36 +160,38 @@ _UNKNOWN = {
             return states
         """
     ),
-    "deepspeed": _toy(
-        _SELF.replace("self.{0}(layer,", "deepspeed.checkpointing.checkpoint(lambda *inputs: unknown(layer, inputs),"),
+    "deepspeed": toy(
+        _SELF.replace(
+            "self.{0}(layer,", "deepspeed.checkpointing.checkpoint(lambda *all: unknown(layer, all),"
+        ),
         before="import deepspeed\n",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", _UNKNOWN)
 def test_no_block_is_checkpointed_twice(case: str, tmp_path: Path) -> None:
-    finding = _find(tmp_path, _UNKNOWN[case])
+    finding = find(tmp_path, _UNKNOWN[case])
     assert isinstance(finding.remedy, Refusal)
     assert "keeps all its activations" not in finding.message
     assert "line " in finding.remedy.reason
 
 
 _WEIGHTS = {
-    "loading": _toy(
+    "loading": toy(
         more="def load(self, checkpoint_path):\n    return load_checkpoint(self, checkpoint_path)"
     ),
-    "from a checkpoint": _toy(more="def load(self, path):\n    return self.from_checkpoint(path)"),
-    "a name for the documentation": _toy(before='\n_CHECKPOINT_FOR_DOC = "toy"\n'),
-    "a string": _toy('name = "checkpoint(layer)"\n' + LOOP),
-    "a comment": _toy("# checkpoint(layer, hidden_states)\n" + LOOP),
-    "the switch": _toy(
+    "from a checkpoint": toy(more="def load(self, path):\n    return self.from_checkpoint(path)"),
+    "a name for the documentation": toy(before='\n_CHECKPOINT_FOR_DOC = "toy"\n'),
+    "a string": toy('name = "checkpoint(layer)"\n' + LOOP),
+    "a comment": toy("# checkpoint(layer, hidden_states)\n" + LOOP),
+    "the switch": toy(
         more="""
         def gradient_checkpointing_enable(self, **kwargs):
             self._gradient_checkpointing_func = partial(checkpoint, **kwargs)
         """
     ),
-    "another model of the file": _toy(
+    "another model of the file": toy(
         before="""
         class Other(nn.Module):
             def forward(self, states):
@@ -196,7 +203,7 @@ _WEIGHTS = {
 
 @pytest.mark.parametrize("case", _WEIGHTS)
 def test_weights_and_switches_are_no_such_function(case: str, tmp_path: Path) -> None:
-    finding = _find(tmp_path, _WEIGHTS[case])
+    finding = find(tmp_path, _WEIGHTS[case])
     assert finding.fix is not None
     assert "keeps all its activations" in finding.message
 
@@ -212,7 +219,7 @@ def test_another_file_that_checkpoints_the_block(tmp_path: Path) -> None:
         ToyModel.forward = forward
         """
     )  # fmt: skip
-    finding = _find(tmp_path, _toy(), patches=other)
+    finding = find(tmp_path, toy(), patches=other)
     assert isinstance(finding.remedy, Refusal)
     assert "of " in finding.remedy.reason
     assert "patches.py" in finding.remedy.reason

@@ -10,6 +10,7 @@ import libcst as cst
 from gclint.codemod.branch import (
     LegacyBranch,
     differences,
+    leaves_out_training,
     legacy_branch,
     removed_names,
     replacement,
@@ -150,12 +151,19 @@ def _obstacle_in_subclasses(network: Network, group: _Group) -> str | None:
 
 def _branch_doubts(network: Network, group: _Group) -> list[str]:
     """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
-    return [
-        f"with checkpointing, the call in line {network.file.position(branch.span[0]).row} changes: "
-        f"{difference.description}"
-        for branch in group.branches.values()
-        for difference in differences(branch)
-    ]
+    doubts: list[str] = []
+    for branch in group.branches.values():
+        row = network.file.position(branch.span[0]).row
+        doubts += [
+            f"with checkpointing, the call in line {row} changes: {difference.description}"
+            for difference in differences(branch)
+        ]
+        if leaves_out_training(branch):
+            doubts.append(
+                f"the branch on line {row} checkpoints in evaluation as well, "
+                "and the base class in training only"
+            )
+    return doubts
 
 
 def _doubts(info: ClassInfo) -> list[str]:
@@ -267,6 +275,10 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
             continue
         bindings = [bind_site(site, info, network.activation_names) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
+        if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
+            doubts.append(
+                f"the call of `forward` itself in line {row} is recomputed from transformers 5.23 on only"
+            )
         known = [binding for binding in bindings if binding is not None]
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")

@@ -23,11 +23,12 @@ _OTHER = re.compile(
     r"|keys|shards|version)$"
     r"|(?!.*[Cc]heckpoint(?:Wrapper|Function|ed))_*[A-Z]"
 )
-_SWITCHES = frozenset(
-    f"{prefix}{name}"
-    for name in ("gradient_checkpointing_enable", "gradient_checkpointing_disable", "set_gradient_checkpointing")
-    for prefix in ("", "_")
-)  # fmt: skip
+_SWITCH_NAMES = (
+    "gradient_checkpointing_enable",
+    "gradient_checkpointing_disable",
+    "set_gradient_checkpointing",
+)
+_SWITCHES = frozenset(prefix + name for name in _SWITCH_NAMES for prefix in ("", "_"))
 _DEFINING = re.compile(r"\b(?:def|class)[ \t]+$")
 _MODULE_OF_FUNCTIONS = re.compile(r"checkpoint[ \t]*\.[ \t]*$")
 _ASSIGNED = re.compile(r"[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")

@@ -13,8 +13,9 @@ from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values
-from gclint.network.evaluation.walk import children, code, dotted_name, walk, walk_scope
+from gclint.network.evaluation.walk import children, code, dotted_name, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.wrapped import unwrap
 from gclint.source.fragment import Fragment
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -51,6 +52,8 @@ class RunSite:
     statement: cst.SimpleStatementLine | None
     function: Function | None = None
     """The method's own inner function that is called or checkpointed, and runs the blocks."""
+    outcome: tuple[cst.BaseExpression, ...] = ()
+    """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
 
@@ -188,12 +191,20 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
     rest = [
         arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in _CHECKPOINT_OPTIONS
     ]
-    wrapped = _unwrap(scope, target, rest)
+    wrapped = unwrap(scope, target, rest)
     if wrapped is not None:
-        receiver, args = wrapped
-        blocks = _instances(scope.evaluate(receiver))
+        blocks = _instances(scope.evaluate(wrapped.receiver))
         if blocks:
-            return _site(scope, call, place, receiver, args, blocks, checkpointed=True)
+            return _site(
+                scope,
+                call,
+                place,
+                wrapped.receiver,
+                wrapped.args,
+                blocks,
+                checkpointed=True,
+                outcome=wrapped.outcome,
+            )
     function = scope.local_function(target.value, target) if isinstance(target, cst.Name) else None
     if function is None:
         return None
@@ -239,57 +250,6 @@ def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
     )
 
 
-def _unwrap(
-    scope: Scope, target: cst.BaseExpression, args: list[cst.Arg]
-) -> tuple[cst.BaseExpression, list[cst.Arg]] | None:
-    """Return what a checkpointed callable runs, and with which arguments."""
-    if isinstance(target, cst.Attribute) and target.attr.value in RUNNING_METHODS:
-        return target.value, args
-    if isinstance(target, cst.Call):
-        functions = scope.evaluate(target.func)
-        if any(isinstance(value, External) and value.name == "functools.partial" for value in functions):
-            bound = list(target.args[1:])
-            if not bound or all(arg.keyword is not None or arg.star == "**" for arg in bound):
-                return _unwrap(scope, target.args[0].value, args + bound)
-            return None
-        return _custom_forward(scope, functions, target, args)
-    if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
-        return target, args
-    return None
-
-
-def _custom_forward(
-    scope: Scope, functions: Values, target: cst.Call, args: list[cst.Arg]
-) -> tuple[cst.BaseExpression, list[cst.Arg]] | None:
-    """Look through ``create_custom_forward(layer)``: a function that returns a function.
-
-    The inner one calls its module with ``*inputs`` and, often, with more arguments of its own.
-    """
-    if len(target.args) != 1 or len(functions) != 1:
-        return None
-    (function,) = functions
-    if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
-        return None
-    outer = function.node
-    inner = [node for node in walk_scope(outer.body) if isinstance(node, cst.FunctionDef)]
-    if len(inner) != 1 or len(outer.params.params) != 1:
-        return None
-    returns = [node for node in walk_scope(inner[0].body) if isinstance(node, cst.Return)]
-    star = inner[0].params.star_arg
-    if len(returns) != 1 or not isinstance(star, cst.Param) or not isinstance(returns[0].value, cst.Call):
-        return None
-    call = returns[0].value
-    if not isinstance(call.func, cst.Name) or call.func.value != outer.params.params[0].name.value:
-        return None
-    forwarded: list[cst.Arg] = []
-    for arg in call.args:
-        if arg.star == "*" and isinstance(arg.value, cst.Name) and arg.value.value == star.name.value:
-            forwarded += args
-        else:
-            forwarded.append(arg)
-    return target.args[0].value, forwarded
-
-
 def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found = {value.info for value in values if isinstance(value, Instance)}
     found |= {
@@ -312,6 +272,7 @@ def _site(
     *,
     checkpointed: bool = False,
     function: Function | None = None,
+    outcome: tuple[cst.BaseExpression, ...] = (),
 ) -> RunSite:
     return RunSite(
         scope,
@@ -325,4 +286,5 @@ def _site(
         place.arms,
         place.statement,
         function,
+        outcome,
     )
