@@ -117,6 +117,15 @@ _UNKNOWN = {
             hidden_states = layer(hidden_states)
         """
     ),
+    "the whole sequence at once": toy(
+        """
+        if self.gradient_checkpointing and self.training:
+            hidden_states = self._gradient_checkpointing_func(self.layers.__call__, hidden_states)
+        else:
+            hidden_states = self.layers(hidden_states)
+        """,
+        init="self.layers = nn.Sequential(*[ToyLayer(config) for _ in range(2)])",
+    ),
     "a segment": toy(
         """
         def segment(states):

@@ -200,3 +200,24 @@ def test_loops_with_one_variable(case: str, tmp_path: Path) -> None:
     loop, expected = _LOOPS[case]
     text = IMPORTS + LAYERS + "\n\n" + model(_STACKS, textwrap.dedent(loop))
     assert reported(tmp_path, {"modeling_toy.py": text}) == expected
+
+
+_SEQUENCE = "self.layers = nn.Sequential(*[ToyLayer(config) for _ in range(2)])"
+_OF_SEQUENCES = "self.layers = nn.ModuleList([nn.Sequential(*[ToyLayer(config) for _ in range(2)])])"
+
+
+@pytest.mark.parametrize(
+    ("init", "loop", "expected"),
+    [
+        (_SEQUENCE, "hidden_states = self.layers(hidden_states)", ["ToyLayer"]),
+        (_SEQUENCE, "blocks = self.layers\nhidden_states = blocks(hidden_states)", ["ToyLayer"]),
+        (_OF_SEQUENCES, "for stage in self.layers:\n    hidden_states = stage(hidden_states)", ["ToyLayer"]),
+        (_SEQUENCE, "hidden_states = self.layers(hidden_states, mask)", []),
+        (_SEQUENCE, "hidden_states = self.layers(input=hidden_states)", []),
+    ],
+)
+def test_sequence_that_is_called_as_a_whole(
+    init: str, loop: str, expected: list[str], tmp_path: Path
+) -> None:
+    text = IMPORTS + LAYERS + "\n\n" + model(init, loop)
+    assert reported(tmp_path, {"modeling_toy.py": text}) == expected

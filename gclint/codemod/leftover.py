@@ -73,8 +73,7 @@ def _regions(
     network: Network, blocks: Collection[ClassInfo], nested: Collection[ClassInfo]
 ) -> Iterator[tuple[int, int]]:
     """Yield the classes and functions of the file that may run the blocks, or are run by them."""
-    sites = [site for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)]
-    owners = {site.owner for site in sites}
+    owners = _owners(network, blocks)
     runners = {site.owner for site in network.run_sites}
     involved = {info for info in network.module.classes.values() if _reaches((info,), blocks)}
     # What wraps a block when the stack is built.
@@ -86,6 +85,12 @@ def _regions(
     for function in network.file.outline.functions.values():
         if any(f".{name}" in function.text for name in attributes):
             yield function.start, function.end
+
+
+def _owners(network: Network, blocks: Collection[ClassInfo]) -> set[ClassInfo]:
+    """Return the classes whose methods, own or inherited, run one of the blocks."""
+    sites = (*network.run_sites, *network.foreign_sites)
+    return {site.owner for site in sites if not set(blocks).isdisjoint(site.blocks)}
 
 
 def _attributes(
@@ -106,7 +111,7 @@ def _attributes(
 def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network]:
     """Yield the other given files that name a block or what runs it, and call a checkpoint function."""
     index = _by_name(network.project)
-    owners = {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
+    owners = _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
     seen = {network.file}
     for file in (file for word in sorted(words) for file in index.get(word, ())):
@@ -119,7 +124,7 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
     for site in other.run_sites:
         if site.checkpointed and site.fragment.file is other.file and _reaches(site.blocks, blocks):
             yield site.span(site.call)[0]
-    owners = {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
+    owners = _owners(network, blocks)
     for owner in owners:
         for heir in subclasses(network.project, owner):
             if heir.file is other.file:

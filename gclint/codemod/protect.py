@@ -19,6 +19,7 @@ from gclint.codemod.branch import (
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.leftover import leftover
+from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
@@ -48,7 +49,13 @@ def protect(network: Network, block: UnprotectedBlock) -> Fix | Refusal:
     if problem is not None:
         return Refusal(problem)
     removed = [span for branch in group.branches.values() for span in (branch.span, *unused_helpers(branch))]
-    problem = _obstacle_in_subclasses(network, group) or leftover(network, group.blocks, removed)
+    legacy = [site for branch in group.branches.values() for site in branch.legacy]
+    problem = (
+        _obstacle_in_subclasses(network, group)
+        or foreign_obstacle(network, group.blocks)
+        or replaced_elsewhere(network, group.blocks, legacy)
+        or leftover(network, group.blocks, removed)
+    )
     if problem is not None:
         return Refusal(problem)
     elsewhere = _fixes_elsewhere(network, group)

@@ -12,7 +12,7 @@ from gclint.network.dataflow import carried_names
 from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, External, Function, Instance, Values
+from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
 from gclint.network.evaluation.walk import children, code, dotted_name, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
@@ -54,6 +54,8 @@ class RunSite:
     """The method's own inner function that is called or checkpointed, and runs the blocks."""
     outcome: tuple[cst.BaseExpression, ...] = ()
     """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
+    whole: bool = False
+    """Whether a sequence of blocks is called, which hands the output of each to the next."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
 
@@ -79,7 +81,7 @@ class RunSite:
     @property
     def is_trunk(self) -> bool:
         """Whether the call's output feeds its own next step."""
-        return bool(self.stream)
+        return self.whole or bool(self.stream)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node of the method stands in the file."""
@@ -180,6 +182,10 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSi
         ):
             return None
     blocks = _instances(values)
+    if not blocks and len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star:
+        # A list cannot be called, so that it is a sequence, which runs one block after the other.
+        blocks = _instances(items_of(values))
+        return _site(scope, call, place, receiver, list(call.args), blocks, whole=True) if blocks else None
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
 
 
@@ -273,6 +279,7 @@ def _site(
     checkpointed: bool = False,
     function: Function | None = None,
     outcome: tuple[cst.BaseExpression, ...] = (),
+    whole: bool = False,
 ) -> RunSite:
     return RunSite(
         scope,
@@ -287,4 +294,5 @@ def _site(
         place.statement,
         function,
         outcome,
+        whole,
     )
