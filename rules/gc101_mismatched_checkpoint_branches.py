@@ -60,17 +60,16 @@ class MismatchedCheckpointBranches(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each checkpointed call that differs from its plain one."""
-        for legacy, plain, differences in mismatches(network.run_sites):
+        for legacy, differences in mismatches(network.run_sites):
             if legacy.fragment.file is not network.file or not is_run_by_model(legacy.owner):
                 continue
             argument = next((each.argument for each in differences if each.argument is not None), None)
             start, end = legacy.span(legacy.call if argument is None else argument)
             blocks = " and ".join(f"`{info.name}`" for info in legacy.blocks)
-            row = network.file.position(plain.span(plain.call)[0]).row
             yield Finding(
                 self.code,
                 self.name,
-                f"the checkpointed call of {blocks} is not the plain one on line {row}: "
+                f"the checkpointed call of {blocks} does not pass what the plain call beside it passes: "
                 + "; ".join(each.description for each in differences),
                 network.file.path,
                 start,

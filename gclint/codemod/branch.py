@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _CONDITION_NAMES = {
     "is_grad_enabled",
     "requires_grad",
 }
+_MODE = re.compile(r"checkpoint|ckpt|training|requires_grad|grad_enabled", re.IGNORECASE)
 _OFF = {"None", "False", "()"}
 # What only a cache needs, and may be left out together with it.
 _BESIDE_CACHES = frozenset(("cache_position",))
@@ -282,10 +284,10 @@ def _keyword(arg: cst.Arg) -> str:
     return arg.star if arg.keyword is None else arg.keyword.value
 
 
-def mismatches(sites: Sequence[RunSite]) -> Iterator[tuple[RunSite, RunSite, list[Difference]]]:
-    """Yield pairs of a checkpointed call and the plain one beside it that give ``forward`` something else.
+def mismatches(sites: Sequence[RunSite]) -> Iterator[tuple[RunSite, list[Difference]]]:
+    """Yield the checkpointed calls that give ``forward`` something else than the plain one beside them.
 
-    They are the only calls of the same blocks in the two sides of one ``if``, whatever it asks.
+    They are the only calls of the same blocks in the two sides of one ``if`` that asks for a mode.
     """
     sides: defaultdict[tuple[cst.If, bool], list[RunSite]] = defaultdict(list)
     for site in sites:
@@ -295,12 +297,14 @@ def mismatches(sites: Sequence[RunSite]) -> Iterator[tuple[RunSite, RunSite, lis
         if not legacy.checkpointed or not legacy.arms or legacy.function is not None:
             continue
         arm = legacy.arms[-1]
+        if _MODE.search(_code(arm.branch.test)) is None:
+            continue
         own, others = (_running(sides[arm.branch, taken], legacy) for taken in (arm.taken, not arm.taken))
         if len(own) == len(others) == 1 and not others[0].checkpointed:
             found = [each for each in compare_calls(legacy, others[0]) if each.parameter is not None]
-            found = [each for each in found if not (each.one_is_silent and each.parameter in _BESIDE_CACHES)]
+            found = [each for each in found if each.argument or each.parameter not in _BESIDE_CACHES]
             if found:
-                yield legacy, others[0], found
+                yield legacy, found
 
 
 def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
