@@ -63,10 +63,12 @@ class MissingCheckpointingLayer(Rule):
     GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
     difference between two calls that is accepted; for any other one there is no fix.
 
-    It is unsafe where a run site would still be wrong afterwards, where the block keeps running
-    statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
-    classes that are no blocks share the base that has to change. There is none for a block that
-    takes its cache apart in training.
+    It is unsafe where a run site would still be wrong afterwards, where a branch checkpoints in
+    evaluation as well, where the block keeps running statistics (recomputation updates them twice) or
+    assigns to itself in `forward`, and where other classes that are no blocks share the base that has
+    to change. There is none for a block that
+    takes its cache apart in training, nor where a checkpoint function would still be called for it, in
+    this file or in another of the given ones, since it would then be recomputed twice.
 
     ## References
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function
 from gclint.network.search import CHECKPOINT_METHODS
@@ -52,16 +53,7 @@ def checkpoint_calls(module: Module) -> list[int]:
             start = end - len(name)
             if not file.text[_line_start(file.text, start) : start].rstrip().endswith("."):
                 found.add(start)
-    kept = (offset for offset in found if _is_code(module, offset) and not _in_switch(module, offset))
-    return sorted(kept)
-
-
-def calls_checkpoint(info: ClassInfo) -> bool:
-    """Tell whether the code of a class, or of a base of it, calls a checkpoint function."""
-    return any(
-        any_between(checkpoint_calls(base.module), base.definition.start, base.definition.end)
-        for base in info.mro
-    )
+    return [offset for offset in _in_code(module, found) if not _in_switch(module, offset)]
 
 
 @remembered
@@ -69,10 +61,12 @@ def _direct(module: Module) -> list[int]:
     """Return where a word of the file itself is that of a checkpoint function."""
     text, imported = module.file.text, _imported_functions(module)
     found: list[int] = []
+    end = 0
     for match in _HINT.finditer(text):
-        start, end = _whole_word(text, match.start(), match.end())
-        if (not found or found[-1] != start) and _is_function(text, start, end, imported):
-            found.append(start)
+        if match.start() >= end:
+            start, end = _whole_word(text, match.start(), match.end())
+            if _is_function(text, start, end, imported):
+                found.append(start)
     for method in CHECKPOINT_METHODS:
         found += (
             end - len(method) for end in word_ends(text, method, 0, len(text)) if text[end : end + 1] in "\"'"
@@ -81,7 +75,7 @@ def _direct(module: Module) -> list[int]:
         if _HINT.search(name) is None:
             ends = word_ends(text, name, 0, len(text))
             found += (end - len(name) for end in ends if text[end - len(name) - 1 : end - len(name)] != ".")
-    return sorted(offset for offset in set(found) if _is_code(module, offset))
+    return _in_code(module, set(found))
 
 
 def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
@@ -161,17 +155,25 @@ def _comes_from_function(module: Module, name: str) -> bool:
     return False
 
 
-def _is_code(module: Module, offset: int) -> bool:
-    """Tell whether an offset lies in no import, comment or string but one that names a method."""
+def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
+    """Return the offsets, in order, that lie in no import, comment or string; one for ``getattr`` counts."""
     outline, text = module.file.outline, module.file.text
-    if outline.in_long_string(offset) or outline.in_comment(offset):
-        return False
-    if any(statement.start <= offset < statement.end for statement in outline.imports):
-        return False
-    for token in tokens(text, _line_start(text, offset), offset + 1):
-        if token.end > offset:
-            return token.kind is not Kind.STRING or "getattr" in text[_line_start(text, offset) : offset]
-    return True
+    found: list[int] = []
+    lines: defaultdict[int, list[int]] = defaultdict(list)
+    for offset in sorted(offsets):
+        if not (outline.in_long_string(offset) or outline.in_comment(offset)):
+            lines[_line_start(text, offset)].append(offset)
+    statements = [(each.start, each.end) for each in outline.imports]
+    for line, within in lines.items():
+        if any(start <= within[0] < end for start, end in statements):
+            continue
+        strings = [
+            (token.start, token.end)
+            for token in tokens(text, line, within[-1] + 1)
+            if token.kind is Kind.STRING and "getattr" not in text[line : token.start]
+        ]
+        found += (each for each in within if not any(start <= each < end for start, end in strings))
+    return found
 
 
 def _in_switch(module: Module, offset: int) -> bool:
