@@ -33,7 +33,9 @@ def _is_tuple(scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = fr
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
         # What is no tuple cannot be added to one.
         return _is_tuple(scope, value.left, seen) or _is_tuple(scope, value.right, seen)
-    if isinstance(value, cst.Name) and value.value not in seen:
+    if isinstance(value, cst.Name) and not scope.parameters.has(value.value):
+        if value.value in seen:
+            return True  # What is added to a tuple, as all else that this name stands for shows.
         bindings = list(scope.bindings(value.value))
         return bool(bindings) and all(
             not (binding.iterated or binding.added or binding.path)
