@@ -6,10 +6,11 @@ may checkpoint a block, and is not taken away, forbids the repair, however it is
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gclint.network.checkpoints import calls_between, checkpoint_calls
+from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
@@ -18,6 +19,8 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
 from gclint.source.paths import shown
 from gclint.source.project import Project
+
+_WORD = re.compile(r"\w+")
 
 
 def leftover(
@@ -149,10 +152,8 @@ def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it calls nothing.
-        if not any(word in file.text for word in ("checkpoint", "ckpt", "remat")):
-            continue
-        for name in file.outline.all_imported():
-            for word in {name.name or "", name.module.rpartition(".")[2]}:
+        if may_call_checkpoint(file.text):
+            for word in {word for each in file.outline.imports for word in _WORD.findall(each.text)}:
                 found[word].append(file)
     project.derived[_by_name] = dict(found)
     return found

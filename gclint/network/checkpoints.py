@@ -15,6 +15,9 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, tokens
 from gclint.source.words import any_between, word_ends
 
+# In a text without any of these no checkpoint function is called, and none handed on.
+_CALLING = re.compile(r"checkpoint(?:\w*[ \t]*\(|ing_func|\.|\b(?![ \t]*=))")
+_CALLING_TOO = ("ckpt", "remat", ".checkpoint", "CheckpointWrapper", "CheckpointFunction")
 _HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
 # Weights, and the switch: these have the word and recompute nothing.
 _OTHER = re.compile(
@@ -36,6 +39,11 @@ _ASSIGNED = re.compile(r"[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
 _AFTER = re.compile(r"[ \t]*(\(|==|=|)")
 
 
+def may_call_checkpoint(text: str) -> bool:
+    """Tell whether it is worth looking for calls of a checkpoint function in a text."""
+    return any(word in text for word in _CALLING_TOO) or _CALLING.search(text) is not None
+
+
 @remembered
 def checkpoint_calls(module: Module) -> list[int]:
     """Return where a file calls a checkpoint function or hands one on, in order.
@@ -44,7 +52,7 @@ def checkpoint_calls(module: Module) -> list[int]:
     well. Imports, comments, strings, and methods that are the switch do not.
     """
     file = module.file
-    if _HINT.search(file.text) is None:
+    if not may_call_checkpoint(file.text):
         return []
     names = _own_names(module)
     found = set(_direct(module))

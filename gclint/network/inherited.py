@@ -46,12 +46,18 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
     """Yield inherited methods that name an attribute in which a class holds what its base does not."""
     for info in module.classes.values():
         for base in info.mro[1:]:
-            for method in base.methods():
+            names = [
+                name
+                for name in holders.attributes
+                if _stands_in(base, base.definition, name)
+                and not held_classes(info.attribute(name)) <= held_classes(base.attribute(name))
+            ]
+            for method in base.methods() if names else ():
                 if method.name == "__init__" or info.find_method(method.name) != (base, method):
                     continue
-                if any(
-                    base.file.text.find(f".{name}", method.header, method.limit) != -1
-                    and not held_classes(info.attribute(name)) <= held_classes(base.attribute(name))
-                    for name in holders.attributes
-                ):
+                if any(_stands_in(base, method, name) for name in names):
                     yield info, base, method
+
+
+def _stands_in(info: ClassInfo, code: Definition, attribute: str) -> bool:
+    return info.file.text.find(f".{attribute}", code.header, code.limit) != -1

@@ -179,6 +179,11 @@ class Body:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
         return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
 
+    def pieces_following(self, name: str) -> Sequence[Piece]:
+        """Return the pieces that can bind a name, and those that name it and are parsed already."""
+        self.pieces(name)
+        return [piece for piece in self._pieces if piece.nodes is not None and piece.names((name,))]
+
     def pieces_at(self, offsets: list[int]) -> Sequence[Piece]:
         """Return the pieces, parsed, in which one of sorted ``offsets`` of the file's text lies."""
         return self._parsed([piece for piece in self._pieces if piece.holds(offsets)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import libcst as cst
@@ -27,8 +27,9 @@ class Reaching:
     What is added to a container is seen wherever the container is.
     """
 
-    def __init__(self, name: str, pieces: Iterable[Piece]) -> None:
+    def __init__(self, name: str, pieces: Sequence[Piece]) -> None:
         """Follow ``name`` through ``pieces``, which are in the order of the text."""
+        self.pieces = pieces
         self._name = name
         self._places: defaultdict[cst.CSTNode, _Live] = defaultdict(frozenset)
         self._additions: list[tuple[Binding, _Live]] = []
@@ -41,6 +42,10 @@ class Reaching:
             self._fragment = piece.fragment
             for node in piece.nodes or ():
                 live = self._any(node, live)
+
+    def has(self, place: cst.CSTNode) -> bool:
+        """Tell whether it is known what the name stands for at ``place``."""
+        return place in self._places
 
     def at(self, place: cst.CSTNode) -> frozenset[Entry]:
         """Return what the name stands for at ``place``: a use of it, or a scope that stands there.

@@ -83,7 +83,7 @@ class Scope:
         self._arguments = dict(arguments or {})
         self._memo: dict[cst.CSTNode, Values] = {}
         self._bound_memo: dict[str, Values] = {}
-        self._reaching: dict[str, Reaching | None] = {}
+        self._reaching: dict[str, Reaching] = {}
         self._open: set[object] = set()
 
     def _pieces(self, name: str) -> Sequence[Piece]:
@@ -139,13 +139,24 @@ class Scope:
         """Return which of several bindings of a name reach a place; none where all of them may."""
         if at is None or self.body is None:
             return frozenset()
-        if name not in self._reaching:
+        known = self._reaching.get(name)
+        if known is None:
             bindings = sum(len(piece.bindings.get(name, ())) for piece in self._pieces(name))
             functions = sum(name in piece.functions for piece in self._pieces(name))
-            several = bindings + functions > 1
-            self._reaching[name] = Reaching(name, self.body.pieces_naming((name,))) if several else None
-        reaching = self._reaching[name]
-        return frozenset() if reaching is None else reaching.at(at)
+            known = self._reaching[name] = (
+                Reaching(name, ()) if bindings + functions < 2 else self._followed(name)
+            )
+        if not known.pieces:
+            return frozenset()
+        if not known.has(at):
+            # Other statements may have been parsed since.
+            known = self._reaching[name] = self._followed(name, known)
+        return known.at(at)
+
+    def _followed(self, name: str, known: Reaching | None = None) -> Reaching:
+        assert self.body is not None
+        pieces = self.body.pieces_following(name)
+        return known if known is not None and len(known.pieces) == len(pieces) else Reaching(name, pieces)
 
     def _entry_values(self, name: str, entries: frozenset[Entry]) -> Values:
         found: set[object] = set()
@@ -163,9 +174,7 @@ class Scope:
         return merge_containers(found)
 
     def _function(self, name: str, node: cst.FunctionDef) -> Function:
-        reaching = self._reaching[name]
-        assert reaching is not None
-        return Function(node, self, reaching.fragments[node])
+        return Function(node, self, self._reaching[name].fragments[node])
 
     def _handed_through(self, name: str, binding: Binding) -> Values:
         """Return what the name stood for before an unknown function got it: ``layer = wrap(layer)``."""
