@@ -232,3 +232,12 @@ def test_another_file_that_checkpoints_the_block(tmp_path: Path) -> None:
     assert isinstance(finding.remedy, Refusal)
     assert "of " in finding.remedy.reason
     assert "patches.py" in finding.remedy.reason
+
+
+def test_branch_of_another_file_that_cannot_go(tmp_path: Path) -> None:
+    other = IMPORTS + _TORCH + "from .modeling_toy import ToyLayer\n\n" + model(
+        loop=_SELF.format("_gradient_checkpointing_func").replace("self.training", "mask is None")
+    ).replace("ToyModel", "OtherModel")  # fmt: skip
+    finding = find(tmp_path, toy(), modeling_other=other)
+    assert isinstance(finding.remedy, Refusal)
+    assert "modeling_other.py" in finding.remedy.reason

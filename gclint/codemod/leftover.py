@@ -10,11 +10,13 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from gclint.codemod.branch import LegacyBranch, differences, legacy_branch
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
 from gclint.network.model import Network
+from gclint.network.runsite import RunSite
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
 from gclint.source.paths import shown
@@ -126,7 +128,10 @@ def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network
 def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
     for site in other.run_sites:
         if site.checkpointed and site.fragment.file is other.file and _reaches(site.blocks, blocks):
-            yield site.span(site.call)[0]
+            # The other file's own finding takes such a branch away, together with this repair.
+            direct = (not set(info.mro).isdisjoint(blocks) for info in site.blocks)
+            if not all(direct) or not _can_go(site, other):
+                yield site.span(site.call)[0]
     owners = _owners(network, blocks)
     for owner in owners:
         for heir in subclasses(network.project, owner):
@@ -139,6 +144,12 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
     for function in other.file.outline.functions.values():
         if any(f".{name}" in function.text for name in attributes):
             yield from calls_between(other.module, function.start, function.end)
+
+
+def _can_go(site: RunSite, network: Network) -> bool:
+    """Tell whether the branch that a call stands in can be taken apart."""
+    branch = legacy_branch(site, network.run_sites)
+    return isinstance(branch, LegacyBranch) and all(each.one_is_silent for each in differences(branch))
 
 
 def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
