@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gclint.codemod.leftover import leftover
 from gclint.codemod.protect import remedies
 from gclint.finding import Evidence, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -65,7 +66,8 @@ class MissingCheckpointingLayer(Rule):
 
     It is unsafe where the file may run with a release that has no such class (before transformers 4.52), or
     one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
-    are. It is also unsafe where a run site would still be wrong afterwards, where the block keeps running
+    are. It is also unsafe where a run site would still be wrong afterwards, where a branch checkpoints
+    in evaluation as well, where the block keeps running
     statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
     classes that are no blocks share the base that has to change. There is none for a block that
     takes its cache apart in training, nor for one that is a model itself.
@@ -75,8 +77,9 @@ class MissingCheckpointingLayer(Rule):
     from the configuration, a condition that asks for anything but the flag and the mode, an override
     of the library's methods, a script anywhere in the given folders that sets the flag of one
     module, or a model without `supports_gradient_checkpointing` that calls a checkpoint function of
-    its own. The reason names the place. A block that other files define or run is repaired in all
-    of them at once.
+    its own. The reason names the place. Nor is there one where a checkpoint function would still be
+    called for the block, in this file or in another of the given ones, since it would then be
+    recomputed twice. A block that other files define or run is repaired in all of them at once.
 
     ## References
 
@@ -98,7 +101,7 @@ class MissingCheckpointingLayer(Rule):
             yield Finding(
                 self.code,
                 self.name,
-                self._message(block),
+                self._message(network, block),
                 network.file.path,
                 start,
                 end,
@@ -132,15 +135,15 @@ class MissingCheckpointingLayer(Rule):
         return definition.header, name + len(definition.name)
 
     @staticmethod
-    def _message(block: UnprotectedBlock) -> str:
+    def _message(network: Network, block: UnprotectedBlock) -> str:
         name, owner = block.info.name, block.sites[0].owner.name
         if any(site.checkpointed for site in block.sites):
             return (
-                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is no "
+                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is not a "
                 f"`{CHECKPOINTING_BASE}`: caches are not switched off for it, and newer checkpointing "
                 "options pass it by"
             )
-        return (
-            f"`{name}` is stacked in `{owner}` and is no `{CHECKPOINTING_BASE}`: with gradient checkpointing "
-            "enabled it still keeps all its activations"
-        )
+        stacked = f"`{name}` is stacked in `{owner}` and is not a `{CHECKPOINTING_BASE}`"
+        if leftover(network, (block.info,), ()) is not None:
+            return f"{stacked}: only code that calls a checkpoint function itself can recompute it"
+        return f"{stacked}: with gradient checkpointing enabled it still keeps all its activations"

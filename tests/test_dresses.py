@@ -50,7 +50,7 @@ def test_line_length_changes_nothing(width: int, tmp_path: Path) -> None:
                 path = folder / str(number) / version / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
-    command = [ruff, "format", "--isolated", f"--line-length={width}", "--no-cache", folder]
+    command = [ruff, "format", "--isolated", f"--line-length={width}", "--no-cache", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     for number, fixture in enumerate(_FIXTURES):
         before, after = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +15,12 @@ from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameter, Signature, function_signature
 from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
-from gclint.network.runsite import RunSite
+from gclint.network.returned import returns_tuples
+from gclint.network.runsite import Arm, RunSite
 from gclint.releases import EVER_NEUTRALISED, Releases
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
-from gclint.source.tokens import Kind, header_end, one_line, same_code, tokens
+from gclint.source.tokens import Kind, code_tokens, header_end, one_line, same_code, tokens
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _CONDITION_NAMES = {
@@ -27,7 +30,10 @@ _CONDITION_NAMES = {
     "is_grad_enabled",
     "requires_grad",
 }
+_MODE = re.compile(r"checkpoint|ckpt|training|requires_grad|grad_enabled", re.IGNORECASE)
 _OFF = {"None", "False", "()"}
+# What only a cache needs, and may be left out together with it.
+_BESIDE_CACHES = frozenset(("cache_position",))
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,23 @@ class LegacyBranch:
     node: cst.If
     legacy: tuple[RunSite, ...]
     plain: tuple[RunSite, ...]
+    negated: bool = False
+    """Whether the plain side comes first: ``if not self.gradient_checkpointing``."""
+
+    @property
+    def checkpointed_side(self) -> cst.BaseSuite:
+        """The statements that checkpoint."""
+        return self.orelse.body if self.negated else self.node.body
+
+    @property
+    def plain_side(self) -> cst.BaseSuite:
+        """The statements that stay."""
+        return self.node.body if self.negated else self.orelse.body
+
+    @property
+    def orelse(self) -> cst.Else:
+        """The side under ``else``."""
+        return cst.ensure_type(self.node.orelse, cst.Else)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -53,7 +76,7 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
         site: a checkpointed call.
         sites: all run sites of the file.
     """
-    arm = next((arm for arm in reversed(site.arms) if arm.taken and _is_condition(arm.branch.test)), None)
+    arm = next((arm for arm in reversed(site.arms) if _checkpoints(arm)), None)
     if arm is None:
         return Refusal("the checkpointed call stands in no `if` on the checkpointing flag and training alone")
     if not isinstance(arm.branch.orelse, cst.Else):
@@ -61,7 +84,31 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
     inside = [other for other in sites if any(each.branch is arm.branch for each in other.arms)]
     legacy = tuple(other for other in inside if other.checkpointed)
     plain = tuple(other for other in inside if not other.checkpointed)
-    return LegacyBranch(site.scope, site.fragment, arm.branch, legacy, plain)
+    branch = LegacyBranch(site.scope, site.fragment, arm.branch, legacy, plain, negated=not arm.taken)
+    file, start = site.fragment.file, branch.span[0]
+    if file.text.startswith("elif", start):
+        return Refusal(f"the branch on line {file.position(start).row} is an `elif`")
+    return branch
+
+
+def _checkpoints(arm: Arm) -> bool:
+    """Tell whether one side of an ``if`` is where the model checkpoints."""
+    test = arm.branch.test
+    if arm.taken:
+        return _is_condition(test)
+    return (
+        isinstance(test, cst.UnaryOperation)
+        and isinstance(test.operator, cst.Not)
+        and _is_condition(test.expression)
+    )
+
+
+def leaves_out_training(branch: LegacyBranch) -> bool:
+    """Tell whether a branch checkpoints in evaluation as well, which the base class does not."""
+    test = branch.node.test
+    if isinstance(test, cst.UnaryOperation):
+        test = test.expression
+    return "training" not in map(_condition_name, _conjuncts(test))
 
 
 def _is_condition(test: cst.BaseExpression) -> bool:
@@ -97,6 +144,10 @@ class Difference:
     description: str
     one_is_silent: bool = False
     """Whether one call merely leaves out what the other passes, so that `forward`'s default rules."""
+    argument: cst.Arg | None = None
+    """What the checkpointed call passes where the plain one passes something else."""
+    parameter: str | None = None
+    """What gets something else, where `forward` does: a parameter, or what one call alone passes."""
 
 
 def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
@@ -108,9 +159,13 @@ def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
     """
     counterparts = {other.call: other for other in branch.plain}
     sides = _Sides(branch, counterparts, releases)
-    assert isinstance(branch.node.orelse, cst.Else)
-    checkpointed, _ = split_side(branch.node.body)
-    plain = list(branch.node.orelse.body.body)
+    checkpointed, guards = split_side(branch.checkpointed_side)
+    plain = list(branch.plain_side.body)
+    if guards and branch.negated:
+        return [Difference("its checkpointed side begins with statements of its own")]
+    needed = functions_used_outside(branch)
+    if needed:
+        return [Difference(f"`{needed[0]}`, which it defines, is used behind it")]
     if len(checkpointed) != len(plain):
         return [Difference("its two sides hold different statements")]
     return [
@@ -154,15 +209,45 @@ class _Sides:
     def compare(self, one: cst.CSTNode, other: cst.CSTNode) -> list[Difference]:
         """Return how two pieces of code differ."""
         if isinstance(one, cst.Call) and one in self._legacy:
-            if not isinstance(other, cst.Call) or other not in self._plain:
+            legacy = self._legacy[one]
+            bare = _without_outcome(legacy, other)
+            if not isinstance(bare, cst.Call) or bare not in self._plain:
                 return [
                     Difference("its plain side does something else with what the checkpointed call returns")
                 ]
-            return compare_calls(self._legacy[one], self._plain[other], self._releases)
+            plain = self._plain[bare]
+            if isinstance(bare.func, cst.Attribute) and bare.func.attr.value == "forward":
+                return [
+                    Difference(
+                        "its plain call is one of `forward` itself, which no release before 5.23 recomputes"
+                    )
+                ]
+            return compare_calls(legacy, plain, self._releases)
         if not is_alike(one, other):
             return [Difference(f"its two sides differ: `{_shown(_code(one))}` and `{_shown(_code(other))}`")]
         pairs = zip(children(one), children(other), strict=True)
         return [each for a, b in pairs for each in self.compare(a, b)]
+
+
+def _without_outcome(legacy: RunSite, plain: cst.CSTNode) -> cst.CSTNode:
+    """Return what stands in the plain side for the checkpointed call alone.
+
+    The function that was checkpointed may have done something with the result of the block already.
+    """
+    for step in legacy.outcome:
+        if isinstance(step, cst.Subscript):
+            if not isinstance(plain, cst.Subscript) or _slice(step) != _slice(plain):
+                return cst.Pass()
+            plain = plain.value
+        elif isinstance(plain, cst.Call) and same_code(_code(plain.func), "tuple"):
+            plain = plain.args[0].value
+        elif not all(returns_tuples(info) for info in legacy.blocks):
+            return cst.Pass()
+    return plain
+
+
+def _slice(node: cst.Subscript) -> list[str]:
+    return code_tokens(cst.Module([]).code_for_node(node.with_changes(value=cst.Name("x"))))
 
 
 def compare_calls(legacy: RunSite, plain: RunSite, releases: Releases) -> list[Difference]:
@@ -193,9 +278,43 @@ def _signatures(site: RunSite) -> Iterator[tuple[str, Signature | None]]:
 
 def _same_arguments(legacy: RunSite, plain: RunSite) -> bool:
     return len(legacy.args) == len(plain.args) and all(
-        same_code(_code(one.value), _code(other.value))
+        _keyword(one) == _keyword(other) and same_code(_code(one.value), _code(other.value))
         for one, other in zip(legacy.args, plain.args, strict=True)
     )
+
+
+def _keyword(arg: cst.Arg) -> str:
+    return arg.star if arg.keyword is None else arg.keyword.value
+
+
+def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[RunSite, list[Difference]]]:
+    """Yield the checkpointed calls that give ``forward`` something else than the plain one beside them.
+
+    They are the only calls of the same blocks in the two sides of one ``if`` that asks for a mode.
+    """
+    sides: defaultdict[tuple[cst.If, bool], list[RunSite]] = defaultdict(list)
+    for site in sites:
+        for arm in site.arms:
+            sides[arm.branch, arm.taken].append(site)
+    for legacy in sites:
+        if not legacy.checkpointed or not legacy.arms or legacy.function is not None:
+            continue
+        arm = legacy.arms[-1]
+        if _MODE.search(_code(arm.branch.test)) is None:
+            continue
+        own, others = (_running(sides[arm.branch, taken], legacy) for taken in (arm.taken, not arm.taken))
+        if len(own) == len(others) == 1 and not others[0].checkpointed:
+            found = [
+                each
+                for each in compare_calls(legacy, others[0], releases)
+                if each.parameter is not None and (each.argument or each.parameter not in _BESIDE_CACHES)
+            ]
+            if found:
+                yield legacy, found
+
+
+def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
+    return [site for site in sites if not set(site.blocks).isdisjoint(like.blocks)]
 
 
 def _compare_bindings(
@@ -224,16 +343,24 @@ def _compare_bindings(
             f"and `{_shown(right)}` from the plain one"
             + (f", which {still_on} does not disable while checkpointing" if still_on else ""),
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
+            argument=None if a is None else a.arg,
+            parameter=parameter.name,
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):
         which, lacking = ("plain", "checkpointed") if name in extras[1] else ("checkpointed", "plain")
         yield Difference(
-            f"the {which} call passes `{name}` and the {lacking} one does not", one_is_silent=True
+            f"the {which} call passes `{name}` and the {lacking} one does not",
+            one_is_silent=True,
+            parameter=name,
         )
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if not same_code(extras[0][name], extras[1][name]):
-            yield Difference(f"`{name}` gets `{_shown(extras[0][name])}` and `{_shown(extras[1][name])}`")
+            yield Difference(
+                f"`{name}` gets `{_shown(extras[0][name])}` from the checkpointed call "
+                f"and `{_shown(extras[1][name])}` from the plain one",
+                parameter=name,
+            )
 
 
 def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
@@ -286,17 +413,16 @@ def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
         branch: a branch whose sides agree.
         edits: repairs of the calls in the plain side, made on the way.
     """
-    assert isinstance(branch.node.orelse, cst.Else)
     file, fragment = branch.fragment.file, branch.fragment
     start, end = branch.span
-    body_start, body_end = fragment.span(branch.node.orelse.body)
+    body_start, body_end = fragment.span(branch.plain_side)
     indent = file.text[file.line_starts[file.position(start).row - 1] : start]
-    checkpointed_end = fragment.span(branch.node.body)[1]
-    plain = _plain_text(
-        file.text, checkpointed_end, fragment.span(branch.node.orelse)[0], body_start, body_end, edits
-    )
+    above, header = start, start
+    if not branch.negated:
+        above, header = fragment.span(branch.node.body)[1], fragment.span(branch.orelse)[0]
+    plain = _plain_text(file.text, above, header, body_start, body_end, edits)
     lines = _dedent(plain, _line_indent(file.text, body_start), indent)
-    _, guards = split_side(branch.node.body)
+    _, guards = split_side(branch.checkpointed_side)
     if guards:
         # They are the side's first statements, so that all of it down to them can stay as it is.
         kept = file.text[start : fragment.span(guards[-1])[1]]
@@ -338,7 +464,7 @@ def _dedent(code: str, old: str, new: str) -> str:
 def removed_names(branch: LegacyBranch) -> set[str]:
     """Return the names, dotted ones in full and in part, that the checkpointed side uses."""
     found: set[str] = set()
-    for node in walk(branch.node.body):
+    for node in walk(branch.checkpointed_side):
         if isinstance(node, cst.Name):
             found.add(node.value)
         elif isinstance(node, cst.Attribute):
@@ -349,8 +475,8 @@ def removed_names(branch: LegacyBranch) -> set[str]:
 def unused_helpers(branch: LegacyBranch) -> list[Definition]:
     """Return the functions of the same method that only the checkpointed side uses, and does not hold."""
     file = branch.fragment.file
-    start, end = branch.fragment.span(branch.node.body)
-    used_inside = {node.value for node in walk(branch.node.body) if isinstance(node, cst.Name)}
+    start, end = branch.fragment.span(branch.checkpointed_side)
+    used_inside = {node.value for node in walk(branch.checkpointed_side) if isinstance(node, cst.Name)}
     pieces = [] if branch.scope.body is None else branch.scope.body.pieces()
     used_elsewhere = [
         node.value
@@ -371,6 +497,27 @@ def unused_helpers(branch: LegacyBranch) -> list[Definition]:
             if definition is not None and not start <= first < end:
                 found.append(definition)
     return found
+
+
+def functions_used_outside(branch: LegacyBranch) -> list[str]:
+    """Return the functions that the checkpointed side defines and other code of the method uses."""
+    made = [node for node in branch.checkpointed_side.body if isinstance(node, cst.FunctionDef)]
+    if not made or branch.scope.body is None:
+        return []
+    names = {node.name.value for node in made}
+    start, end = branch.span
+    uses = [
+        node
+        for piece in branch.scope.body.pieces_naming(names)
+        for root in piece.nodes or ()
+        for node in walk(root)
+        if isinstance(node, cst.Name) and node.value in names
+        if not _is_within(piece.fragment, node, start, end)
+    ]
+    called = [branch.scope.local_function(node.value, node) for node in uses]
+    return sorted(
+        {node.name.value for node in made for each in called if each is not None and each.node is node}
+    )
 
 
 def _is_within(fragment: Fragment | None, node: cst.CSTNode, start: int, end: int) -> bool:

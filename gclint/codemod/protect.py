@@ -11,6 +11,7 @@ import libcst as cst
 from gclint.codemod.branch import (
     LegacyBranch,
     differences,
+    leaves_out_training,
     legacy_branch,
     removed_names,
     replacement,
@@ -18,8 +19,10 @@ from gclint.codemod.branch import (
 )
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.leftover import leftover
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.removal import dotted_names, remove_functions
+from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.switching import remove_override, switch_changes, switch_obstacle
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import bind_site, requires_cache
@@ -64,7 +67,17 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     problem = _obstacle(network, group)
     if problem is not None:
         return Refusal(problem)
-    problem = _obstacle_in_subclasses(network, group)
+    removed = [branch.span for branch in group.branches.values()]
+    removed += [
+        (each.start, each.end) for branch in group.branches.values() for each in unused_helpers(branch)
+    ]
+    legacy = [site for branch in group.branches.values() for site in branch.legacy]
+    problem = (
+        _obstacle_in_subclasses(network, group)
+        or foreign_obstacle(network, group.blocks)
+        or replaced_elsewhere(network, group.blocks, legacy)
+        or leftover(network, group.blocks, removed)
+    )
     if problem is not None:
         return Refusal(problem)
     elsewhere = _fixes_elsewhere(network, group, done)
@@ -187,12 +200,19 @@ def _obstacle_in_subclasses(network: Network, group: _Group) -> str | None:
 
 def _branch_doubts(network: Network, group: _Group) -> list[str]:
     """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
-    return [
-        f"with checkpointing, the call in line {network.file.position(branch.span[0]).row} changes: "
-        f"{difference.description}"
-        for branch in group.branches.values()
-        for difference in differences(branch, network.releases)
-    ]
+    doubts: list[str] = []
+    for branch in group.branches.values():
+        row = network.file.position(branch.span[0]).row
+        doubts += [
+            f"with checkpointing, the call in line {row} changes: {difference.description}"
+            for difference in differences(branch, network.releases)
+        ]
+        if leaves_out_training(branch):
+            doubts.append(
+                f"the branch on line {row} checkpoints in evaluation as well, "
+                "and the base class in training only"
+            )
+    return doubts
 
 
 def _doubts(info: ClassInfo) -> list[str]:
@@ -351,6 +371,10 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
             continue
         bindings = [bind_site(site, info, network.activation_names) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
+        if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
+            doubts.append(
+                f"the call of `forward` itself in line {row} is recomputed from transformers 5.23 on only"
+            )
         known = [binding for binding in bindings if binding is not None]
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")

@@ -157,13 +157,16 @@ def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
         return value.info.is_module and (value.info.is_checkpointing or checkpoints)
     return isinstance(value, Container) and any(
         info.is_module and (info.is_checkpointing or checkpoints or mixes_sequence(info))
-        for info in _held(value.items)
+        for info in held_classes(value.items)
     )
 
 
-def _held(values: Values) -> Iterator[ClassInfo]:
+def held_classes(values: Values) -> frozenset[ClassInfo]:
+    """Return the classes of the objects that an attribute holds, at any depth."""
+    found: set[ClassInfo] = set()
     for value in values:
         if isinstance(value, Container):
-            yield from _held(value.items)
+            found |= held_classes(value.items)
         elif isinstance(value, Instance):
-            yield value.info
+            found.add(value.info)
+    return frozenset(found)

@@ -10,12 +10,14 @@ from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_ca
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
+from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import models_running, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
+from gclint.source.generated import is_modular
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.words import any_between
@@ -89,39 +91,51 @@ class Network:
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
         """The calls in the file that run an object of a class of the project."""
-        return self._sites(self._holding_attributes)
+        return self._sites(self.holding_attributes)
 
     @cached_property
-    def _holding_attributes(self) -> frozenset[str]:
+    def holding_attributes(self) -> frozenset[str]:
+        """The attributes of the file's classes that hold blocks or stacks of them."""
         classes = self.module.classes.values()
         return frozenset(name for info in classes for name in holding_attributes(info))
 
     def sites_running(self, names: Collection[str]) -> tuple[RunSite, ...]:
         """Return the run sites, and the calls of single objects of the classes with these ``names``."""
         single = frozenset(single_attributes(self.module, names))
-        if single <= self._holding_attributes:
+        if single <= self.holding_attributes:
             return self.run_sites
-        return self._sites(self._holding_attributes | single)
+        return self._sites(self.holding_attributes | single)
 
     def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:
             return ()
         classes = self.module.classes.values()
-        holders = Holders(names, accessors(self.module, names))
+        holders = self._holders(names)
         uses = attribute_uses(self.module, holders.attributes | holders.accessors)
         sites: list[RunSite] = []
         for info in classes:
             for method in info.methods():
                 if method.name != "__init__" and any_between(uses, method.header, method.limit):
                     sites.extend(run_sites(info.scope(method), holders))
-        return tuple(sites)
+        return with_substitutes(self.module, sites, holders)
+
+    def _holders(self, names: frozenset[str]) -> Holders:
+        return Holders(names, accessors(self.module, names))
+
+    @cached_property
+    def foreign_sites(self) -> tuple[RunSite, ...]:
+        """The calls in other files that run blocks of this one, in methods that classes here inherit."""
+        if not self.holding_attributes or is_modular(self.file.path):
+            # What a modular file inherits is written out in the file that is made of it.
+            return ()
+        return foreign_sites(self.module, self._holders(self.holding_attributes))
 
     @cached_property
     def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
         """The blocks run in this file that should be checkpointing layers, in the order of the text."""
         checkpointed: dict[ClassInfo, list[RunSite]] = {}
         trunks: dict[ClassInfo, list[RunSite]] = {}
-        for site in self.run_sites:
+        for site in (*self.run_sites, *self.foreign_sites):
             for info in site.blocks:
                 if _can_need_protection(info, site):
                     if site.checkpointed:

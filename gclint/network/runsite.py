@@ -12,9 +12,10 @@ from gclint.network.dataflow import carried_names
 from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, External, Function, Instance, Values
-from gclint.network.evaluation.walk import children, code, dotted_name, walk, walk_scope
+from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
+from gclint.network.evaluation.walk import children, code, dotted_name, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.wrapped import unwrap
 from gclint.source.fragment import Fragment
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -51,8 +52,12 @@ class RunSite:
     statement: cst.SimpleStatementLine | None
     function: Function | None = None
     """The method's own inner function that is called or checkpointed, and runs the blocks."""
+    outcome: tuple[cst.BaseExpression, ...] = ()
+    """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
+    whole: bool = False
+    """Whether a sequence of blocks is called, which hands the output of each to the next."""
     peers: list[RunSite] = field(default_factory=list, repr=False)
-    """The sites of the same receiver in the same method, this one among them."""
+    """The sites of the same receiver and blocks in the same method, this one among them."""
 
     @property
     def owner(self) -> ClassInfo:
@@ -76,7 +81,7 @@ class RunSite:
     @property
     def is_trunk(self) -> bool:
         """Whether the call's output feeds its own next step."""
-        return bool(self.stream)
+        return self.whole or bool(self.stream)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node of the method stands in the file."""
@@ -97,14 +102,15 @@ class _Place:
     statement: cst.SimpleStatementLine | None = None
 
 
-def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
+def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
     """Return the calls in a method that run an object of a class of the project, in text order.
 
     Args:
-        scope: the method.
+        scope: the method, or a function in one.
         holders: what gives the blocks; calls of other attributes are not looked at.
+        outer: the names around a function that stand for what such an attribute holds.
     """
-    search = search_blocks(scope, holders)
+    search = search_blocks(scope, holders, outer)
     sites = [
         site
         for piece in search.pieces
@@ -115,10 +121,11 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, site.function, list(site.args), holders)
-    by_receiver: dict[str, list[RunSite]] = {}
+            sites += _sites_inside(scope, site.function, list(site.args), search)
+    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[RunSite]] = {}
     for site in sites:
-        peers = by_receiver.setdefault(code(site.receiver), [])
+        # Two loops may call their variables the same.
+        peers = by_receiver.setdefault((code(site.receiver), site.blocks), [])
         peers.append(site)
         site.peers = peers
     return sites
@@ -160,9 +167,9 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSi
     values = scope.evaluate(call.func)
     receiver = call.func
     bound = [value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS]
-    function = scope.local_function(call.func.value) if isinstance(call.func, cst.Name) else None
+    function = scope.local_function(call.func.value, call.func) if isinstance(call.func, cst.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, list(call.args), search.holders)
+        blocks = _run_inside(scope, function, list(call.args), search)
         return (
             _site(scope, call, place, receiver, list(call.args), blocks, function=function)
             if blocks
@@ -175,6 +182,10 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSi
         ):
             return None
     blocks = _instances(values)
+    if not blocks and len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star:
+        # A list cannot be called, so that it is a sequence, which runs one block after the other.
+        blocks = _instances(items_of(values))
+        return _site(scope, call, place, receiver, list(call.args), blocks, whole=True) if blocks else None
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
 
 
@@ -186,30 +197,38 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
     rest = [
         arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in _CHECKPOINT_OPTIONS
     ]
-    wrapped = _unwrap(scope, target, rest)
+    wrapped = unwrap(scope, target, rest)
     if wrapped is not None:
-        receiver, args = wrapped
-        blocks = _instances(scope.evaluate(receiver))
+        blocks = _instances(scope.evaluate(wrapped.receiver))
         if blocks:
-            return _site(scope, call, place, receiver, args, blocks, checkpointed=True)
-    function = scope.local_function(target.value) if isinstance(target, cst.Name) else None
+            return _site(
+                scope,
+                call,
+                place,
+                wrapped.receiver,
+                wrapped.args,
+                blocks,
+                checkpointed=True,
+                outcome=wrapped.outcome,
+            )
+    function = scope.local_function(target.value, target) if isinstance(target, cst.Name) else None
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest, search.holders)
+    blocks = _run_inside(scope, function, rest, search)
     return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function)
 
 
 def _run_inside(
-    scope: Scope, function: Function, args: list[cst.Arg], holders: Holders
+    scope: Scope, function: Function, args: list[cst.Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs when it gets these arguments."""
-    found = {info for site in _sites_inside(scope, function, args, holders) for info in site.blocks}
+    found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
 
-def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], holders: Holders) -> list[RunSite]:
+def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], search: Search) -> list[RunSite]:
     inner = scope.enter(function, args)
-    return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
+    return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
 
 
 def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:
@@ -237,57 +256,6 @@ def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
     )
 
 
-def _unwrap(
-    scope: Scope, target: cst.BaseExpression, args: list[cst.Arg]
-) -> tuple[cst.BaseExpression, list[cst.Arg]] | None:
-    """Return what a checkpointed callable runs, and with which arguments."""
-    if isinstance(target, cst.Attribute) and target.attr.value in RUNNING_METHODS:
-        return target.value, args
-    if isinstance(target, cst.Call):
-        functions = scope.evaluate(target.func)
-        if any(isinstance(value, External) and value.name == "functools.partial" for value in functions):
-            bound = list(target.args[1:])
-            if not bound or all(arg.keyword is not None or arg.star == "**" for arg in bound):
-                return _unwrap(scope, target.args[0].value, args + bound)
-            return None
-        return _custom_forward(scope, functions, target, args)
-    if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
-        return target, args
-    return None
-
-
-def _custom_forward(
-    scope: Scope, functions: Values, target: cst.Call, args: list[cst.Arg]
-) -> tuple[cst.BaseExpression, list[cst.Arg]] | None:
-    """Look through ``create_custom_forward(layer)``: a function that returns a function.
-
-    The inner one calls its module with ``*inputs`` and, often, with more arguments of its own.
-    """
-    if len(target.args) != 1 or len(functions) != 1:
-        return None
-    (function,) = functions
-    if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
-        return None
-    outer = function.node
-    inner = [node for node in walk_scope(outer.body) if isinstance(node, cst.FunctionDef)]
-    if len(inner) != 1 or len(outer.params.params) != 1:
-        return None
-    returns = [node for node in walk_scope(inner[0].body) if isinstance(node, cst.Return)]
-    star = inner[0].params.star_arg
-    if len(returns) != 1 or not isinstance(star, cst.Param) or not isinstance(returns[0].value, cst.Call):
-        return None
-    call = returns[0].value
-    if not isinstance(call.func, cst.Name) or call.func.value != outer.params.params[0].name.value:
-        return None
-    forwarded: list[cst.Arg] = []
-    for arg in call.args:
-        if arg.star == "*" and isinstance(arg.value, cst.Name) and arg.value.value == star.name.value:
-            forwarded += args
-        else:
-            forwarded.append(arg)
-    return target.args[0].value, forwarded
-
-
 def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found = {value.info for value in values if isinstance(value, Instance)}
     found |= {
@@ -310,6 +278,8 @@ def _site(
     *,
     checkpointed: bool = False,
     function: Function | None = None,
+    outcome: tuple[cst.BaseExpression, ...] = (),
+    whole: bool = False,
 ) -> RunSite:
     return RunSite(
         scope,
@@ -323,4 +293,6 @@ def _site(
         place.arms,
         place.statement,
         function,
+        outcome,
+        whole,
     )

@@ -52,9 +52,9 @@ class Search:
     pieces: Sequence[Piece]
 
 
-def search_blocks(scope: Scope, holders: Holders) -> Search:
-    """Find the statements that name a holder of blocks, or a local name for one."""
-    aliases = frozenset(scope.parameters.names if scope.depth else ())
+def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> Search:
+    """Find the statements that name a holder of blocks, or a local name for one; ``outer`` are known."""
+    aliases = outer.union(scope.parameters.names if scope.depth else ())
     pieces: Sequence[Piece] = ()
     attributes = (
         {f".{name}" for name in holders.attributes | holders.accessors} | _CHECKPOINT_WORDS | {"getattr"}

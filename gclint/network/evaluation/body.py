@@ -23,7 +23,7 @@ _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
 _QUOTES = ('"""', 'r"""', "'''")
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 # Looked up by exact type, since most nodes are none of these.
-_BINDING_KINDS = frozenset(
+BINDING_KINDS = frozenset(
     (
         cst.Assign,
         cst.AnnAssign,
@@ -32,7 +32,6 @@ _BINDING_KINDS = frozenset(
         cst.For,
         cst.CompFor,
         cst.WithItem,
-        cst.FunctionDef,
         cst.Call,
     )
 )
@@ -104,26 +103,11 @@ class Piece:
         collected: defaultdict[str, list[Binding]] = defaultdict(list)
         for root in self.nodes or ():
             for node in (root, *walk_scope(root)):
-                if type(node) in _BINDING_KINDS:
-                    self._collect_node(collected, node)
+                if isinstance(node, cst.FunctionDef):
+                    self._functions[node.name.value] = node
+                elif type(node) in BINDING_KINDS:
+                    collect_bindings(collected, node)
         self._bindings = dict(collected)
-
-    def _collect_node(self, collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
-        if isinstance(node, cst.Assign):
-            for target in node.targets:
-                _bind(collected, target.target, Binding(node.value))
-        elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
-            if node.value is not None:
-                _bind(collected, node.target, Binding(node.value))
-        elif isinstance(node, (cst.For, cst.CompFor)):
-            _bind(collected, node.target, Binding(node.iter, iterated=True))
-        elif isinstance(node, cst.WithItem):
-            if node.asname is not None and isinstance(node.asname.name, cst.Name):
-                _bind(collected, node.asname.name, Binding(node.item))
-        elif isinstance(node, cst.FunctionDef):
-            self._functions[node.name.value] = node
-        elif isinstance(node, cst.Call):
-            _bind_addition(collected, node)
 
 
 class TextPiece(Piece):
@@ -208,6 +192,11 @@ class Body:
     def pieces(self, name: str | None = None) -> Sequence[Piece]:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
         return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
+
+    def pieces_following(self, name: str) -> Sequence[Piece]:
+        """Return the pieces that can bind a name, and those that name it and are parsed already."""
+        self.pieces(name)
+        return [piece for piece in self._pieces if piece.nodes is not None and piece.names((name,))]
 
     def pieces_at(self, offsets: list[int]) -> Sequence[Piece]:
         """Return the pieces, parsed, in which one of sorted ``offsets`` of the file's text lies."""
@@ -294,6 +283,23 @@ def _statement(indent: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?:(?<=\n)|(?<=\r)){re.escape(indent)}(?=[^\s#)\]}}])(?!(?:else|elif|except|finally)\b)"
     )
+
+
+def collect_bindings(collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
+    """Record what a node itself binds to names."""
+    if isinstance(node, cst.Assign):
+        for target in node.targets:
+            _bind(collected, target.target, Binding(node.value))
+    elif isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.NamedExpr)):
+        if node.value is not None:
+            _bind(collected, node.target, Binding(node.value))
+    elif isinstance(node, (cst.For, cst.CompFor)):
+        _bind(collected, node.target, Binding(node.iter, iterated=True))
+    elif isinstance(node, cst.WithItem):
+        if node.asname is not None and isinstance(node.asname.name, cst.Name):
+            _bind(collected, node.asname.name, Binding(node.item))
+    elif isinstance(node, cst.Call):
+        _bind_addition(collected, node)
 
 
 def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, binding: Binding) -> None:

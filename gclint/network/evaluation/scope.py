@@ -1,6 +1,7 @@
 """Evaluating expressions: which classes, instances and containers a name can stand for.
 
-The evaluation is lazy, knows no order of execution, and unites all that a name is ever bound to.
+The evaluation is lazy. A name stands for what reaches the place where it is used, an attribute for all
+that is ever bound to it.
 What it cannot follow stands for nothing, so that nothing is claimed about it.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gclint.network.evaluation.body import Binding, Body, Piece
+from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
     NOTHING,
@@ -54,6 +56,7 @@ class Scope:
         parameters: Parameters | None = None,
         arguments: Mapping[str, tuple[Scope, cst.BaseExpression]] | None = None,
         depth: int = 0,
+        place: cst.CSTNode | None = None,
     ) -> None:
         """Open a scope.
 
@@ -66,6 +69,7 @@ class Scope:
             parameters: the function's parameters.
             arguments: the expressions that parameters receive, with the scopes they stand in.
             depth: how many calls were followed to come here.
+            place: the function or comprehension, which stands in the parent's code.
         """
         self.module = module
         self.body = body
@@ -76,9 +80,11 @@ class Scope:
         self.parameters = parameters or Parameters()
         self.depth = depth
         self._parent = parent
+        self._place = place
         self._arguments = dict(arguments or {})
         self._memo: dict[cst.CSTNode, Values] = {}
         self._bound_memo: dict[str, Values] = {}
+        self._reaching: dict[str, Reaching] = {}
         self._open: set[object] = set()
 
     def _pieces(self, name: str) -> Sequence[Piece]:
@@ -93,8 +99,12 @@ class Scope:
         """Tell whether the code of this very scope binds a name."""
         return any(name in piece.bindings or name in piece.functions for piece in self._pieces(name))
 
-    def local_function(self, name: str) -> Function | None:
-        """Return the function that this scope defines under ``name``."""
+    def local_function(self, name: str, at: cst.CSTNode | None = None) -> Function | None:
+        """Return the function that this scope defines under ``name``, and that is called so at a place."""
+        entries = self._entries(name, at)
+        if entries:
+            functions = [entry for entry in entries if isinstance(entry, cst.FunctionDef)]
+            return self._function(name, functions[0]) if len(functions) == 1 else None
         for piece in self._pieces(name):
             function = piece.functions.get(name)
             if function is not None and piece.fragment is not None:
@@ -103,10 +113,18 @@ class Scope:
 
     # -- names
 
-    def name(self, name: str) -> Values:
-        """Return what a name stands for here."""
+    def name(self, name: str, at: cst.CSTNode | None = None) -> Values:
+        """Return what a name stands for here.
+
+        Args:
+            name: the name.
+            at: where it is used, if its place matters: of several bindings, some may not reach it.
+        """
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
+        entries = self._entries(name, at)
+        if entries:
+            return self._entry_values(name, entries)
         if name in self._arguments:
             scope, value = self._arguments[name]
             return scope.evaluate(value) | self.bound(name)
@@ -116,7 +134,58 @@ class Scope:
         if self.parameters.has(name):
             default = self.parameters.default(name)
             return NOTHING if default is None else self.evaluate(default)
-        return self.module.lookup(name) if self._parent is None else self._parent.name(name)
+        return self.module.lookup(name) if self._parent is None else self._parent.name(name, self._place)
+
+    def _entries(self, name: str, at: cst.CSTNode | None) -> frozenset[Entry]:
+        """Return which of several bindings of a name reach a place; none where all of them may."""
+        if at is None or self.body is None:
+            return frozenset()
+        known = self._reaching.get(name)
+        if known is None:
+            bindings = sum(len(piece.bindings.get(name, ())) for piece in self._pieces(name))
+            functions = sum(name in piece.functions for piece in self._pieces(name))
+            known = self._reaching[name] = (
+                Reaching(name, ()) if bindings + functions < 2 else self._followed(name)
+            )
+        if not known.pieces:
+            return frozenset()
+        if not known.has(at):
+            # Other statements may have been parsed since.
+            known = self._reaching[name] = self._followed(name, known)
+        return known.at(at)
+
+    def _followed(self, name: str, known: Reaching | None = None) -> Reaching:
+        assert self.body is not None
+        pieces = self.body.pieces_following(name)
+        return known if known is not None and len(known.pieces) == len(pieces) else Reaching(name, pieces)
+
+    def _entry_values(self, name: str, entries: frozenset[Entry]) -> Values:
+        found: set[object] = set()
+        for entry in entries:
+            if isinstance(entry, Binding):
+                found |= self._binding_values(entry) or self._handed_through(name, entry)
+            elif entry is not None:
+                found.add(self._function(name, entry))
+            elif name in self._arguments:
+                scope, value = self._arguments[name]
+                found |= scope.evaluate(value)
+            else:
+                default = self.parameters.default(name) if self.parameters.has(name) else None
+                found |= NOTHING if default is None else self.evaluate(default)
+        return merge_containers(found)
+
+    def _function(self, name: str, node: cst.FunctionDef) -> Function:
+        return Function(node, self, self._reaching[name].fragments[node])
+
+    def _handed_through(self, name: str, binding: Binding) -> Values:
+        """Return what the name stood for before an unknown function got it: ``layer = wrap(layer)``."""
+        if binding.iterated or not isinstance(binding.value, cst.Call):
+            return NOTHING
+        found: set[object] = set()
+        for arg in binding.value.args:
+            if isinstance(arg.value, cst.Name) and arg.value.value == name:
+                found |= self.evaluate(arg.value)
+        return frozenset(found)  # type: ignore[arg-type]
 
     def bound(self, name: str) -> Values:
         """Return what this scope itself binds to a name, or to an attribute (``self.layers``)."""
@@ -182,7 +251,7 @@ class Scope:
 
     def _evaluate(self, node: cst.CSTNode) -> Values:
         if isinstance(node, cst.Name):
-            return self.name(node.value)
+            return self.name(node.value, node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
         if isinstance(node, cst.Call):
@@ -195,7 +264,11 @@ class Scope:
             return self._display(node)
         if isinstance(node, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
             inner = Scope(
-                self.module, Body([Piece(None, [node])], self.module.file), parent=self, depth=self.depth
+                self.module,
+                Body([Piece(None, [node])], self.module.file),
+                parent=self,
+                depth=self.depth,
+                place=node,
             )
             return list_of(inner.evaluate(node.value if isinstance(node, cst.DictComp) else node.elt))
         if isinstance(node, cst.IfExp):
@@ -329,6 +402,7 @@ class Scope:
             parameters=params,
             arguments=self._matched(params.names, args),
             depth=self.depth + 1,
+            place=function.node,
         )
 
     def _matched(

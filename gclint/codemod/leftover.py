@@ -1,0 +1,172 @@
+"""Calls of checkpoint functions that a repair would leave beside the new base class.
+
+A block that is a checkpointing layer and is checkpointed by the model as well is recomputed twice. So what
+may checkpoint a block, and is not taken away, forbids the repair, however it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from gclint.codemod.branch import LegacyBranch, differences, legacy_branch
+from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.holders import held_classes
+from gclint.network.index import subclasses
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.generated import is_modular
+from gclint.source.paths import shown
+from gclint.source.project import Project
+
+_WORD = re.compile(r"\w+")
+
+
+def leftover(
+    network: Network, blocks: Collection[ClassInfo], removed: Sequence[tuple[int, int]]
+) -> str | None:
+    """Return what would recompute one of ``blocks`` a second time, in words; None where nothing would.
+
+    Args:
+        network: the file that runs the blocks.
+        blocks: what becomes a checkpointing layer.
+        removed: the pieces of the file that go.
+    """
+    for offset in _in_file(network, blocks):
+        if not any(start <= offset < end for start, end in removed):
+            return _reason(network, network.file, offset)
+    for other in _others(network, blocks):
+        for offset in _in_other_file(network, other, blocks):
+            return _reason(network, other.file, offset)
+    return None
+
+
+def _reason(network: Network, file: SourceFile, offset: int) -> str:
+    where = "" if file is network.file else f" of {shown(file.path)}"
+    return (
+        f"the checkpoint function that is called on line {file.position(offset).row}{where} would stay, "
+        "and recompute a second time"
+    )
+
+
+def _in_file(network: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
+    """Yield the calls in the blocks' own file, or in bases there, that may checkpoint one of them."""
+    calls = checkpoint_calls(network.module)
+    if not calls:
+        return
+    nested = {part for info in blocks for part in info.all_parts}
+    explained: list[tuple[int, int]] = []
+    for site in network.run_sites:
+        if site.checkpointed and site.fragment.file is network.file and site.blocks:
+            span = site.span(site.call)
+            if site.owner not in nested and not _reaches(site.blocks, blocks):
+                explained.append(span)
+    for start, end in _regions(network, blocks, nested):
+        for offset in calls_between(network.module, start, end):
+            if not any(first <= offset < last for first, last in explained):
+                yield offset
+
+
+def _reaches(run: Collection[ClassInfo], blocks: Collection[ClassInfo]) -> bool:
+    return any(not info.all_parts.isdisjoint(blocks) for info in run)
+
+
+def _regions(
+    network: Network, blocks: Collection[ClassInfo], nested: Collection[ClassInfo]
+) -> Iterator[tuple[int, int]]:
+    """Yield the classes and functions of the file that may run the blocks, or are run by them."""
+    owners = _owners(network, blocks)
+    runners = {site.owner for site in network.run_sites}
+    involved = {info for info in network.module.classes.values() if _reaches((info,), blocks)}
+    # What wraps a block when the stack is built.
+    involved |= {part for info in owners for part in info.parts if part not in runners}
+    involved |= owners | set(nested)
+    for info in {base for each in involved for base in each.mro if base.file is network.file}:
+        yield info.definition.start, info.definition.end
+    attributes = _attributes(network, owners, blocks)
+    for function in network.file.outline.functions.values():
+        if any(f".{name}" in function.text for name in attributes):
+            yield function.start, function.end
+
+
+def _owners(network: Network, blocks: Collection[ClassInfo]) -> set[ClassInfo]:
+    """Return the classes whose methods, own or inherited, run one of the blocks."""
+    sites = (*network.run_sites, *network.foreign_sites)
+    return {site.owner for site in sites if not set(blocks).isdisjoint(site.blocks)}
+
+
+def _attributes(
+    network: Network, owners: Collection[ClassInfo], blocks: Collection[ClassInfo]
+) -> frozenset[str]:
+    """Return the attributes under which the blocks are held."""
+    return frozenset(
+        name
+        for owner in owners
+        for name in network.holding_attributes
+        if not held_classes(owner.attribute(name)).isdisjoint(blocks)
+    )
+
+
+# -- other files
+
+
+def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network]:
+    """Yield the other given files that name a block or what runs it, and call a checkpoint function."""
+    index = _by_name(network.project)
+    owners = _owners(network, blocks)
+    words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
+    seen = {network.file}
+    for file in (file for word in sorted(words) for file in index.get(word, ())):
+        if file not in seen and not is_modular(file.path):
+            seen.add(file)
+            yield Network(network.project, network.project.consult(network.file, file.path))
+
+
+def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
+    for site in other.run_sites:
+        if site.checkpointed and site.fragment.file is other.file and _reaches(site.blocks, blocks):
+            # The other file's own finding takes such a branch away, together with this repair.
+            direct = (not set(info.mro).isdisjoint(blocks) for info in site.blocks)
+            if not all(direct) or not _can_go(site, other):
+                yield site.span(site.call)[0]
+    owners = _owners(network, blocks)
+    for owner in owners:
+        for heir in subclasses(network.project, owner):
+            if heir.file is other.file:
+                explained = [site.span(site.call) for site in other.run_sites if site.checkpointed]
+                for offset in calls_between(other.module, heir.definition.start, heir.definition.end):
+                    if not any(first <= offset < last for first, last in explained):
+                        yield offset
+    attributes = _attributes(network, owners, blocks)
+    for function in other.file.outline.functions.values():
+        if any(f".{name}" in function.text for name in attributes):
+            yield from calls_between(other.module, function.start, function.end)
+
+
+def _can_go(site: RunSite, network: Network) -> bool:
+    """Tell whether the branch that a call stands in can be taken apart."""
+    branch = legacy_branch(site, network.run_sites)
+    return isinstance(branch, LegacyBranch) and all(
+        each.one_is_silent for each in differences(branch, network.releases)
+    )
+
+
+def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
+    """Return the given files that call a checkpoint function, by the names that they import."""
+    known = project.derived.get(_by_name)
+    if isinstance(known, dict):
+        return known
+    found: defaultdict[str, list[SourceFile]] = defaultdict(list)
+    for path in project.paths:
+        try:
+            file = project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # The run reports it; it calls nothing.
+        if may_call_checkpoint(file.text):
+            for word in {word for each in file.outline.imports for word in _WORD.findall(each.text)}:
+                found[word].append(file)
+    project.derived[_by_name] = dict(found)
+    return found

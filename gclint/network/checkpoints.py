@@ -1,0 +1,201 @@
+"""Where code calls a checkpoint function, or hands one on, in whatever shape: known by its words alone."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+
+from gclint.network.evaluation.classes import remembered
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.values import Function
+from gclint.network.search import CHECKPOINT_METHODS
+from gclint.source.outline import Definition
+from gclint.source.tokens import Kind, tokens
+from gclint.source.words import any_between, word_ends
+
+# In a text without any of these no checkpoint function is called, and none handed on.
+_CALLING = re.compile(r"checkpoint(?:\w*[ \t]*\(|ing_func|\.|\b(?![ \t]*=))")
+_CALLING_TOO = ("ckpt", "remat", ".checkpoint", "CheckpointWrapper", "CheckpointFunction")
+_HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
+# Weights, and the switch: these have the word and recompute nothing.
+_OTHER = re.compile(
+    r"_*(?:load|save|from|read|open|download|convert|find|resolve|is|has|use|uses|should|supports|enable"
+    r"|disable|set|reset|can|write|list|delete|remove|parse)_"
+    r"|.*(?:_|^)(?:enable|disable|path|paths|file|files|dir|name|url|mapping|config|version|state|states"
+    r"|keys|shards|version)$"
+    r"|(?!.*[Cc]heckpoint(?:Wrapper|Function|ed))_*[A-Z]"
+)
+_SWITCH_NAMES = (
+    "gradient_checkpointing_enable",
+    "gradient_checkpointing_disable",
+    "set_gradient_checkpointing",
+)
+_SWITCHES = frozenset(prefix + name for name in _SWITCH_NAMES for prefix in ("", "_"))
+_DEFINING = re.compile(r"\b(?:def|class)[ \t]+$")
+_MODULE_OF_FUNCTIONS = re.compile(r"checkpoint[ \t]*\.[ \t]*$")
+_ASSIGNED = re.compile(r"[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
+_AFTER = re.compile(r"[ \t]*(\(|==|=|)")
+
+
+def may_call_checkpoint(text: str) -> bool:
+    """Tell whether it is worth looking for calls of a checkpoint function in a text."""
+    return any(word in text for word in _CALLING_TOO) or _CALLING.search(text) is not None
+
+
+@remembered
+def checkpoint_calls(module: Module) -> list[int]:
+    """Return where a file calls a checkpoint function or hands one on, in order.
+
+    Names that stand for one by their definition in the file, or in one that it imports from, count as
+    well. Imports, comments, strings, and methods that are the switch do not.
+    """
+    file = module.file
+    if not may_call_checkpoint(file.text):
+        return []
+    names = _own_names(module)
+    found = set(_direct(module))
+    for name in names:
+        for end in word_ends(file.text, name, 0, len(file.text)):
+            start = end - len(name)
+            if not file.text[_line_start(file.text, start) : start].rstrip().endswith("."):
+                found.add(start)
+    return [offset for offset in _in_code(module, found) if not _in_switch(module, offset)]
+
+
+@remembered
+def _direct(module: Module) -> list[int]:
+    """Return where a word of the file itself is that of a checkpoint function."""
+    text, imported = module.file.text, _imported_functions(module)
+    found: list[int] = []
+    end = 0
+    for match in _HINT.finditer(text):
+        if match.start() >= end:
+            start, end = _whole_word(text, match.start(), match.end())
+            if _is_function(text, start, end, imported):
+                found.append(start)
+    for method in CHECKPOINT_METHODS:
+        found += (
+            end - len(method) for end in word_ends(text, method, 0, len(text)) if text[end : end + 1] in "\"'"
+        )
+    for name in imported:
+        if _HINT.search(name) is None:
+            ends = word_ends(text, name, 0, len(text))
+            found += (end - len(name) for end in ends if text[end - len(name) - 1 : end - len(name)] != ".")
+    return _in_code(module, set(found))
+
+
+def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
+    while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return start, end
+
+
+def _is_function(text: str, start: int, end: int, imported: frozenset[str]) -> bool:
+    word = text[start:end]
+    before = text[_line_start(text, start) : start]
+    after = _AFTER.match(text, end)
+    following = "" if after is None else after[1]
+    if _DEFINING.search(before) is not None or word in _SWITCHES or following == "=":
+        return False
+    if following == "(":
+        return _OTHER.match(word) is None
+    if word in CHECKPOINT_METHODS or _MODULE_OF_FUNCTIONS.search(before) is not None:
+        return True
+    return word in imported and not before.rstrip().endswith(".")
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+@remembered
+def _imported_functions(module: Module) -> frozenset[str]:
+    """Return the names under which a file imports what a module for checkpointing defines."""
+    return frozenset(
+        name.bound
+        for name in module.file.outline.all_imported()
+        if name.name is not None
+        and name.name[:1].islower()
+        and (name.module.rpartition(".")[2] in ("checkpoint", "checkpointing") or name.name == "checkpoint")
+    )
+
+
+@remembered
+def _own_names(module: Module) -> frozenset[str]:
+    """Return the names at the top of a file that stand for something that calls a checkpoint function."""
+    file, found = module.file, set[str]()
+    direct = _direct(module)
+    inside = [each for each in file.outline.definitions if each.parent is None]
+    for offset in direct:
+        if not any(each.start <= offset < each.end for each in inside):
+            assigned = _ASSIGNED.match(file.text, _line_start(file.text, offset))
+            if assigned is not None:
+                found.add(assigned[1])
+    functions = list(file.outline.functions.values())
+    found |= {each.name for each in functions if any_between(direct, each.header, each.end)}
+    found |= {name.bound for name in file.outline.all_imported() if _comes_from_function(module, name.bound)}
+    while True:
+        more = {each.name for each in functions if each.name not in found and _names_one(each, found)}
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _names_one(function: Definition, names: set[str]) -> bool:
+    text = function.outline.text
+    return any(any(True for _ in word_ends(text, name, function.header, function.end)) for name in names)
+
+
+def _comes_from_function(module: Module, name: str) -> bool:
+    """Tell whether an imported name is a function of another file that calls a checkpoint function."""
+    if not name[:1].islower() or module.file.outline.imported(name) is None:
+        return False
+    for value in module.lookup(name):
+        if isinstance(value, Function) and value.scope.module is not module:
+            other = value.scope.module
+            imported = module.file.outline.imported(name)
+            if imported is not None and imported.name in _own_names(other):
+                return True
+    return False
+
+
+def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
+    """Return the offsets, in order, that lie in no import, comment or string; one for ``getattr`` counts."""
+    outline, text = module.file.outline, module.file.text
+    found: list[int] = []
+    lines: defaultdict[int, list[int]] = defaultdict(list)
+    for offset in sorted(offsets):
+        if not (outline.in_long_string(offset) or outline.in_comment(offset)):
+            lines[_line_start(text, offset)].append(offset)
+    statements = [(each.start, each.end) for each in outline.imports]
+    for line, within in lines.items():
+        if any(start <= within[0] < end for start, end in statements):
+            continue
+        strings = [
+            (token.start, token.end)
+            for token in tokens(text, line, within[-1] + 1)
+            if token.kind is Kind.STRING and "getattr" not in text[line : token.start]
+        ]
+        found += (each for each in within if not any(start <= each < end for start, end in strings))
+    return found
+
+
+def _in_switch(module: Module, offset: int) -> bool:
+    """Tell whether an offset lies in a method by which users enable checkpointing."""
+    return any(
+        each.name in _SWITCHES and each.header <= offset < each.end
+        for each in module.file.outline.definitions
+    )
+
+
+def calls_between(module: Module, start: int, end: int) -> Iterator[int]:
+    """Yield where a checkpoint function is called in a range of a file's text."""
+    calls = checkpoint_calls(module)
+    for offset in calls[bisect_right(calls, start - 1) :]:
+        if offset >= end:
+            return
+        yield offset

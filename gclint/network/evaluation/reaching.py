@@ -1,0 +1,194 @@
+"""Which of several bindings of one name reach a place: two loops with one variable are two variables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import libcst as cst
+
+from gclint.network.evaluation.body import BINDING_KINDS, Binding, Piece, collect_bindings
+from gclint.network.evaluation.walk import children, walk_scope
+from gclint.source.fragment import Fragment
+
+Entry: TypeAlias = "Binding | cst.FunctionDef | None"
+"""What a name can stand for: what was bound to it, or None for what it was before the code runs."""
+_Live: TypeAlias = "frozenset[Entry]"
+_DEAD: _Live = frozenset()
+_LEAVING = (cst.Return, cst.Raise, cst.Break, cst.Continue)
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
+
+
+class Reaching:
+    """What one name can stand for at each place of a body.
+
+    A step of a loop sees what its target binds and, before that is bound anew, what any step has bound.
+    What is added to a container is seen wherever the container is.
+    """
+
+    def __init__(self, name: str, pieces: Sequence[Piece]) -> None:
+        """Follow ``name`` through ``pieces``, which are in the order of the text."""
+        self.pieces = pieces
+        self._name = name
+        self._places: defaultdict[cst.CSTNode, _Live] = defaultdict(frozenset)
+        self._additions: list[tuple[Binding, _Live]] = []
+        self._loops = 0
+        self._fragment: Fragment | None = None
+        self.fragments: dict[cst.FunctionDef, Fragment | None] = {}
+        """The parsed text that each function of this name is part of."""
+        live: _Live = frozenset((None,))
+        for piece in pieces:
+            self._fragment = piece.fragment
+            for node in piece.nodes or ():
+                live = self._any(node, live)
+
+    def has(self, place: cst.CSTNode) -> bool:
+        """Tell whether it is known what the name stands for at ``place``."""
+        return place in self._places
+
+    def at(self, place: cst.CSTNode) -> frozenset[Entry]:
+        """Return what the name stands for at ``place``: a use of it, or a scope that stands there.
+
+        Nothing where that is not known.
+        """
+        live = self._places.get(place, _DEAD)
+        return live | {binding for binding, seen in self._additions if live & seen}
+
+    # -- statements
+
+    def _any(self, node: cst.CSTNode, live: _Live) -> _Live:
+        """Follow a statement, or the code of a comprehension."""
+        if isinstance(node, (cst.For, cst.While)):
+            return self._loop(node, live)
+        if isinstance(node, cst.If):
+            live = self._expression(node.test, live)
+            other = live if node.orelse is None else self._any(node.orelse, live)
+            return self._suite(node.body, live) | other
+        if isinstance(node, (cst.Else, cst.Finally)):
+            return self._suite(node.body, live)
+        if isinstance(node, (cst.Try, cst.TryStar)):
+            return self._try(node, live)
+        if isinstance(node, cst.With):
+            for item in node.items:
+                live = self._expression(item.item, live)
+                live = self._bound(item, live)
+            return self._suite(node.body, live)
+        if isinstance(node, cst.Match):
+            live = self._expression(node.subject, live)
+            return live.union(*(self._suite(case.body, live) for case in node.cases))
+        if isinstance(node, cst.FunctionDef):
+            return self._function(node, live)
+        if isinstance(node, cst.SimpleStatementLine):
+            return self._simple(node.body, live)
+        return self._expression(node, live)
+
+    def _suite(self, suite: cst.BaseSuite, live: _Live) -> _Live:
+        if isinstance(suite, cst.SimpleStatementSuite):
+            return self._simple(suite.body, live)
+        for statement in suite.body:
+            live = self._any(statement, live)
+        return live
+
+    def _loop(self, loop: cst.For | cst.While, live: _Live) -> _Live:
+        if isinstance(loop, cst.For):
+            live = self._expression(loop.iter, live)
+        entry = live.union(self._made_in(loop))
+        inner = self._bound(loop, entry) if isinstance(loop, cst.For) else self._expression(loop.test, entry)
+        self._loops += 1
+        self._suite(loop.body, inner)
+        self._loops -= 1
+        return entry if loop.orelse is None else entry | self._any(loop.orelse, entry)
+
+    def _try(self, node: cst.Try | cst.TryStar, live: _Live) -> _Live:
+        anywhere = live.union(self._made_in(node.body))
+        after = self._suite(node.body, live)
+        if node.orelse is not None:
+            after = self._any(node.orelse, after)
+        after = after.union(*(self._suite(handler.body, anywhere) for handler in node.handlers))
+        return after if node.finalbody is None else self._any(node.finalbody, after)
+
+    def _function(self, node: cst.FunctionDef, live: _Live) -> _Live:
+        if self._loops:
+            # What stands outside of all loops may well be called in one.
+            self._places[node] |= live
+        if node.name.value != self._name:
+            return live
+        self.fragments[node] = self._fragment
+        return frozenset((node,))
+
+    def _simple(self, body: Sequence[cst.CSTNode], live: _Live) -> _Live:
+        for small in body:
+            if isinstance(small, (cst.Assign, cst.AnnAssign)) and small.value is not None:
+                live = self._expression(small.value, live)
+                live = self._bound(small, live)
+            elif isinstance(small, cst.AugAssign):
+                live = self._expression(small.value, live)
+                self._additions += [(binding, live) for binding in self._own(small)]
+            else:
+                live = self._expression(small, live)
+                if isinstance(small, _LEAVING):
+                    return _DEAD
+        return live
+
+    # -- expressions
+
+    def _expression(self, node: cst.CSTNode, live: _Live) -> _Live:
+        if isinstance(node, cst.Name):
+            if node.value == self._name:
+                self._places[node] |= live
+            return live
+        if isinstance(node, _COMPREHENSIONS):
+            self._comprehension(node, live)
+            return live
+        if isinstance(node, (cst.Lambda, cst.FunctionDef, cst.ClassDef)):
+            if self._loops:
+                self._places[node] |= live
+            return live
+        for child in children(node):
+            live = self._expression(child, live)
+        if isinstance(node, cst.Call):
+            self._additions += [(binding, live) for binding in self._own(node)]
+        elif isinstance(node, cst.NamedExpr):
+            live = live.union(self._own(node))
+        return live
+
+    def _comprehension(self, node: cst.CSTNode, live: _Live) -> None:
+        """Follow a comprehension, whose targets are not seen behind it."""
+        self._places[node] |= live
+        clause: cst.CompFor | None = cst.ensure_type(getattr(node, "for_in"), cst.CompFor)  # noqa: B009
+        while clause is not None:
+            self._expression(clause.iter, live)
+            live = self._bound(clause, live)
+            for test in clause.ifs:
+                self._expression(test, live)
+            clause = clause.inner_for_in
+        for part in (getattr(node, name, None) for name in ("key", "value", "elt")):
+            if isinstance(part, cst.CSTNode):
+                self._expression(part, live)
+
+    # -- bindings
+
+    def _own(self, node: cst.CSTNode) -> list[Binding]:
+        """Return what this very node binds to the name."""
+        collected: defaultdict[str, list[Binding]] = defaultdict(list)
+        collect_bindings(collected, node)
+        return collected.get(self._name, [])
+
+    def _bound(self, node: cst.CSTNode, live: _Live) -> _Live:
+        """Return what the name stands for behind a node that may bind it anew."""
+        own = self._own(node)
+        self._additions += [(binding, live) for binding in own if binding.added]
+        anew = frozenset(binding for binding in own if not binding.added)
+        return anew or live
+
+    def _made_in(self, node: cst.CSTNode) -> Iterator[Entry]:
+        """Yield what is bound to the name anywhere in a statement, but not added to what it holds."""
+        for inner in (node, *walk_scope(node)):
+            if isinstance(inner, cst.FunctionDef):
+                if inner.name.value == self._name:
+                    yield inner
+            elif type(inner) in BINDING_KINDS and not isinstance(
+                inner, (cst.Call, cst.AugAssign, cst.CompFor)
+            ):
+                yield from (binding for binding in self._own(inner) if not binding.added)

@@ -1,0 +1,79 @@
+"""GC101: a checkpointed call that passes something else than the plain call beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.codemod.branch import mismatches
+from gclint.finding import Finding, Refusal
+from gclint.network.model import Network
+from gclint.network.support import models_running
+from gclint.rule import Rule
+
+
+class MismatchedCheckpointBranches(Rule):
+    """The checkpointed and the plain call of a block do not pass the same.
+
+    ## What it does
+
+    Binds both calls of a legacy branch to the parameters of the block's `forward`, as Python does it,
+    and reports parameters that get something else with checkpointing than without: two arguments that
+    have changed places, keywords that one of the calls drops, a whole list where the other call passes
+    one of its items. A cache that is off while checkpointing, and
+    its positions, make no difference.
+
+    ## Why is this bad?
+
+    The model computes something else as soon as checkpointing is enabled, and nothing says so.
+    Positional arguments of a checkpoint function are easily shifted, since nobody runs both branches.
+
+    ## Example
+
+    ```python
+    if self.gradient_checkpointing and self.training:
+        hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, position_ids, mask)
+    else:
+        hidden_states = layer(hidden_states, mask, position_ids)
+    ```
+
+    Use instead:
+
+    ```python
+    if self.gradient_checkpointing and self.training:
+        hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, mask, position_ids)
+    else:
+        hidden_states = layer(hidden_states, mask, position_ids)
+    ```
+
+    ## Fix safety
+
+    There is no fix: only the author knows which of the two calls is right. GC001 removes the branch
+    once they agree.
+
+    ## References
+
+    - [transformers issue #23366](https://github.com/huggingface/transformers/issues/23366)
+    """
+
+    code = "GC101"
+    name = "mismatched-checkpoint-branches"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each checkpointed call that differs from its plain one."""
+        for legacy, differences in mismatches(network.run_sites, network.releases):
+            if legacy.fragment.file is not network.file or not models_running(legacy.owner):
+                continue
+            argument = next((each.argument for each in differences if each.argument is not None), None)
+            start, end = legacy.span(legacy.call if argument is None else argument)
+            blocks = " and ".join(f"`{info.name}`" for info in legacy.blocks)
+            yield Finding(
+                self.code,
+                self.name,
+                f"the checkpointed call of {blocks} does not pass what the plain call beside it passes: "
+                + "; ".join(each.description for each in differences),
+                network.file.path,
+                start,
+                end,
+                legacy.blocks[0].name,
+                Refusal("which of the two calls is right, only the author knows"),
+            )
