@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,16 +15,12 @@ from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
-# What most imports are, and never those of a given file's class.
-_OTHERS = ("import", "from typing", "from torch", "from collections", "from dataclasses")
+_FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b", re.MULTILINE)
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
     """Yield the modules that import a class by its name."""
-    index = project.derived.get(importers)
-    if not isinstance(index, dict):
-        index = project.derived[importers] = _by_name(project)
-    for path in (*index.get(info.name, ()), *_around(project, info)):
+    for path in (*_given(project, info), *_around(project, info)):
         module = library_of(project).module(project.file(path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
         if module.file is not info.file and any(
@@ -54,16 +51,24 @@ def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
                 yield path
 
 
-def _by_name(project: Project) -> Mapping[str, list[Path]]:
+def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
+    """Yield the given files that import from a module called like a class's own, or like its package."""
+    index = project.derived.get(importers)
+    if not isinstance(index, dict):
+        index = project.derived[importers] = _by_module(project)
+    names = (info.file.path.stem, project.model(info.file.path), "")
+    found = dict.fromkeys(path for name in names for path in index.get(name, ()))
+    yield from (path for path in found if info.name in project.file(path).text)
+
+
+def _by_module(project: Project) -> Mapping[str, list[Path]]:
+    """Return the given files by the last names of the modules that they import from."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in project.paths:
         try:
-            file = project.file(path)
+            text = project.file(path).text
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        for statement in file.outline.imports:
-            if not statement.text.startswith(_OTHERS):
-                for name in statement.names:
-                    if name.name is not None and name.name[:1].isupper():
-                        found[name.name].append(file.path)
-    return {name: list(dict.fromkeys(paths)) for name, paths in found.items()}
+        for module in dict.fromkeys(_FROM.findall(text)):
+            found[module.rpartition(".")[2]].append(path)
+    return dict(found)

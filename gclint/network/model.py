@@ -13,7 +13,7 @@ from gclint.network.holders import accessors, attribute_uses, holding_attributes
 from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
-from gclint.network.support import models_running, supports_checkpointing
+from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
@@ -200,7 +200,7 @@ def _is_run_by_a_model(site: RunSite) -> bool:
 
     That it supports checkpointing it says itself, or by a checkpointed call.
     """
-    return bool(models_running(site.owner)) if site.checkpointed else supports_checkpointing(site.owner)
+    return is_run_by_a_model(site.owner) if site.checkpointed else supports_checkpointing(site.owner)
 
 
 def _can_need_protection(info: ClassInfo, site: RunSite) -> bool:

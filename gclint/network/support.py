@@ -19,7 +19,13 @@ _LIBRARY_MODEL = re.compile(r"(?:Model|For[A-Z]\w*)$")
 @remembered
 def supports_checkpointing(owner: ClassInfo) -> bool:
     """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing."""
-    return any(flag(model) for model in models_running(owner))
+    own = any(map(flag, _models_holding(owner, owner.module)))
+    return own or any(map(flag, models_running(owner)))
+
+
+def is_run_by_a_model(owner: ClassInfo) -> bool:
+    """Tell whether some model holds ``owner``, or is it."""
+    return any(True for _ in _models_holding(owner, owner.module)) or bool(models_running(owner))
 
 
 @remembered
