@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,28 @@ def settings_of(paths: Sequence[Path]) -> Settings:
     try:
         return load_settings(common_folder(paths), rule_settings())
     except SettingsError as error:
+        raise CannotRun(str(error)) from None
+
+
+def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) -> None:
+    """Finish or undo fixes that were interrupted while they were written, or stop.
+
+    Args:
+        paths: the files and folders that the command is about.
+        recover: whether files may be changed; else any such fix is a reason to stop.
+
+    Raises:
+        CannotRun: what is written may not fit together.
+    """
+    from gclint.engine import recovery
+
+    try:
+        if recover:
+            for line in recovery.recover(paths):
+                click.echo(line, err=True)
+        else:
+            recovery.refuse_unfinished(paths)
+    except recovery.Unfinished as error:
         raise CannotRun(str(error)) from None
 
 
