@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gclint.source.paths import printable
+
 if TYPE_CHECKING:
     from gclint.settings import Settings
 
@@ -16,6 +18,10 @@ class CannotRun(click.ClickException):
     """The command cannot do what it is asked for; the message says why, and what to do."""
 
     exit_code = 2
+
+    def format_message(self) -> str:
+        """Return the message as it can be printed."""
+        return "\n".join(map(printable, self.message.split("\n")))
 
 
 def settings_of(paths: Sequence[Path]) -> Settings:
@@ -31,6 +37,8 @@ def settings_of(paths: Sequence[Path]) -> Settings:
         return load_settings(common_folder(paths), rule_settings())
     except SettingsError as error:
         raise CannotRun(str(error)) from None
+    except FileNotFoundError:  # What there is above a relative path, only the working directory knows.
+        raise CannotRun("the working directory has been deleted; change to one that exists") from None
 
 
 def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) -> None:

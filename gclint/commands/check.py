@@ -179,9 +179,10 @@ def check_command(
     settings, rules = _settings_and_rules(paths, select, ignore)
     files, undiscovered = discover(paths, settings)
     settle_interrupted_fixes([*paths, *files], recover=options.fix and not options.diff)
-    project = Project(settings, files)
+    project = Project(settings, files, within=paths)
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
+    settle_interrupted_fixes(project.read)
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
     report = replace(

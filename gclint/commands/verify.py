@@ -24,7 +24,7 @@ from gclint.report.report import Report
 from gclint.report.text import write_notices
 from gclint.rule import selected_rules
 from gclint.settings import Settings
-from gclint.source.paths import shown
+from gclint.source.paths import shortened
 from gclint.source.project import Project
 from gclint.verify import journal
 from gclint.verify.repro import write_scripts
@@ -247,7 +247,7 @@ def _report(
 def _unchanged(results: Results) -> list[Path]:
     """Return the files that are at hand as they were when they were run."""
     return [
-        Path(shown(source))
+        Path(shortened(source))
         for source, known in sorted(results.digests.items())
         if Path(source).is_file() and digest(target_of(Path(source)).source, {}) == known
     ]
