@@ -5,18 +5,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from gclint.cli import main
 from gclint.engine.recovery import Unfinished, recover, refuse_unfinished
 from gclint.engine.write import write_all
 from gclint.finding import Problem
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.kills import killed_at
+from tests.sample import BROKEN
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and permissions")
 
@@ -24,6 +27,8 @@ _NAMES = ("a/modeling_a.py", "b/modeling_b.py", "b/modeling_c.py", "d/modeling_d
 _TOGETHER = [[Path(name) for name in _NAMES[:3]]]
 _OLD, _NEW = "x = 'old'\n", "x = 'new'\n"
 _JOURNAL = Path(".gclint-fix")
+Run = Callable[..., tuple[object, str, str]]
+"""Returns the exit status, the standard output and the standard error."""
 
 
 @pytest.fixture(autouse=True)
@@ -399,3 +404,84 @@ def test_mode_and_attributes_of_all_files_stay() -> None:
     _write()
     assert [Path(name).stat().st_mode & 0o777 for name in _NAMES[:3]] == [0o600, 0o755, 0o664]
     assert os.getxattr(_NAMES[0], "user.note") == b"mine"
+
+
+# The command line.
+
+
+@pytest.fixture
+def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs gclint in this process, and returns its exit status and its outputs."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--output-format", "json"],
+        ["--diff", "a"],
+        ["--fix", "--diff"],
+        ["b/modeling_c.py"],
+        ["--write-baseline", "base.json"],
+        ["verify", "b"],
+    ],
+)
+def test_a_run_that_may_not_write_stops(gclint: Run, arguments: list[str]) -> None:
+    _interrupt_halfway()
+    before = _texts(), _others()
+    assert gclint(*arguments) == (
+        2,
+        "",
+        "Error: a fix was interrupted while it was written, so these files may not fit together: "
+        "a/modeling_a.py, b/modeling_b.py, b/modeling_c.py; run 'gclint --fix a/modeling_a.py' to finish "
+        "it\n",
+    )
+    assert (_texts(), _others()) == before
+
+
+@pytest.mark.parametrize("given", [".", "a", "b/modeling_c.py"])
+def test_the_next_fix_finishes_it_first(gclint: Run, given: str) -> None:
+    _interrupt_halfway()
+    files = {".": "4 files"}.get(given, "1 file")
+    assert gclint("--fix", given) == (
+        0,
+        f"No findings in {files}.\n",
+        "Finished the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py.\n",
+    )
+    assert _texts()[:3] == ["new"] * 3
+    assert _others() == []
+    assert gclint("--fix", given) == (0, f"No findings in {files}.\n", "")
+
+
+def test_the_next_fix_stops_where_somebody_has_edited_a_file(gclint: Run) -> None:
+    _interrupt_halfway()
+    Path(_NAMES[1]).write_text("bad = 1\n")
+    before = {name: Path(name).read_text() for name in _NAMES}
+    status, out, err = gclint("--fix")
+    assert (status, out) == (2, "")
+    assert "somebody has changed b/modeling_b.py" in err
+    assert {name: Path(name).read_text() for name in _NAMES} == before
+
+
+def test_a_fix_that_was_interrupted_in_what_is_only_read_stops_a_run(
+    gclint: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupt_halfway()
+    for folder in (tmp_path, tmp_path / "models", tmp_path / "models/a", tmp_path / "user"):
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+    user = tmp_path / "user/modeling_user.py"
+    user.write_text(BROKEN + "from ..models.a.modeling_a import x\n\n\nclass Y(x):\n    pass\n")
+    monkeypatch.chdir(tmp_path / "user")
+    status, out, err = gclint("--fix", "--unsafe-fixes")
+    assert (status, out) == (2, "")
+    assert "a fix was interrupted" in err
+    assert user.read_text().startswith(BROKEN)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.source.paths import printable
-
 if TYPE_CHECKING:
     from gclint.settings import Settings
 
@@ -21,6 +19,8 @@ class CannotRun(click.ClickException):
 
     def format_message(self) -> str:
         """Return the message as it can be printed."""
+        from gclint.source.paths import printable
+
         return "\n".join(map(printable, self.message.split("\n")))
 
 
