@@ -51,6 +51,10 @@ def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) ->
     Raises:
         CannotRun: what is written may not fit together.
     """
+    from gclint.engine.unfinished import journals_above
+
+    if not journals_above(paths):
+        return
     from gclint.engine import recovery
 
     try:

@@ -182,7 +182,7 @@ def check_command(
     project = Project(settings, files, within=paths)
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
-    settle_interrupted_fixes(project.read)
+    settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
     report = replace(

@@ -18,13 +18,13 @@ import json
 import os
 import platform
 import secrets
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 from gclint.engine.disk import sync_folders
+from gclint.engine.unfinished import NAME, is_own, is_trusted, journals_above
 from gclint.source.paths import shown
 
 _fcntl: ModuleType | None
@@ -33,7 +33,6 @@ try:
 except ImportError:  # Windows has no such locks.
     _fcntl = None
 
-_NAME = ".gclint-fix"
 _MAGIC = b"gclint fix journal 1\n"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -124,7 +123,7 @@ class Journal:
         sync_folders(self._homes)
         for home in self._homes:
             with contextlib.suppress(OSError):
-                (home / _NAME).unlink()
+                (home / NAME).unlink()
         self.leave()
 
     def leave(self) -> None:
@@ -148,7 +147,7 @@ class Journal:
 
     def _take(self, folders: Iterable[Path]) -> None:
         for folder in folders:
-            self._handles.append(_claimed(folder / _NAME))
+            self._handles.append(_claimed(folder / NAME))
             self._homes.append(folder)
 
     def _open(self) -> Iterator[tuple[Path, int]]:
@@ -174,33 +173,12 @@ class Journal:
 
 def new_temporary(target: Path) -> Path:
     """Return a path beside ``target`` that nobody else takes, and that is not too long."""
-    return target.with_name(f"{_NAME}-{secrets.token_hex(8)}.tmp")
+    return target.with_name(f"{NAME}-{secrets.token_hex(8)}.tmp")
 
 
 def digest_of(data: bytes) -> str:
     """Return what a journal recognises a file's content by."""
     return hashlib.sha256(data).hexdigest()
-
-
-def journals_above(paths: Iterable[Path]) -> list[Path]:
-    """Return the journals in the given folders, and in those that the given files and folders lie in."""
-    real: dict[Path, Path] = {}
-    seen: set[Path] = set()
-    found = []
-    for path in paths:
-        if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
-            start = Path(os.path.realpath(path))
-        else:
-            if path.parent not in real:
-                real[path.parent] = Path(os.path.realpath(path.parent))
-            start = real[path.parent] / path.name
-        for folder in (start, *start.parents):
-            if folder in seen:
-                break
-            seen.add(folder)
-            if _is_journal(folder / _NAME):
-                found.append(folder / _NAME)
-    return found
 
 
 @contextlib.contextmanager
@@ -230,7 +208,7 @@ def held(path: Path, *, to_recover: bool) -> Iterator[Record]:
             yield Record()
             return
         with os.fdopen(os.dup(handle), "rb") as stream:
-            record = _record(path, stream.read(), is_own=_is_own(os.fstat(handle)))
+            record = _record(path, stream.read(), is_own=is_own(os.fstat(handle)))
         if is_locked is None and _is_alive(*record.writer):
             raise Busy(_busy(path))
         yield record
@@ -319,7 +297,7 @@ def _claimed(path: Path) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         try:
             status = os.fstat(handle)
-            if not _is_trusted(status, path.parent):
+            if not is_trusted(status, path.parent):
                 raise FileExistsError(errno.EEXIST, "somebody else has a file there", str(path))
             if _lock(handle, shared=False) is False or status.st_size:
                 raise Busy(_busy(path))
@@ -334,24 +312,6 @@ def _claimed(path: Path) -> int:
 
 def _is_at(path: Path, handle: int) -> bool:
     return os.path.lexists(path) and os.path.samestat(os.fstat(handle), path.lstat())
-
-
-def _is_journal(path: Path) -> bool:
-    try:
-        return _is_trusted(path.lstat(), path.parent)
-    except OSError:
-        return False
-
-
-def _is_trusted(status: os.stat_result, folder: Path) -> bool:
-    """Tell whether a file may be a journal: in a folder for everybody, anybody can give one a name."""
-    if not stat.S_ISREG(status.st_mode):
-        return False
-    return _is_own(status) or status.st_uid == folder.stat().st_uid
-
-
-def _is_own(status: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def _lock(handle: int, *, shared: bool) -> bool | None:

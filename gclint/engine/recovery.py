@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gclint.engine.disk import stage, sync_folders
-from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, held, journals_above
+from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, held
+from gclint.engine.unfinished import journals_above
 from gclint.source.disk import read_bytes
 from gclint.source.paths import shown
 
