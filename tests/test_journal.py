@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -110,6 +111,35 @@ def test_killed_at_any_step_it_is_finished_by_the_next_run() -> None:
     assert _texts() == ["new"] * 4
     # There were enough steps to be killed at, and each state between old and new was seen.
     assert {state[:3] for state in seen} == {tuple(["new"] * n + ["old"] * (3 - n)) for n in range(4)}
+
+
+def test_a_large_write_is_killed_at_random_steps() -> None:
+    # More files than are prepared one by one.
+    paths = [Path(f"{number}/modeling_{number}.py") for number in range(16)]
+    units = [paths[start : start + 4] for start in range(0, 16, 4)]
+
+    def write() -> None:
+        project = Project(Settings(), paths)
+        write_all(project, dict.fromkeys(paths, (_OLD, _NEW)), units)
+
+    def states() -> list[set[str]]:
+        return [{path.read_text() for path in unit} for unit in units]
+
+    for path in paths:
+        path.parent.mkdir()
+    chance = random.Random(9)
+    partial = 0
+    for _ in range(60):
+        for path in paths:
+            path.write_text(_OLD)
+        killed_at(chance.randrange(200), write)
+        partial += any(len(each) > 1 for each in states())
+        for _ in range(chance.randrange(3)):
+            killed_at(chance.randrange(20), lambda: recover([Path()]))
+        recover([chance.choice(paths)])
+        assert all(len(each) == 1 for each in states())
+        assert list(Path().rglob(".gclint*")) == []
+    assert partial > 5
 
 
 def test_a_recovery_that_is_killed_at_any_step_is_made_again() -> None:

@@ -18,15 +18,15 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    _require_regular(path.stat())
+    _require_regular(path, path.stat())
     # It may be another thing by now.
     with os.fdopen(os.open(path, os.O_RDONLY | _WITHOUT_WAITING), "rb") as stream:
-        _require_regular(os.fstat(stream.fileno()))
+        _require_regular(path, os.fstat(stream.fileno()))
         return stream.read()
 
 
-def _require_regular(status: os.stat_result) -> None:
+def _require_regular(path: Path, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "this is not a regular file")
+        raise OSError(errno.EINVAL, "this is not a regular file", str(path))
