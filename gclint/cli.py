@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 from typing import NoReturn
@@ -29,8 +30,41 @@ gclint = DefaultGroup("gclint", default=check_command, others=[_VERIFY, rules, r
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A file name or a source line may hold what the terminal's encoding has not.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    gclint.main(sys.argv[1:], prog_name="gclint")
+    try:
+        try:
+            gclint.main(sys.argv[1:], prog_name="gclint")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _exit_without_output(error)
+
+
+def _replace_closed_streams() -> None:
+    """Let no file that is opened later take the place of a standard stream."""
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)
+    # What is written to the first one fails, and is reported; what is written to the other one is lost.
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def _exit_without_output(error: OSError) -> NoReturn:
+    """Say that the output cannot be written, as far as that can be said, and exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # What is still to be written is not tried again at exit.
+    try:
+        sys.stderr.write(f"Error: the output cannot be written: {error.strerror or error}\n")
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(nowhere, 2)
+    sys.exit(2)

@@ -42,7 +42,7 @@ class Settings:
     """Where the source of transformers lies; None to find out."""
     environments: tuple[Path, ...] = ()
     """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
-    root: Path = field(default_factory=Path.cwd)
+    root: Path = field(default_factory=lambda: _working_directory())
     """The folder that the patterns in ``exclude`` are relative to."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
@@ -108,6 +108,13 @@ def common_folder(paths: Sequence[Path]) -> Path:
     """Return the innermost folder that holds all of ``paths``, which are at least one."""
     common = Path(os.path.commonpath([_absolute(path) for path in paths]))
     return common if common.is_dir() else common.parent
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # It has been deleted, so nothing lies in it.
+        return Path(os.devnull)
 
 
 def _absolute(path: Path) -> Path:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.write import write_all, write_atomically, write_text
+from gclint.engine.disk import write_atomically
+from gclint.engine.write import write_all, write_text
 from gclint.settings import Settings
 from gclint.source.project import Project
 
@@ -50,11 +51,11 @@ def test_mode_is_kept(path: Path, mode: int) -> None:
 def test_owner_is_kept_where_that_is_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[int, int]] = []
 
-    def chown(_path: Path, user: int, group: int) -> None:
+    def chown(_handle: int, user: int, group: int) -> None:
         given.append((user, group))
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(os, "fchown", chown)
     write_atomically(path, _NEW)
     assert given == [(path.stat().st_uid, path.stat().st_gid)]
     assert _only(path) == _NEW
@@ -176,7 +177,7 @@ _KILLED_AT_EVERY_LINE = """
     import os, signal, sys
     from itertools import count
     from pathlib import Path
-    from gclint.engine import write
+    from gclint.engine import disk
 
     path = Path(sys.argv[1])
     old, new = path.read_bytes(), path.read_bytes().replace(b"old", b"new")
@@ -184,7 +185,7 @@ _KILLED_AT_EVERY_LINE = """
     def killing(step):
         def trace(frame, event, _argument):
             nonlocal step
-            if frame.f_code.co_filename != write.__file__:
+            if frame.f_code.co_filename != disk.__file__:
                 return None
             if event == "line":
                 step -= 1
@@ -198,7 +199,7 @@ _KILLED_AT_EVERY_LINE = """
         child = os.fork()
         if child == 0:
             sys.settrace(killing(step))
-            write.write_atomically(path, new)
+            disk.write_atomically(path, new)
             sys.settrace(None)
             os._exit(0)
         _, status = os.waitpid(child, 0)
@@ -222,7 +223,7 @@ _WRITING_OVER_AND_OVER = """
     import os, sys
     from itertools import cycle
     from pathlib import Path
-    from gclint.engine.write import write_atomically
+    from gclint.engine.disk import write_atomically
 
     path = Path(sys.argv[1])
     old = path.read_bytes()
@@ -269,7 +270,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     folder.mkdir()
     (problem,) = write_text(folder, "text")
     assert problem.path == folder
-    assert problem.message == "this file cannot be written: this is no file"
+    assert problem.message == "this file cannot be written: this is not a file"
     (missing,) = write_text(tmp_path / "none" / "x.json", "text")
     assert missing.message.startswith("this file cannot be written: ")
     assert list(tmp_path.iterdir()) == [folder]

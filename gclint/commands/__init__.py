@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,12 @@ class CannotRun(click.ClickException):
     """The command cannot do what it is asked for; the message says why, and what to do."""
 
     exit_code = 2
+
+    def format_message(self) -> str:
+        """Return the message as it can be printed."""
+        from gclint.source.paths import printable
+
+        return "\n".join(map(printable, self.message.split("\n")))
 
 
 def settings_of(paths: Sequence[Path], python: Path | None = None) -> Settings:
@@ -37,6 +43,8 @@ def settings_of(paths: Sequence[Path], python: Path | None = None) -> Settings:
         settings = load_settings(common_folder(paths), rule_settings())
     except SettingsError as error:
         raise CannotRun(str(error)) from None
+    except FileNotFoundError:  # What there is above a relative path, only the working directory knows.
+        raise CannotRun("the working directory has been deleted; change to one that exists") from None
     if settings.library is not None:
         require_library(settings.library, "library in [tool.gclint]")
     return replace(settings, environments=active_environments() if python is None else (python,))
@@ -55,6 +63,32 @@ def require_library(path: Path, origin: str) -> None:
             f"{origin}: there is no transformers in {path}; name the folder of the package, a checkout, or "
             "an environment that it is installed in"
         )
+
+
+def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) -> None:
+    """Finish or undo fixes that were interrupted while they were written, or stop.
+
+    Args:
+        paths: the files and folders that the command is about.
+        recover: whether files may be changed; else any such fix is a reason to stop.
+
+    Raises:
+        CannotRun: what is written may not fit together.
+    """
+    from gclint.engine.unfinished import journals_above
+
+    if not journals_above(paths):
+        return
+    from gclint.engine import recovery
+
+    try:
+        if recover:
+            for line in recovery.recover(paths):
+                click.echo(line, err=True)
+        else:
+            recovery.refuse_unfinished(paths)
+    except recovery.Unfinished as error:
+        raise CannotRun(str(error)) from None
 
 
 class _GivenPath(click.Path):

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint import __version__
-from gclint.commands import CannotRun, paths_argument, require_library, settings_of
+from gclint.commands import (
+    CannotRun,
+    paths_argument,
+    require_library,
+    settings_of,
+    settle_interrupted_fixes,
+)
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
@@ -203,9 +209,11 @@ def check_command(
     paths = paths or (Path(),)
     settings, rules = _settings_and_rules(paths, select, ignore, options)
     files, undiscovered = discover(paths, settings)
-    project = Project(settings, files, filter(Path.is_dir, paths))
+    settle_interrupted_fixes([*paths, *files], recover=options.fix and not options.diff)
+    project = Project(settings, files, within=paths)
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
+    settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
     report = replace(
@@ -326,9 +334,12 @@ def _written(project: Project, result: CheckResult, options: _Options) -> Report
     report = Report(project, result.findings, result.problems, result.files, options.unsafe_fixes)
     if not isinstance(result, FixResult):
         return report
+    from gclint.engine.units import written_together
     from gclint.engine.write import write_all
 
-    unwritten = [] if options.diff else write_all(project, result.changed)
+    unwritten = []
+    if not options.diff:
+        unwritten = write_all(project, result.changed, written_together(project, result))
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)
 

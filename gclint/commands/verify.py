@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument, settings_of
+from gclint.commands import CannotRun, paths_argument, settings_of, settle_interrupted_fixes
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
@@ -24,7 +24,7 @@ from gclint.report.report import Report
 from gclint.report.text import write_notices
 from gclint.rule import selected_rules
 from gclint.settings import Settings
-from gclint.source.paths import shown
+from gclint.source.paths import shortened
 from gclint.source.project import Project
 from gclint.verify import journal
 from gclint.verify.repro import write_scripts
@@ -120,6 +120,7 @@ def run(
     """
     settings = run_settings(**about_runs)
     targets, problems = _targets(paths, models, settings.python)
+    settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     targets = shard(targets, *part)
     try:
         with (
@@ -155,7 +156,9 @@ def merge(
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise CannotRun(str(error)) from None
-    _report(results, _unchanged(results), (), write_repro, output_format, verbose=verbose)
+    files_at_hand = _unchanged(results)
+    settle_interrupted_fixes(files_at_hand)
+    _report(results, files_at_hand, (), write_repro, output_format, verbose=verbose)
     context.exit(results.exit_status)
 
 
@@ -245,7 +248,7 @@ def _report(
 def _unchanged(results: Results) -> list[Path]:
     """Return the files that are at hand as they were when they were run."""
     return [
-        Path(shown(source))
+        Path(shortened(source))
         for source, known in sorted(results.digests.items())
         if Path(source).is_file() and digest(target_of(Path(source)).source, {}) == known
     ]

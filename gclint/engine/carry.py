@@ -93,7 +93,7 @@ class _Work:
         seen: set[Twin] = set()
         while waiting and carried.refusal is None:
             path = waiting.pop()
-            if path not in self._project.given:
+            if path not in self._project.fixable:
                 continue
             edits = carried.edits[path]
             # Headers first: whether a call may change hangs on what its block has become.
@@ -113,7 +113,7 @@ class _Work:
         carried = self._carried[number]
         here, there = _sides(twin, path)
         other = there.file.path
-        if other not in self._project.given:
+        if other not in self._project.fixable:
             name = there.file.path.name
             follows = here is twin.source and not twin.is_copy
             needed = f"{name} has to be generated anew" if follows else f"the same code is in {name}"

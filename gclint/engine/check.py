@@ -115,8 +115,9 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     about_comments = [rule for rule in rules if isinstance(rule, CommentRule)]
+    checked = (_limited_to_given_files(project, each) for each in comments.checked(about_comments))
     return CheckResult(
-        in_reading_order([*findings, *comments.checked(about_comments)]),
+        in_reading_order([*findings, *checked]),
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
@@ -230,7 +231,11 @@ def _crash(path: Path, what: str, error: Exception) -> Problem:
 
 def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
     """Return a finding without a fix that needs other files too."""
-    others = {edit.path for edit in finding.edits} - project.given
+    edited = {edit.path for edit in finding.edits}
+    for path in sorted(edited & project.given - project.fixable):
+        outside = f"{shown(path)} leads to {shown(project.location(path))}, outside of the given folders"
+        return finding.refused(f"{outside}; to have it fixed, give that path")
+    others = edited - project.given
     if not others:
         return finding
     names = " and ".join(sorted(map(shown, others)))

@@ -29,6 +29,8 @@ class FixResult(CheckResult):
     """Whose fix was made; their offsets are those of the text that they were found in."""
     changed: Mapping[Path, tuple[str, str]]
     """The texts of the changed files, before and after."""
+    together: tuple[frozenset[Path], ...] = field(default=(), kw_only=True)
+    """Files that fixes changed together: one fix, or fixes of copies of the same code."""
     broken: frozenset[object] = field(default=frozenset(), kw_only=True)
     """What identifies the fixes that were not made because of a bug in gclint."""
 
@@ -71,6 +73,7 @@ class _Repair:
         self._applied: list[Finding] = []
         self._problems: list[Problem] = []
         self._before: dict[Path, str] = {}
+        self._together: dict[frozenset[Path], None] = {}
         self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
@@ -91,6 +94,7 @@ class _Repair:
             **vars(replace(left, problems=(*left.problems, *self._problems))),
             applied=tuple(self._applied),
             changed=self._changed(),
+            together=tuple(self._together),
             broken=frozenset(self._broken),
         )
 
@@ -105,10 +109,16 @@ class _Repair:
         while True:
             refused = len(self._broken)
             applicable = [finding for finding in findings if self._is_applicable(finding)]
-            chosen = self._sound(_compatible(self._project, _together(applicable, groups)))
+            units = _together(applicable, groups)
+            chosen = self._sound(_compatible(self._project, units))
             # Behind a fix that was refused, another one may have waited.
             if chosen or len(self._broken) == refused:
                 break
+        made = set(chosen)
+        for unit in units:
+            paths = frozenset(edit.path for each in unit if each in made for edit in each.edits)
+            if len(paths) > 1:
+                self._together[paths] = None
         texts = self._texts(chosen)
         for path, text in texts.items():
             self._before.setdefault(path, self._project.file(path).text)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.fix import FixResult
+from gclint.engine.units import fixed_together
 from gclint.finding import Applicability, Finding
 from gclint.rule import Rule
-from gclint.source.generated import is_modular, modeling_path
+from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
@@ -82,27 +83,13 @@ class _Unit:
 
 
 def _units(project: Project, repaired: FixResult) -> list[_Unit]:
-    """Return the changed files: those that one fix changes together, and a source with what it generates."""
-    units = {path: _Unit([path]) for path in repaired.changed}
-
-    def join(one: Path, other: Path) -> None:
-        kept, dropped = units[one], units[other]
-        if kept is not dropped:
-            kept.paths.extend(dropped.paths)
-            kept.repairs.extend(dropped.repairs)
-            units.update(dict.fromkeys(dropped.paths, kept))
-
-    for path in repaired.changed:
-        generated = project.identify(modeling_path(path))
-        if is_modular(path) and generated in units:
-            join(generated, path)
+    units = [_Unit(paths) for paths in fixed_together(project, repaired)]
+    unit_of = {path: unit for unit in units for path in unit.paths}
     for finding in repaired.applied:
-        changed = [edit.path for edit in finding.edits if edit.path in units]
-        for path in changed[1:]:
-            join(changed[0], path)
+        changed = [edit.path for edit in finding.edits if edit.path in unit_of]
         if changed:
-            units[changed[0]].repairs.append(finding)
-    return list({id(unit): unit for unit in units.values()}.values())
+            unit_of[changed[0]].repairs.append(finding)
+    return units
 
 
 def _proof(

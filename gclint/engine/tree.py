@@ -11,6 +11,7 @@ from gclint.finding import Edit
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
+from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
 from gclint.source.twins import Twin
@@ -48,7 +49,7 @@ class Tree:
         found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
         for path in self._paths:
             try:
-                if path not in self._project.given and MARKER.encode() not in path.read_bytes():
+                if path not in self._project.given and MARKER.encode() not in read_bytes(path):
                     continue
                 file = self._project.file(path)
             except (OSError, UnreadableFile):

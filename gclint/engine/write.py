@@ -1,39 +1,26 @@
-"""Changed texts written to disk: at every moment a file is the old one or the new one."""
+"""Changed texts written to disk: those that belong together all or none, whatever happens."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import stat
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gclint.engine.disk import require_replaceable, stage, write_atomically
+from gclint.engine.journal import Busy, Change, Journal, new_temporary
 from gclint.finding import Problem
+from gclint.source.disk import read_bytes
+from gclint.source.paths import shown
 
 if TYPE_CHECKING:
     from gclint.source.project import Project
 
-
-def write_all(project: Project, changed: Mapping[Path, tuple[str, str]]) -> list[Problem]:
-    """Write the new texts of ``changed`` files (before, after), and return what went wrong.
-
-    A file that is no longer what was read is left alone.
-    """
-    problems = []
-    for path, (before, after) in changed.items():
-        file = project.file(path)
-        try:
-            if path.read_bytes() != file.encode(before):
-                message = "this file has changed since it was read, so it was not fixed; run gclint again"
-                problems.append(Problem(path, message))
-            else:
-                write_atomically(path, file.encode(after))
-        except OSError as error:
-            problems.append(Problem(path, f"the fixed file cannot be written: {error.strerror or error}"))
-    return problems
+_FILES_WORTH_THREADS = 8
+_THREADS = 16
+_CHANGED = "this file has changed since it was read, so it was not fixed; run gclint again"
 
 
 def write_text(path: Path, text: str) -> list[Problem]:
@@ -45,43 +32,208 @@ def write_text(path: Path, text: str) -> list[Problem]:
     return []
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Let the file at ``path``, or the one that it links to, hold ``data``.
+def write_all(
+    project: Project, changed: Mapping[Path, tuple[str, str]], together: Iterable[Sequence[Path]] = ()
+) -> list[Problem]:
+    """Write the new texts of ``changed`` files (before, after), and return a problem for each that is not.
 
-    The data goes to a new file in the same folder, which then takes the place of the old one, if
-    there is one, with its mode and, where that is allowed, its owner.
+    A file that is no longer what was read is left alone.
 
-    Raises:
-        OSError: it cannot be written; then the file is as it was.
+    Args:
+        project: the files.
+        changed: their texts.
+        together: the files of which either all are written or none; others are written one by one.
     """
-    target = Path(os.path.realpath(path))
-    status = target.stat() if target.exists() else None
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        # A device, for one, must not be replaced by a file of its name.
-        raise OSError(errno.EINVAL, "this is no file", str(target))
-    if status is not None and not os.access(target, os.W_OK):
-        # Replacing it would need the folder's permission only.
-        raise PermissionError(errno.EACCES, "the file is read-only", str(target))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if status is not None and hasattr(os, "chown"):
-            # Another user's file may be ours to write, but not to give away.
+    tied = [list(paths) for paths in together]
+    single = changed.keys() - {path for paths in tied for path in paths}
+    units = [*tied, *([path] for path in changed if path in single)]
+    return _Write([_Unit([_File(project, each, *changed[each]) for each in unit]) for unit in units]).run()
+
+
+class _Unwritable(Exception):
+    """Why a file cannot be written."""
+
+
+class _File:
+    """A file that changes."""
+
+    def __init__(self, project: Project, path: Path, before: str, after: str) -> None:
+        file = project.file(path)
+        target = project.location(path)
+        self.path = path
+        self.change = Change(target, file.encode(before), file.encode(after), new_temporary(target))
+        self._seen: tuple[int, ...] = ()
+
+    def check(self) -> None:
+        """Make sure that the file is what was read, and may be replaced.
+
+        Raises:
+            _Unwritable: it is not, or may not.
+            OSError: nobody can tell.
+        """
+        status = self.change.target.stat()
+        require_replaceable(self.change.target, status)
+        if read_bytes(self.change.target) != self.change.before:
+            raise _Unwritable(_CHANGED)
+        self._seen = _signature(status)
+
+    def stage(self) -> None:
+        """Let the new text wait beside the file."""
+        stage(self.change.target, self.change.after, self.change.temporary)
+
+    def check_again(self) -> None:
+        """Make sure that nothing has happened to the file since it was checked."""
+        target = self.change.target
+        if os.path.realpath(self.path) != str(target) or _signature(target.lstat()) != self._seen:
+            raise _Unwritable(_CHANGED)
+
+    def replace(self) -> None:
+        """Put the new text in the place of the old one."""
+        os.replace(self.change.temporary, self.change.target)  # noqa: PTH105 (as in disk)
+
+    def restore(self) -> None:
+        """Put the old text back."""
+        stage(self.change.target, self.change.before, self.change.temporary)
+        self.replace()
+
+
+@dataclass
+class _Unit:
+    """Files that are written all or none."""
+
+    files: list[_File]
+    is_torn: bool = False
+    """Whether some of the files may be new ones, and some old ones."""
+
+    @property
+    def changes(self) -> list[Change]:
+        """What the files hold before and after."""
+        return [file.change for file in self.files]
+
+    def check(self) -> list[Problem]:
+        """Return a problem for each file if one of them is not as it was, or cannot be replaced."""
+        return self.attempt(_File.check)
+
+    def replace(self) -> list[Problem]:
+        """Put the new texts in the place of the old ones; if one cannot be, put the others back."""
+        problems = self.attempt(_File.check_again)
+        if problems:
+            return problems
+        self.is_torn = True
+        try:
+            problems = self.attempt(_File.replace)
+            if problems:
+                self._put_back()
+        except OSError as error:
+            message = (
+                f"neither the new text nor the old one can be written to some of the files that change "
+                f"together ({_reason(error)}); run 'gclint --fix {shown(self.files[0].path)}' again"
+            )
+            return [Problem(file.path, message) for file in self.files]
+        except BaseException:
+            self._put_back()
+            raise
+        self.is_torn = False
+        return problems
+
+    def discard(self) -> None:
+        """Remove the texts that wait."""
+        for change in self.changes:
             with contextlib.suppress(OSError):
-                os.chown(temporary, status.st_uid, status.st_gid)
-        temporary.chmod(_mode_of_new_files() if status is None else stat.S_IMODE(status.st_mode))
-        os.replace(temporary, target)  # noqa: PTH105 (os.replace is what is documented as atomic)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+                change.temporary.unlink()
+
+    def failed(self, reason: str, culprit: _File | None = None) -> list[Problem]:
+        """Return a problem for each file; the reason is that of one of them, or of all."""
+        problems = []
+        for file in self.files:
+            if culprit is None or file is culprit:
+                problems.append(Problem(file.path, reason))
+            else:
+                why = f"this file was not fixed, since it changes together with {shown(culprit.path)}"
+                problems.append(Problem(file.path, why))
+        return problems
+
+    def attempt(self, step: Callable[[_File], None]) -> list[Problem]:
+        """Take a step with each file; return a problem for each file if one of them cannot take it."""
+        for file in self.files:
+            try:
+                step(file)
+            except (OSError, _Unwritable) as error:
+                return self.failed(_reason(error), file)
+        return []
+
+    def _put_back(self) -> None:
+        for file in self.files:
+            if read_bytes(file.change.target) == file.change.after:
+                file.restore()
+        self.is_torn = False
 
 
-def _mode_of_new_files() -> int:
-    # It can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+class _Write:
+    """One write: checks, new texts beside the old ones, a journal, and only then the replacements."""
+
+    def __init__(self, units: Sequence[_Unit]) -> None:
+        self._units = units
+        self._left = list(units)
+        """Those of which all files can still be written."""
+        self._problems: list[Problem] = []
+
+    def run(self) -> list[Problem]:
+        """Write, and return a problem for each file that is as it was."""
+        self._take_step(_Unit.check)
+        journal = Journal([unit.changes for unit in self._left])
+        try:
+            self._attempt(journal.begin)
+            self._stage()
+            self._attempt(journal.commit)
+            self._take_step(_Unit.replace)
+        finally:
+            for unit in self._units:
+                unit.discard()
+            if any(unit.is_torn for unit in self._units):
+                journal.leave()
+            else:
+                journal.end()
+        return self._problems
+
+    def _stage(self) -> None:
+        """Let the new texts wait, several at a time: a disk takes them sooner together than one by one."""
+        files = [file for unit in self._left for file in unit.files]
+        if len(files) < _FILES_WORTH_THREADS:
+            self._take_step(lambda unit: unit.attempt(_File.stage))
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            staged = dict(zip(files, [pool.submit(file.stage) for file in files], strict=True))
+        self._take_step(lambda unit: unit.attempt(lambda file: staged[file].result()))
+
+    def _take_step(self, step: Callable[[_Unit], list[Problem]]) -> None:
+        waiting, self._left = self._left, []
+        for unit in waiting:
+            problems = step(unit)
+            self._problems += problems
+            if not problems:
+                self._left.append(unit)
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Do what all units need."""
+        if not self._left:
+            return
+        try:
+            action()
+        except (Busy, OSError) as error:
+            for unit in self._left:
+                self._problems += unit.failed(_reason(error))
+            self._left = []
+
+
+def _signature(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _Unwritable):
+        return str(error)
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return f"the fixed file cannot be written: {why}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,5 +39,16 @@ def unified_diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[str]:
 
 
 def _label(path: Path) -> str:
+    if not str(path).isprintable() or '"' in str(path) or "\\" in str(path):
+        return f'"{"".join(map(_quoted, str(path)))}"'
     # Without the tab, patch takes a name with a space for a name and a date.
     return f"{path}\t" if " " in str(path) else str(path)
+
+
+def _quoted(character: str) -> str:
+    """Return what stands for a character in a name that is quoted as git does it."""
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))

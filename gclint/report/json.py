@@ -7,6 +7,7 @@ the list is the field ``findings`` of an object that holds what the runs say bes
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +17,7 @@ from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from gclint.engine.evidence import Hint, Weighed
     from gclint.engine.proof import Proof
@@ -68,10 +70,19 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
         "end_location": _location(file.position(finding.end)),
         "fix": _fix(project, finding.fix) if finding.fix else None,
         "inherited_by": [
-            {"filename": str(heir.path), "symbol": heir.symbol} for heir in finding.heirs if heir.defines
+            {"filename": _spelled(project, heir.path), "symbol": heir.symbol}
+            for heir in finding.heirs
+            if heir.defines
         ],
         "url": documentation_url(finding),
     }
+
+
+def _spelled(project: Project, path: Path) -> str:
+    """Return a path as the given ones are spelled: relative where they are."""
+    if path in project.given or all(each.is_absolute() for each in project.paths):
+        return str(path)
+    return os.path.relpath(path)
 
 
 def _problem(problem: Problem) -> dict[str, object]:

@@ -10,6 +10,7 @@ from gclint.finding import Part
 from gclint.report.findings import counted, obstacle
 from gclint.report.report import Report
 from gclint.report.text import counted_parts
+from gclint.source.paths import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 def markdown(report: Report) -> str:
     """Return the summary of a run with ``--fix`` or ``--diff``."""
     blocks = [_introduction(report), _rule_table(report), _model_table(report), *_what_is_left(report)]
-    return "\n\n".join(blocks) + "\n"
+    # A block's lines are its own; whatever else would move a cursor comes from names and from code.
+    lines = "\n\n".join(blocks).split("\n")
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _introduction(report: Report) -> str:
@@ -56,7 +59,11 @@ def _model_table(report: Report) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [heads, ("---", *["---:"] * (len(heads) - 1)), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|")
 
 
 def _place(report: Report, path: Path) -> str:

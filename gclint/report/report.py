@@ -42,7 +42,7 @@ class Repairs:
         """Return the outcome of a run in which the files in ``unwritten`` stayed as they were."""
         made, lost = [], []
         for each in applied:
-            if each.path in unwritten:
+            if each.path in unwritten or any(edit.path in unwritten for edit in each.edits):
                 lost.append(each.refused(_UNWRITTEN))
             else:
                 made.append(each)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from gclint.report.findings import headline, is_fixable, obstacle
+from gclint.source.paths import printable
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -29,10 +30,10 @@ def show_finding(console: Console, file: SourceFile, finding: Finding, *, unsafe
     """Print a finding with its source line."""
     position = file.position(finding.start)
     first_line = Text.assemble(
-        (f"{finding.path}", "bold"),
+        (printable(str(finding.path)), "bold"),
         (f":{position.row}:{position.column}: ", "cyan"),
         (finding.code, "bold red"),
-        headline(finding).removeprefix(finding.code),
+        printable(headline(finding).removeprefix(finding.code)),
         (" [*]", "cyan") if is_fixable(finding, unsafe=unsafe) else "",
     )
     line = file.line(position.row)
@@ -48,7 +49,7 @@ def show_finding(console: Console, file: SourceFile, finding: Finding, *, unsafe
     )
     why = obstacle(finding)
     if why:
-        console.print(Text(" " * (len(margin) - 2) + "= ").append(why, "yellow"))
+        console.print(Text(" " * (len(margin) - 2) + "= ").append(printable(why), "yellow"))
     console.print()
 
 

@@ -10,6 +10,7 @@ from gclint.finding import Part
 from gclint.report.findings import counted, headline, is_fixable, obstacle
 from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
+from gclint.source.paths import printable, shown
 
 if TYPE_CHECKING:
     from gclint.engine.baseline import Baseline
@@ -24,7 +25,7 @@ def write(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
-        stream.writelines(f"{line}\n" for line in _summary(report))
+        stream.writelines(map(_line, _summary(report)))
         return
     from gclint.report.verification import run_lines
 
@@ -34,7 +35,7 @@ def write(report: Report, stream: TextIO) -> None:
         show_results(stream, report.runs.sorted())
     _write_findings(report, stream)
     names_passed = not stream.isatty()
-    stream.writelines(f"{line}\n" for line in run_lines(report, names_passed=names_passed))
+    stream.writelines(map(_line, run_lines(report, names_passed=names_passed)))
 
 
 def write_statistics(report: Report, stream: TextIO) -> None:
@@ -42,7 +43,7 @@ def write_statistics(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     for each in count_by_rule(report.findings, unsafe=report.unsafe):
         stream.write(f"{each.count:>6}  {each.code}  {each.name} ({each.fixable} fixable)\n")
-    stream.writelines(f"{line}\n" for line in _summary(report))
+    stream.writelines(map(_line, _summary(report)))
 
 
 def write_notices(report: Report, stream: TextIO) -> None:
@@ -50,16 +51,16 @@ def write_notices(report: Report, stream: TextIO) -> None:
     if report.baseline is not None and report.recognised is not None:
         if report.recognised.known:
             known = counted(report.recognised.known, "known finding")
-            stream.write(f"{report.baseline}: {known} not reported\n")
+            stream.write(_line(f"{report.baseline}: {known} not reported"))
         for entry, count in sorted(report.recognised.stale.items()):
             often = f" {count} times" if count > 1 else ""
-            stream.write(
-                f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs"
-                f"{often}; drop it, or write it anew with --write-baseline\n"
+            stale = (
+                f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{often}"
             )
+            stream.write(_line(f"{stale}; drop it, or write it anew with --write-baseline"))
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
-        stream.write(f"{problem.path}{position}: error: {problem.message}\n")
+        stream.write(_line(f"{problem.path}{position}: error: {problem.message}"))
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
@@ -71,16 +72,18 @@ def write_diff_notices(report: Report, stream: TextIO) -> None:
         stream.write(f"Would fix {counted(fixed, 'finding')} in {files}; {left} left.\n")
     else:
         stream.write(f"Nothing would be fixed; {counted(left, 'finding')} left.\n")
-    stream.writelines(f"{line}\n" for line in _repair_lines(report))
+    stream.writelines(map(_line, _repair_lines(report)))
 
 
 def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -> None:
     """Write the closing line where what was found has become the baseline."""
     known, fixed = baseline.known.total(), len(report.repairs.made)
     if fixed:
-        stream.write(f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {baseline.path}.\n")
+        stream.write(
+            f"Fixed {counted(fixed, 'finding')}; {known} left, and written to {shown(baseline.path)}.\n"
+        )
     else:
-        stream.write(f"{counted(known, 'finding')} written to {baseline.path}.\n")
+        stream.write(f"{counted(known, 'finding')} written to {shown(baseline.path)}.\n")
 
 
 def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
@@ -90,11 +93,16 @@ def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
     )
 
 
+def _line(text: str) -> str:
+    """Return a line of output: whatever files are called and hold, it stays one."""
+    return f"{printable(text)}\n"
+
+
 def _write_proofs(report: Report, stream: TextIO) -> None:
     if report.proofs:
         from gclint.report.proofs import proof_lines
 
-        stream.writelines(f"{line}\n" for line in proof_lines(report.proofs))
+        stream.writelines(map(_line, proof_lines(report.proofs)))
 
 
 def _write_findings(report: Report, stream: TextIO) -> None:
@@ -109,10 +117,10 @@ def _write_findings(report: Report, stream: TextIO) -> None:
         position = report.project.file(finding.path).position(finding.start)
         star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
         place = f"{finding.path}:{position.row}:{position.column}"
-        stream.write(f"{place}: {headline(finding)}{star}\n")
+        stream.write(_line(f"{place}: {headline(finding)}{star}"))
         why = obstacle(finding)
         if why:
-            stream.write(f"    {why}\n")
+            stream.write(_line(f"    {why}"))
 
 
 def _summary(report: Report) -> Iterator[str]:

@@ -81,6 +81,8 @@ class _Walk:
     def _take_entry(self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]]) -> None:
         is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES)
         if _is_folder(entry):
+            if is_modeling and not self._settings.excludes(path):
+                self._fail(path, "this has the name of a modeling file, and is a folder")
             if self._settings.excludes(path):
                 self._found += 1
             elif not _is_skipped(path):

@@ -7,11 +7,13 @@ import io
 import tokenize
 from bisect import bisect_right
 from collections import Counter
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
+
+_ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
 class UnreadableFile(Exception):
@@ -50,6 +52,9 @@ class SourceFile:
                 "or declare its encoding in the first line",
                 _position(_line_starts(good), len(good)),
             ) from None
+        # What a codec does not give back as it was would change wherever a fix is made.
+        if self.encoding != "utf-8" and self.text.encode(self.encoding, "replace") != body:
+            raise UnreadableFile(_not_for_code(self.encoding), Position(1, 1))
 
     def encode(self, text: str) -> bytes:
         """Return ``text`` as the bytes that this file would hold.
@@ -102,7 +107,24 @@ def _declared_encoding(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:
         raise UnreadableFile(f"{error.msg}; save the file as UTF-8", Position(1, 1)) from None
-    return "utf-8" if encoding == "utf-8-sig" else encoding
+    if encoding in ("utf-8", "utf-8-sig"):
+        return "utf-8"
+    if not _is_for_code(encoding):
+        raise UnreadableFile(_not_for_code(encoding), Position(1, 1))
+    return encoding
+
+
+@cache
+def _is_for_code(encoding: str) -> bool:
+    """Tell whether a codec writes ASCII as it is: others turn code into something else, or take for ever."""
+    try:
+        return _ASCII.encode(encoding) == _ASCII.encode() and _ASCII.encode().decode(encoding) == _ASCII
+    except Exception:  # A codec may be anybody's.
+        return False
+
+
+def _not_for_code(encoding: str) -> str:
+    return f"the declared encoding {encoding!r} is not one for Python code; save the file as UTF-8"
 
 
 def _line_starts(text: str) -> list[int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint.releases import NEWEST_KNOWN, Releases
+from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
 
@@ -39,10 +40,21 @@ class Project:
     can be spelled. That is its ``SourceFile.path``, so what is said of files can be compared as it is.
     """
 
-    def __init__(self, settings: Surroundings, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-        """Know the files at ``paths``, which the user gave or are in given ``folders``; read nothing yet."""
+    def __init__(
+        self, settings: Surroundings, paths: Iterable[Path], within: Iterable[Path] | None = None
+    ) -> None:
+        """Know the files at ``paths``, which the user gave, and read nothing yet.
+
+        Args:
+            settings: what the user says of the code beside the files.
+            paths: the files.
+            within: the files and folders that were given, outside of which nothing may be changed,
+                wherever links lead; None where that is no question.
+        """
         self.settings = settings
-        self.folders = tuple(folders)
+        within = None if within is None else tuple(within)
+        self.folders = tuple(path for path in within or () if path.is_dir())
+        """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
         """Files that are not given and matter all the same, found once a run."""
         self.derived: dict[object, object] = {}
@@ -54,11 +66,13 @@ class Project:
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
-        """The files that the user gave: what may be changed, and is searched for callers."""
+        """The files that the user gave: what is checked, and searched for callers."""
         self.given = frozenset(self.paths)
         """The same, to ask whether a file is one of them."""
         self._packages = Packages(self._given_folders, settings.library, settings.environments)
         self._required: dict[Path, Releases | None] = {}
+        self.fixable = self.given if within is None else self._lying_in(within)
+        """Those that may be changed."""
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
@@ -80,9 +94,14 @@ class Project:
         identity = self.identify(path)
         known = self._files.get(identity)
         if known is None:
-            known = SourceFile(identity, identity.read_bytes())
+            known = SourceFile(identity, read_bytes(identity))
             self._files[self._identified(identity)] = known
         return known
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """The files that were read so far, given or consulted."""
+        return tuple(self._files)
 
     def _identified(self, path: Path) -> Path:
         """Let a file be known, by ``path`` if it is not yet, and return the path that identifies it."""
@@ -101,6 +120,10 @@ class Project:
                 known = self._folder(path.parent) / path.name
             self._locations[path] = known
         return known
+
+    def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
+        real = [Path(os.path.realpath(root)) for root in roots]
+        return frozenset(path for path in self.paths if any(map(self.location(path).is_relative_to, real)))
 
     def model(self, path: Path) -> str:
         """Return the model that the file at ``path`` belongs to: the name of its folder."""

@@ -28,7 +28,7 @@ def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
 
 def _holds(path: Path, word: bytes) -> bool:
     try:
-        return word in path.read_bytes()
+        return word in read_bytes(path)
     except OSError:
         return False  # Where it is a file of the run, the run reports it.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from gclint.finding import Problem
 from gclint.settings import Settings
 from gclint.source.discovery import discover
+from gclint.source.disk import read_bytes
 from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.worker.protocol import Source
 
@@ -55,7 +56,14 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     wanted = [
         file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
     ]
-    targets = [target_of(file) for file in wanted if not is_modular(file)]
+    targets = []
+    for file in wanted:
+        try:
+            read_bytes(file)
+        except OSError as error:
+            problems.append(Problem(file, f"this file cannot be read: {error.strerror}"))
+        else:
+            targets += [] if is_modular(file) else [target_of(file)]
     return sorted(targets, key=lambda each: each.source.path), problems
 
 
@@ -128,9 +136,10 @@ def digest(source: Source, overlay: Mapping[str, str]) -> str:
     """
     path = Path(source.path)
     content = hashlib.sha256()
-    for each in [path, *sorted(path.parent.glob("configuration_*.py"))]:
+    beside = (each for each in path.parent.glob("configuration_*.py") if each.is_file())
+    for each in [path, *sorted(beside)]:
         text = overlay.get(str(each))
-        content.update(each.read_bytes() if text is None else text.encode())
+        content.update(read_bytes(each) if text is None else text.encode())
         content.update(b"\0")
     return content.hexdigest()
 

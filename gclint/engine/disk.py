@@ -1,0 +1,111 @@
+"""New texts brought to the disk: at every moment a file is the old one or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Let the file at ``path``, or the one that it links to, hold ``data``.
+
+    The data goes to a new file in the same folder, which then takes the place of the old one, if
+    there is one, with its mode and, where that is allowed, its owner.
+
+    Raises:
+        OSError: it cannot be written; then the file is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    status = target.stat() if target.exists() else None
+    if status is not None:
+        require_replaceable(target, status)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        _fill(handle, data, target, status)
+        os.replace(temporary, target)  # noqa: PTH105 (os.replace is what is documented as atomic)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def stage(target: Path, data: bytes, temporary: Path) -> None:
+    """Write ``data`` to ``temporary``, a new file that is to take the place of ``target``.
+
+    It gets the mode of that file and, where that is allowed, its owner and extended attributes.
+
+    Raises:
+        OSError: it cannot be written; then it is not there.
+    """
+    temporary.unlink(missing_ok=True)
+    try:
+        _fill(os.open(temporary, _NEW_FILE, 0o600), data, target, target.stat())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def require_replaceable(target: Path, status: os.stat_result) -> None:
+    """Make sure that a file may be replaced by another one.
+
+    Raises:
+        OSError: it may not.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        # A device, for one, must not be replaced by a file of its name.
+        raise OSError(errno.EINVAL, "this is not a file", str(target))
+    if not os.access(target, os.W_OK):
+        # Replacing it would need the folder's permission only.
+        raise PermissionError(errno.EACCES, "the file is read-only", str(target))
+
+
+def sync_folders(folders: Iterable[Path]) -> None:
+    """Bring to the disk which files there are in ``folders``, where the system can do that."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _fill(handle: int, data: bytes, target: Path, status: os.stat_result | None) -> None:
+    """Write a new file that is to take the place of ``target``, and bring it to the disk."""
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        if status is not None:
+            _adopt(stream.fileno(), target, status)
+        elif hasattr(os, "fchmod"):
+            os.fchmod(stream.fileno(), _mode_of_new_files())
+        os.fsync(stream.fileno())
+
+
+def _adopt(handle: int, target: Path, status: os.stat_result) -> None:
+    """Give a new file the owner, the mode and the extended attributes of the one that it replaces."""
+    if hasattr(os, "fchown"):
+        # Another user's file may be ours to write, but not to give away.
+        with contextlib.suppress(OSError):
+            os.fchown(handle, status.st_uid, status.st_gid)
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, stat.S_IMODE(status.st_mode))
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(target):
+                with contextlib.suppress(OSError):
+                    os.setxattr(handle, name, os.getxattr(target, name))
+
+
+def _mode_of_new_files() -> int:
+    # It can only be read by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,145 @@
+"""Fixes that were interrupted while their files were written: found, and finished or undone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gclint.engine.disk import stage, sync_folders
+from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, held
+from gclint.engine.unfinished import journals_above
+from gclint.source.disk import read_bytes
+from gclint.source.paths import shown
+
+_BEFORE, _AFTER = 0, 1
+_NAMES_SHOWN = 5
+
+
+class Unfinished(Exception):
+    """A fix was interrupted, so what is written may not fit together; the message says what to do."""
+
+
+def refuse_unfinished(paths: Iterable[Path]) -> None:
+    """Make sure that no fix of the files at ``paths``, or of files beside them, was interrupted.
+
+    Raises:
+        Unfinished: one was, or is being written just now.
+    """
+    for journal in journals_above(paths):
+        with _usable(journal, to_recover=False) as record:
+            units = [unit for unit in record.units if record.is_complete and len(unit) > 1]
+            if units:
+                files = [each.target for unit in units for each in unit]
+                raise Unfinished(
+                    f"a fix was interrupted while it was written, so these files may not fit together: "
+                    f"{_named(files)}; run 'gclint --fix {shown(files[0])}' to finish it"
+                )
+
+
+def recover(paths: Iterable[Path]) -> list[str]:
+    """Finish or undo what was interrupted, and return what was done.
+
+    A file that somebody has edited since then is left alone, and so are those that change with it.
+
+    Args:
+        paths: files and folders; what was interrupted in them, or in the folders that they lie in, counts.
+
+    Raises:
+        Unfinished: something is left to do for the user.
+    """
+    done: list[str] = []
+    for journal in journals_above(paths):
+        with _usable(journal, to_recover=True) as record:
+            done += _recovered(journal, record)
+    return done
+
+
+@contextlib.contextmanager
+def _usable(journal: Path, *, to_recover: bool) -> Iterator[Record]:
+    try:
+        with held(journal, to_recover=to_recover) as record:
+            yield record
+    except (Busy, Unusable) as error:
+        raise Unfinished(str(error)) from None
+
+
+def _recovered(journal: Path, record: Record) -> list[str]:
+    done = []
+    try:
+        for unit in record.units if record.is_complete else ():
+            what = _settled(journal, unit)
+            if what:
+                done.append(f"{what} the interrupted fix of {_named([each.target for each in unit])}.")
+    finally:
+        for each in (each for unit in record.units for each in unit):
+            with contextlib.suppress(OSError):
+                each.temporary.unlink()
+    for home in record.homes:
+        with contextlib.suppress(FileNotFoundError):
+            (home / journal.name).unlink()
+    return done
+
+
+def _settled(journal: Path, unit: Sequence[Recorded]) -> str | None:
+    """Let all files of a unit be as before, or all as after; return what was done for it."""
+    if len(unit) == 1:
+        return None
+    states = [_state(each) for each in unit]
+    if None in states:
+        raise Unfinished(_conflict(journal, unit, states))
+    if len(set(states)) == 1:
+        return None
+    why = ""
+    for goal, what in ((_AFTER, "Finished"), (_BEFORE, "Undid")):
+        try:
+            _bring(unit, goal)
+        except OSError as error:
+            why = f"{shown(error.filename or unit[0].target)}: {error.strerror}"
+        else:
+            return what
+    raise Unfinished(
+        f"the interrupted fix of {_named([each.target for each in unit])} can be neither finished nor undone "
+        f"({why}); see to it that these files can be written, and run gclint again"
+    )
+
+
+def _bring(unit: Sequence[Recorded], goal: int) -> None:
+    for each in unit:
+        if _state(each) != goal:
+            assert each.texts is not None
+            stage(each.target, each.texts[goal], each.temporary)
+            os.replace(each.temporary, each.target)  # noqa: PTH105 (as in disk)
+    sync_folders({each.target.parent for each in unit})
+
+
+def _state(each: Recorded) -> int | None:
+    """Tell whether a file is as before or as after; None if it is something else, or cannot be read."""
+    if os.path.realpath(each.target) != str(each.target):
+        return None
+    try:
+        found = digest_of(read_bytes(each.target))
+    except OSError:
+        return None
+    return each.digests.index(found) if found in each.digests else None
+
+
+def _conflict(journal: Path, unit: Sequence[Recorded], states: Sequence[int | None]) -> str:
+    by_state = {
+        state: _named([each.target for each, own in zip(unit, states, strict=True) if own == state])
+        for state in dict.fromkeys(states)
+    }
+    fixed = f"; fixed: {by_state[_AFTER]}" if _AFTER in by_state else ""
+    unfixed = f"; not fixed: {by_state[_BEFORE]}" if _BEFORE in by_state else ""
+    return (
+        f"a fix was interrupted, and since then somebody has changed {by_state[None]}{fixed}{unfixed}. "
+        "These files may not fit together, and gclint leaves them alone. Restore them all, for example with "
+        f"'git checkout', or put them right by hand; then delete {shown(journal)} and run gclint again"
+    )
+
+
+def _named(paths: Sequence[Path]) -> str:
+    names = [shown(path) for path in paths[:_NAMES_SHOWN]]
+    more = len(paths) - len(names)
+    return ", ".join([*names, *([f"and {more} more"] if more else [])])

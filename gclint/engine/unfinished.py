@@ -1,0 +1,55 @@
+"""Where the journals of writes lie that have not ended; most runs meet none, and need no more than this."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+NAME = ".gclint-fix"
+"""What a journal is called."""
+
+
+def journals_above(paths: Iterable[Path]) -> list[Path]:
+    """Return the journals in the given folders, and in those that the given files and folders lie in."""
+    known: dict[Path, Path] = {}
+    seen: set[Path] = set()
+    found = []
+    for path in paths:
+        folder = _resolved(path, known)
+        while folder not in seen:
+            seen.add(folder)
+            if os.path.lexists(f"{folder}/{NAME}") and _is_journal(folder / NAME):
+                found.append(folder / NAME)
+            folder = folder.parent
+    return found
+
+
+def _is_journal(path: Path) -> bool:
+    try:
+        return is_trusted(path.lstat(), path.parent)
+    except OSError:
+        return False
+
+
+def is_trusted(status: os.stat_result, folder: Path) -> bool:
+    """Tell whether a file may be a journal: in a folder for everybody, anybody can give one a name."""
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    return is_own(status) or status.st_uid == folder.stat().st_uid
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Tell whether a file belongs to the user who runs this."""
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+
+
+def _resolved(path: Path, known: dict[Path, Path]) -> Path:
+    """Return ``path`` without links; what is ``known`` of folders is not looked up once more."""
+    if path not in known:
+        if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
+            known[path] = Path(os.path.realpath(path))
+        else:
+            known[path] = _resolved(path.parent, known) / path.name
+    return known[path]

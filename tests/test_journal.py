@@ -1,0 +1,517 @@
+"""One write for all files of a fix: whatever interrupts it, they are all as before, or all fixed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gclint.cli import main
+from gclint.engine.recovery import Unfinished, recover, refuse_unfinished
+from gclint.engine.write import write_all
+from gclint.finding import Problem
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.kills import killed_at
+from tests.sample import BROKEN
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and permissions")
+
+_NAMES = ("a/modeling_a.py", "b/modeling_b.py", "b/modeling_c.py", "d/modeling_d.py")
+_TOGETHER = [[Path(name) for name in _NAMES[:3]]]
+_OLD, _NEW = "x = 'old'\n", "x = 'new'\n"
+_JOURNAL = Path(".gclint-fix")
+Run = Callable[..., tuple[object, str, str]]
+"""Returns the exit status, the standard output and the standard error."""
+
+
+@pytest.fixture(autouse=True)
+def _tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    # What is written survives its process, if not a power failure.
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+    _reset()
+
+
+def _reset() -> None:
+    for name in _others():
+        Path(name).unlink()
+    for name in _NAMES:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(_OLD)
+
+
+def _write() -> list[Problem]:
+    """Fix three files together, and one by itself."""
+    project = Project(Settings(), map(Path, _NAMES))
+    changed = {path: (project.file(path).text, _NEW) for path in project.paths}
+    for path in project.paths:
+        project.replace(path, _NEW)
+    return write_all(project, changed, _TOGETHER)
+
+
+def _texts() -> list[str]:
+    return ["new" if Path(name).read_text() == _NEW else "old" for name in _NAMES]
+
+
+def _is_mixed() -> bool:
+    return len(set(_texts()[:3])) > 1
+
+
+def _others() -> list[str]:
+    """Return what there is beside the files."""
+    files = (path for path in Path().rglob("*") if not path.is_dir())
+    return sorted(str(path) for path in files if str(path) not in _NAMES)
+
+
+def _interrupted() -> Iterator[int]:
+    """Kill a write at each of its steps in turn; yields the number of the step."""
+    for step in count():
+        _reset()
+        if not killed_at(step, _write):
+            return
+        yield step
+
+
+def _interrupt_halfway() -> None:
+    next(step for step in _interrupted() if _is_mixed())
+
+
+def test_a_write_leaves_nothing_beside_the_files() -> None:
+    assert _write() == []
+    assert _texts() == ["new"] * 4
+    assert _others() == []
+    assert recover([Path(_NAMES[0])]) == []
+
+
+def test_killed_at_any_step_it_is_finished_by_the_next_run() -> None:
+    seen = set()
+    for step in _interrupted():
+        state = tuple(_texts())
+        seen.add(state)
+        left = _others()
+        if _is_mixed():
+            with pytest.raises(Unfinished, match=r"a fix was interrupted.*modeling_a.py"):
+                refuse_unfinished([Path(_NAMES[step % 3])])
+        assert (tuple(_texts()), _others()) == (state, left)
+        # Any file of the fix leads to the journal.
+        done = recover([Path(_NAMES[step % 3])])
+        assert not _is_mixed(), step
+        assert bool(done) == (len(set(state[:3])) > 1)
+        assert _others() == [], step
+    assert _texts() == ["new"] * 4
+    # There were enough steps to be killed at, and each state between old and new was seen.
+    assert {state[:3] for state in seen} == {tuple(["new"] * n + ["old"] * (3 - n)) for n in range(4)}
+
+
+def test_a_large_write_is_killed_at_random_steps() -> None:
+    # More files than are prepared one by one.
+    paths = [Path(f"{number}/modeling_{number}.py") for number in range(16)]
+    units = [paths[start : start + 4] for start in range(0, 16, 4)]
+
+    def write() -> None:
+        project = Project(Settings(), paths)
+        write_all(project, dict.fromkeys(paths, (_OLD, _NEW)), units)
+
+    def states() -> list[set[str]]:
+        return [{path.read_text() for path in unit} for unit in units]
+
+    for path in paths:
+        path.parent.mkdir()
+    chance = random.Random(9)
+    partial = 0
+    for _ in range(60):
+        for path in paths:
+            path.write_text(_OLD)
+        killed_at(chance.randrange(200), write)
+        partial += any(len(each) > 1 for each in states())
+        for _ in range(chance.randrange(3)):
+            killed_at(chance.randrange(20), lambda: recover([Path()]))
+        recover([chance.choice(paths)])
+        assert all(len(each) == 1 for each in states())
+        assert list(Path().rglob(".gclint*")) == []
+    assert partial > 5
+
+
+def test_a_recovery_that_is_killed_at_any_step_is_made_again() -> None:
+    halfway = []
+    for step in _interrupted():
+        if _is_mixed():
+            halfway.append(step)
+    attempts = 0
+    for step in halfway[::3]:
+        for inner in count():
+            _reset()
+            killed_at(step, _write)
+            if not killed_at(inner, lambda: recover([Path()])):
+                break
+            attempts += 1
+            recover([Path(_NAMES[1])])
+            assert not _is_mixed()
+            assert _others() == []
+    assert attempts > 50
+
+
+def test_a_write_that_fails_is_undone_also_when_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if target.name == "modeling_c.py":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    problems = {str(each.path): each.message for each in _write()}
+    together = "this file was not fixed, since it changes together with b/modeling_c.py"
+    assert problems == {
+        _NAMES[0]: together,
+        _NAMES[1]: together,
+        _NAMES[2]: "the fixed file cannot be written: Permission denied",
+    }
+    assert (_texts(), _others()) == (["old", "old", "old", "new"], [])
+    for _ in _interrupted():
+        if _is_mixed():
+            # It cannot be finished, for the same reason, so it is undone.
+            assert recover([Path()]) == [
+                "Undid the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py."
+            ]
+        recover([Path()])
+        assert (_texts()[:3], _others()) == (["old"] * 3, [])
+
+
+def test_what_can_be_neither_written_nor_put_back_is_left_to_the_next_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replace = os.replace
+    done: list[Path] = []
+
+    def fail(source: Path, target: Path) -> None:
+        if done:
+            raise OSError(errno.EIO, "Input/output error", str(target))
+        done.append(target)
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", fail)
+        first, *_ = _write()
+        assert "neither the new text nor the old one can be written" in first.message
+        assert "run 'gclint --fix a/modeling_a.py' again" in first.message
+        assert _is_mixed()
+        with pytest.raises(Unfinished, match=r"neither finished nor undone \(.*: Input/output error\)"):
+            recover([Path()])
+    assert len(recover([Path()])) == 1
+    assert not _is_mixed()
+    assert _others() == []
+
+
+@pytest.mark.parametrize("edited", _NAMES[:3])
+def test_what_somebody_has_edited_since_is_left_alone(edited: str) -> None:
+    _interrupt_halfway()
+    Path(edited).write_text("x = 'mine'\n")
+    before = {name: Path(name).read_text() for name in _NAMES}
+    for _ in range(2):
+        with pytest.raises(Unfinished) as stopped:
+            recover([Path(_NAMES[0])])
+        assert f"somebody has changed {edited}" in str(stopped.value)
+        assert "then delete .gclint-fix and run gclint again" in str(stopped.value)
+        assert {name: Path(name).read_text() for name in _NAMES} == before
+    # The new texts that waited are not needed for anything.
+    assert _others() == [".gclint-fix"]
+    Path(edited).write_text(_OLD)
+    recover([Path(_NAMES[0])])
+    assert not _is_mixed()
+    assert _others() == []
+
+
+def test_what_somebody_has_deleted_or_linked_since_counts_as_edited(tmp_path: Path) -> None:
+    _interrupt_halfway()
+    Path(_NAMES[2]).unlink()
+    with pytest.raises(Unfinished, match=r"changed b/modeling_c\.py"):
+        recover([Path()])
+    outside = tmp_path / "outside.py"
+    outside.write_text(_OLD)
+    Path(_NAMES[2]).symlink_to(outside)
+    with pytest.raises(Unfinished, match=r"changed b/modeling_c\.py"):
+        recover([Path()])
+    assert outside.read_text() == _OLD
+
+
+def test_the_journal_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupt_halfway()
+    Path("elsewhere").mkdir()
+    Path("elsewhere/link.py").symlink_to(f"../{_NAMES[1]}")
+    Path("e").mkdir()
+    for path in (tmp_path / "models" / _NAMES[0], Path("elsewhere/link.py"), Path(), Path("e")):
+        with pytest.raises(Unfinished):
+            refuse_unfinished([path])
+    monkeypatch.chdir(tmp_path / "models/b")
+    with pytest.raises(Unfinished):
+        refuse_unfinished([Path("modeling_c.py")])
+    refuse_unfinished([tmp_path])
+
+
+def test_a_tree_that_was_moved_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupt_halfway()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path / "moved")
+    assert len(recover([Path(_NAMES[0])])) == 1
+    assert not _is_mixed()
+    assert _others() == []
+
+
+def test_where_the_common_folder_cannot_be_written_to_each_folder_has_a_journal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _open = os.open
+    common = Path.cwd() / _JOURNAL
+
+    def refuse(path: Path, *arguments: int) -> int:
+        if path == common:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return _open(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    states = set()
+    for step in _interrupted():
+        states.add(tuple(_texts()[:3]))
+        if _is_mixed():
+            assert [str(Path(each).parent) for each in _others() if each.endswith("-fix")] == ["a", "b", "d"]
+            with pytest.raises(Unfinished):
+                refuse_unfinished([Path(_NAMES[step % 3])])
+        recover([Path(_NAMES[step % 3])])
+        assert not _is_mixed()
+        recover([Path(name) for name in _NAMES])
+        assert _others() == []
+    assert len(states) == 4
+
+
+def test_a_run_that_is_at_work_is_not_recovered() -> None:
+    _interrupt_halfway()
+    left = _others()
+    with _JOURNAL.open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        for attempt in (recover, refuse_unfinished):
+            with pytest.raises(Unfinished, match="another run of gclint writes files in "):
+                attempt([Path()])
+        assert _others() == left
+        assert all("another run of gclint" in each.message for each in _write())
+    assert _is_mixed()
+
+
+def test_two_writes_in_nested_folders_do_not_meet() -> None:
+    inner = Path("b") / _JOURNAL
+    inner.write_bytes(b"")
+    with inner.open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        assert len(_write()) == 4
+    assert _texts() == ["old"] * 4
+    assert _others() == [str(inner)]
+
+
+def test_without_locks_the_process_that_wrote_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupt_halfway()
+
+    def no_locks(*_arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.kill", lambda _process, _signal: None)
+        with pytest.raises(Unfinished, match="another run"):
+            recover([Path()])
+        patched.setattr("platform.node", lambda: "elsewhere")
+        with pytest.raises(Unfinished, match="another run"):
+            recover([Path()])
+    assert len(recover([Path()])) == 1
+
+
+@pytest.mark.parametrize("content", [b"not a journal\n", b"gclint fix journal 1\n{}\n", b"\0" * 50])
+def test_what_is_not_a_journal_is_left_alone(content: bytes) -> None:
+    _JOURNAL.write_bytes(content)
+    with pytest.raises(Unfinished, match="not a journal that gclint can use"):
+        recover([Path()])
+    assert _JOURNAL.read_bytes() == content
+
+
+def test_somebody_elses_journal_is_no_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _interrupt_halfway()
+    content = _JOURNAL.read_bytes()
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(_JOURNAL, 12345, 12345)
+    # In a folder for everybody, everybody can give a file this name.
+    assert recover([Path()]) == []
+    assert _JOURNAL.read_bytes() == content
+    # Whoever owns the folder may say what is to become of what is in it, and of nothing else.
+    os.chown(".", 12345, 12345)
+    _JOURNAL.write_bytes(content.replace(b'"a/modeling_a.py"', b'"../odeling_a.py"'))
+    with pytest.raises(Unfinished, match="not a journal"):
+        recover([Path()])
+    _JOURNAL.write_bytes(content)
+    assert len(recover([Path()])) == 1
+
+
+def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for allowed in count():
+        _reset()
+        left = allowed
+        with monkeypatch.context() as patched:
+
+            def full(_handle: int) -> None:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+
+            patched.setattr(os, "fsync", full)
+            problems = _write()
+        assert not _is_mixed()
+        assert _others() == []
+        if not problems:
+            break
+        failed = {str(each.path) for each in problems}
+        assert [name in failed for name in _NAMES] == [text == "old" for text in _texts()]
+        assert any("No space left on device" in each.message for each in problems)
+
+
+def test_one_of_several_that_is_read_only_keeps_the_others_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = Path.cwd() / _NAMES[1]
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != target)
+    assert [each.message for each in _write()] == [
+        "this file was not fixed, since it changes together with b/modeling_b.py",
+        "the fixed file cannot be written: the file is read-only",
+        "this file was not fixed, since it changes together with b/modeling_b.py",
+    ]
+    assert (_texts(), _others()) == (["old", "old", "old", "new"], [])
+
+
+def test_a_file_that_changes_while_others_are_prepared_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync = os.fsync
+
+    def edit(handle: int) -> None:
+        fsync(handle)
+        Path(_NAMES[2]).write_text("x = 'mine!'\n")
+
+    monkeypatch.setattr(os, "fsync", edit)
+    assert "has changed since it was read" in _write()[2].message
+    assert Path(_NAMES[2]).read_text() == "x = 'mine!'\n"
+    assert _texts()[:2] == ["old", "old"]
+    assert _others() == []
+
+
+def test_an_interruption_by_hand_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def interrupt(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _write()
+    assert (_texts(), _others()) == (["old"] * 4, [])
+
+
+def test_mode_and_attributes_of_all_files_stay() -> None:
+    for mode, name in zip((0o600, 0o755, 0o664, 0o444), _NAMES, strict=True):
+        Path(name).chmod(mode)
+    try:
+        os.setxattr(_NAMES[0], "user.note", b"mine")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    _write()
+    assert [Path(name).stat().st_mode & 0o777 for name in _NAMES[:3]] == [0o600, 0o755, 0o664]
+    assert os.getxattr(_NAMES[0], "user.note") == b"mine"
+
+
+# The command line.
+
+
+@pytest.fixture
+def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs gclint in this process, and returns its exit status and its outputs."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--output-format", "json"],
+        ["--diff", "a"],
+        ["--fix", "--diff"],
+        ["b/modeling_c.py"],
+        ["--write-baseline", "base.json"],
+        ["verify", "b"],
+    ],
+)
+def test_a_run_that_may_not_write_stops(gclint: Run, arguments: list[str]) -> None:
+    _interrupt_halfway()
+    before = _texts(), _others()
+    assert gclint(*arguments) == (
+        2,
+        "",
+        "Error: a fix was interrupted while it was written, so these files may not fit together: "
+        "a/modeling_a.py, b/modeling_b.py, b/modeling_c.py; run 'gclint --fix a/modeling_a.py' to finish "
+        "it\n",
+    )
+    assert (_texts(), _others()) == before
+
+
+@pytest.mark.parametrize("given", [".", "a", "b/modeling_c.py"])
+def test_the_next_fix_finishes_it_first(gclint: Run, given: str) -> None:
+    _interrupt_halfway()
+    files = {".": "4 files"}.get(given, "1 file")
+    assert gclint("--fix", given) == (
+        0,
+        f"No findings in {files}.\n",
+        "Finished the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py.\n",
+    )
+    assert _texts()[:3] == ["new"] * 3
+    assert _others() == []
+    assert gclint("--fix", given) == (0, f"No findings in {files}.\n", "")
+
+
+def test_the_next_fix_stops_where_somebody_has_edited_a_file(gclint: Run) -> None:
+    _interrupt_halfway()
+    Path(_NAMES[1]).write_text("bad = 1\n")
+    before = {name: Path(name).read_text() for name in _NAMES}
+    status, out, err = gclint("--fix")
+    assert (status, out) == (2, "")
+    assert "somebody has changed b/modeling_b.py" in err
+    assert {name: Path(name).read_text() for name in _NAMES} == before
+
+
+def test_a_fix_that_was_interrupted_in_what_is_only_read_stops_a_run(
+    gclint: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupt_halfway()
+    for folder in (tmp_path, tmp_path / "models", tmp_path / "models/a", tmp_path / "user"):
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+    user = tmp_path / "user/modeling_user.py"
+    user.write_text(BROKEN + "from ..models.a.modeling_a import x\n\n\nclass Y(x):\n    pass\n")
+    monkeypatch.chdir(tmp_path / "user")
+    status, out, err = gclint("--fix", "--unsafe-fixes")
+    assert (status, out) == (2, "")
+    assert "a fix was interrupted" in err
+    assert user.read_text().startswith(BROKEN)
