@@ -263,7 +263,7 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
         if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
             continue
-        bindings = [bind_site(site, info, network.activation_names) for info in blocks]
+        bindings = [bind_site(site, info, network.gradients) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
         known = [binding for binding in bindings if binding is not None]
         if len(known) != len(bindings):

@@ -202,7 +202,7 @@ def _rewrite_calls(
             return Refusal(f"{where} hands it to a checkpoint function")
         if len(related) != len(site.blocks):
             return Refusal(f"{where} runs it together with other blocks")
-        site_binding = bind_site(site, (bound_here or related)[0], user.activation_names)
+        site_binding = bind_site(site, (bound_here or related)[0], user.gradients)
         if site_binding is None:
             return Refusal(f"the arguments at {where} cannot be matched")
         slots = _rearranged(site_binding.binding, new, site_binding.activations)

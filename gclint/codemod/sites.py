@@ -59,10 +59,10 @@ def defective_sites(network: Network) -> Iterator[SiteDefects]:
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
             continue
-        if is_plainly_right(site, network.activation_names):
+        if is_plainly_right(site, network.gradients.named):
             continue
         blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
-        bindings = [bind_site(site, info, network.activation_names) for info in blocks]
+        bindings = [bind_site(site, info, network.gradients) for info in blocks]
         known = tuple(binding for binding in bindings if binding is not None)
         if not known or len(known) != len(blocks):
             continue
