@@ -33,10 +33,21 @@ _NEVER_ACTIVATION = re.compile(
     r"|lengths?|lens|len|seqlens?|training|dtype|device|resolution|height|width|kwargs)(?:$|_)"
 )
 """What requires no grad wherever it comes from."""
+_PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
+"""What is not looked at where nothing else is in need of it."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
 _CONTAINER = re.compile(
     r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
 )
+
+
+class _Kind(Enum):
+    """What a parameter can be, by its annotation."""
+
+    TENSOR = auto()
+    CONTAINER = auto()
+    """A list, tuple or dict of tensors."""
+    OTHER = auto()
 
 
 class _Role(Enum):
@@ -101,7 +112,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         if name is None:
             right = index == 0 or arg.star == "**"
         else:
-            right = name in CACHE_ARGUMENTS or _NO_ACTIVATION.search(name) is not None
+            right = name in CACHE_ARGUMENTS or _PLAIN.search(name) is not None
         if not right or name in extra_names:
             return False
     return True
@@ -122,9 +133,18 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
     if not binding.complete:
         return None
     roles: dict[_Role, set[str]] = {role: set() for role in _Role}
+    masks: list[tuple[cst.Arg, Parameter]] = []
     for bound in binding.arguments:
-        if bound.parameter is not None:
+        if bound.parameter is None:
+            continue
+        if "mask" in bound.parameter.name and bound.parameter.name not in gradients.named:
+            masks.append((bound.arg, bound.parameter))
+        else:
             roles[_role(site, bound.arg, bound.parameter, gradients)].add(bound.parameter.name)
+    # A mask alone is no activation, but one that is computed by a learned module moves along with those.
+    for arg, parameter in masks if roles[_Role.ACTIVATION] else ():
+        if Carries.GRADIENT in gradients.at(site, arg.value):
+            roles[_Role.UNCERTAIN].add(parameter.name)
     return SiteBinding(
         block,
         signature,
@@ -136,28 +156,29 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
 
 
 def _role(site: RunSite, arg: cst.Arg, parameter: Parameter, gradients: Gradients) -> _Role:
-    if parameter.name in CACHE_ARGUMENTS or is_constant(arg.value):
+    name = parameter.name
+    if name in CACHE_ARGUMENTS or is_constant(arg.value):
+        return _Role.OTHER
+    if _NEVER_ACTIVATION.search(name) and name not in gradients.named:
+        return _Role.OTHER
+    is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
+    # What models return is a tuple, and some blocks annotate what they get alike.
+    is_named = is_named_activation(parameter) or name in gradients.named
+    kind = _annotated_kind(parameter)
+    if kind is _Kind.OTHER and not is_named:
         return _Role.OTHER
     carries = gradients.at(site, arg.value)
     if not carries:
         return _Role.OTHER
-    if _NEVER_ACTIVATION.search(parameter.name):
-        return _Role.OTHER
-    is_container = parameter.annotation is not None and _CONTAINER.match(parameter.annotation) is not None
-    is_named = _ACTIVATION_NAME.search(parameter.name) is not None
-    # A stream is often annotated as the tuple that models return.
-    if Carries.NESTED in carries or (is_container and not is_named and Carries.GRADIENT in carries):
+    if Carries.NESTED in carries and not is_stream:
         return _Role.NESTED
-    if parameter.name in gradients.named:
+    if kind is _Kind.CONTAINER and not is_named:
+        return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER
+    if is_named or Carries.GRADIENT in carries:
         return _Role.ACTIVATION
-    if not _may_be_tensor(parameter) or (is_container and not is_named):
+    if _NO_ACTIVATION.search(name):
         return _Role.OTHER
-    if Carries.GRADIENT in carries:
-        return _Role.ACTIVATION
-    if _NO_ACTIVATION.search(parameter.name):
-        return _Role.OTHER
-    is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
-    if is_stream or is_named:
+    if is_stream:
         return _Role.ACTIVATION
     return _Role.UNCERTAIN if Carries.UNKNOWN in carries else _Role.OTHER
 
@@ -167,8 +188,12 @@ def is_named_activation(parameter: Parameter) -> bool:
     return _ACTIVATION_NAME.search(parameter.name) is not None and not _NO_ACTIVATION.search(parameter.name)
 
 
-def _may_be_tensor(parameter: Parameter) -> bool:
-    return parameter.annotation is None or _TENSORLIKE.search(parameter.annotation) is not None
+def _annotated_kind(parameter: Parameter) -> _Kind:
+    if parameter.annotation is None:
+        return _Kind.TENSOR
+    if _TENSORLIKE.search(parameter.annotation) is None:
+        return _Kind.OTHER
+    return _Kind.CONTAINER if _CONTAINER.match(parameter.annotation) else _Kind.TENSOR
 
 
 def is_constant(value: cst.BaseExpression) -> bool:

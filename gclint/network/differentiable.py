@@ -35,10 +35,60 @@ _CONSTANT_BUILTINS = frozenset(
 KEEPING_BUILTINS = frozenset(("tuple", "list", "reversed", "sorted", "iter"))
 """Functions that return the items that they get."""
 KEEPING_METHODS = frozenset(
-    "abs bfloat16 chunk clamp clone contiguous cos cuda double exp expand expand_as flatten flip float gather"
-    " half index_select log masked_fill mean moveaxis movedim narrow neg norm permute pow relu repeat"
-    " repeat_interleave reshape roll select sigmoid sin softmax split sqrt squeeze sum swapaxes t tanh to"
-    " transpose type type_as unbind unflatten unsqueeze view view_as".split()
+    (
+        "abs",
+        "bfloat16",
+        "chunk",
+        "clamp",
+        "clone",
+        "contiguous",
+        "cos",
+        "cuda",
+        "double",
+        "exp",
+        "expand",
+        "expand_as",
+        "flatten",
+        "flip",
+        "float",
+        "gather",
+        "half",
+        "index_select",
+        "log",
+        "masked_fill",
+        "mean",
+        "moveaxis",
+        "movedim",
+        "narrow",
+        "neg",
+        "norm",
+        "permute",
+        "pow",
+        "relu",
+        "repeat",
+        "repeat_interleave",
+        "reshape",
+        "roll",
+        "select",
+        "sigmoid",
+        "sin",
+        "softmax",
+        "sqrt",
+        "squeeze",
+        "sum",
+        "swapaxes",
+        "t",
+        "tanh",
+        "to",
+        "transpose",
+        "type",
+        "type_as",
+        "unbind",
+        "unflatten",
+        "unsqueeze",
+        "view",
+        "view_as",
+    )
 )
 """Methods of tensors whose result has the gradient of the tensor alone."""
 MIXING_METHODS = frozenset(

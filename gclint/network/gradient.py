@@ -41,7 +41,7 @@ from gclint.network.traits import is_learned
 
 _MAX_DEPTH = 3
 _MAX_NAMES = 60
-_MAX_STEPS = 2000
+_MAX_STEPS = 500
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path]
@@ -84,6 +84,7 @@ class Gradients:
         self._known: dict[_Key, Carries] = {}
         self._open: list[_Key] = []
         self._met: set[_Key] = set()
+        self._given: dict[tuple[Scope, str], list[Assignment]] = {}
         self._steps = 0
         self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
 
@@ -163,7 +164,10 @@ class Gradients:
 
     def _bound(self, place: Place, name: str, path: _Path) -> Carries:
         """Return what a name carries by all that gives it a value."""
-        given = assignments(place.scope, name)
+        key = place.scope, name
+        if key not in self._given:
+            self._given[key] = assignments(*key)
+        given = self._given[key]
         argument = place.scope.argument(name)
         last, is_replaced = reaching(given, place.at)
         found = Carries.NOTHING
