@@ -269,13 +269,14 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
             continue
-        if not any(binding.positional_caches() or binding.keyword_activations() for binding in known):
+        if not any(binding.is_to_be_repaired() for binding in known):
             continue
         repaired = repair_call(site.fragment, site.call, known)
         if isinstance(repaired, Refusal):
             doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
         else:
-            repairs[site] = repaired
+            repairs[site] = repaired.edits
+            doubts += [f"in the call in line {row}, {doubt}" for doubt in repaired.doubts]
     return repairs, doubts
 
 

@@ -25,6 +25,7 @@ class SiteDefects:
     bindings: tuple[SiteBinding, ...]
     positional_caches: tuple[BoundArgument, ...]
     keyword_activations: tuple[BoundArgument, ...]
+    nested_activations: tuple[BoundArgument, ...]
 
     @property
     def symbol(self) -> str:
@@ -36,8 +37,13 @@ class SiteDefects:
         repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
         if not isinstance(repaired, Refusal):
             repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
-            message = f"Pass activations to `{self.symbol}` by position and caches by keyword"
-            return Fix(message, repaired, repairs=(repair,))
+            return Fix(
+                f"Pass activations to `{self.symbol}` by position and caches by keyword",
+                repaired.edits,
+                Applicability.UNSAFE if repaired.doubts else Applicability.SAFE,
+                "; ".join(repaired.doubts) or None,
+                (repair,),
+            )
         if not isinstance(repaired, NeedsReordering):
             return repaired
         block = self.bindings[0].block
@@ -54,7 +60,7 @@ class SiteDefects:
 
 
 def defective_sites(network: Network) -> Iterator[SiteDefects]:
-    """Yield the plain run sites that pass a cache by position or an activation by keyword."""
+    """Yield the plain run sites that pass a cache by position, or an activation where it gets no gradient."""
     unprotected = {block.info for block in network.unprotected_blocks}
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
@@ -68,8 +74,9 @@ def defective_sites(network: Network) -> Iterator[SiteDefects]:
             continue
         caches = _united(binding.positional_caches() for binding in known)
         activations = _united(binding.keyword_activations() for binding in known)
-        if caches or activations:
-            yield SiteDefects(network, site, known, caches, activations)
+        nested = _united(binding.nested_activations() for binding in known)
+        if caches or activations or nested:
+            yield SiteDefects(network, site, known, caches, activations, nested)
 
 
 def _united(groups: Iterable[list[BoundArgument]]) -> tuple[BoundArgument, ...]:

@@ -90,6 +90,11 @@ class SiteBinding:
         """Return the activation arguments that reentrant checkpointing gives no gradient."""
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
+    def is_to_be_repaired(self) -> bool:
+        """Tell whether the call has to be rewritten where the block is recomputed from now on."""
+        keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
+        return bool(self.positional_caches() or self.keyword_activations() or any(keywords))
+
     def nested_activations(self) -> list[BoundArgument]:
         """Return the arguments that hold activations where checkpointing does not look for them."""
         return self._received_by(self.nested)
