@@ -35,6 +35,8 @@ _NEVER_ACTIVATION = re.compile(
 """What requires no grad wherever it comes from."""
 _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
 """What is not looked at where nothing else is in need of it."""
+_CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
+"""What no repair passes by position, also under names that the base class does not know."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
 _CONTAINER = re.compile(
     r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
@@ -185,7 +187,8 @@ def _role(site: RunSite, arg: cst.Arg, parameter: Parameter, gradients: Gradient
         return _Role.OTHER
     if is_stream:
         return _Role.ACTIVATION
-    return _Role.UNCERTAIN if Carries.UNKNOWN in carries else _Role.OTHER
+    is_uncertain = Carries.UNKNOWN in carries and _CACHE.search(name) is None
+    return _Role.UNCERTAIN if is_uncertain else _Role.OTHER
 
 
 def is_named_activation(parameter: Parameter) -> bool:
