@@ -73,9 +73,14 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
             return shift
     activations = frozenset(name for binding in bindings for name in binding.activations)
     uncertain = frozenset(name for binding in bindings for name in binding.uncertain) - activations
-    slots = _arrange_for_all(bindings, activations | uncertain)
-    if not isinstance(slots, Refusal):
-        return CallRepair(write_call(fragment, call, slots))
+    # Copies of a call are rewritten alike, so what moves does not hang on what each of them passes.
+    tensors = (
+        frozenset(name for binding in bindings for name in binding.tensors) if activations else uncertain
+    )
+    for moved in (activations | uncertain | tensors, activations | uncertain):
+        slots = _arrange_for_all(bindings, moved)
+        if not isinstance(slots, Refusal):
+            return CallRepair(write_call(fragment, call, slots))
     slots = _arrange_for_all(bindings, activations)
     if isinstance(slots, Refusal):
         return slots

@@ -76,6 +76,8 @@ class SiteBinding:
     """The parameters that receive a list, tuple or dict of activations."""
     uncertain: frozenset[str] = frozenset()
     """The parameters that may receive an activation, as far as the text says."""
+    tensors: frozenset[str] = frozenset()
+    """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the cache arguments that the base class cannot see."""
@@ -147,7 +149,7 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         if "mask" in bound.parameter.name and bound.parameter.name not in gradients.named:
             masks.append((bound.arg, bound.parameter))
         else:
-            roles[_role(site, bound.arg, bound.parameter, gradients)].add(bound.parameter.name)
+            roles[_role(site, bound, bound.parameter, gradients)].add(bound.parameter.name)
     # A mask alone is no activation, but one that is computed by a learned module moves along with those.
     for arg, parameter in masks if roles[_Role.ACTIVATION] else ():
         if Carries.GRADIENT in gradients.at(site, arg.value):
@@ -159,11 +161,28 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         frozenset(roles[_Role.ACTIVATION]),
         frozenset(roles[_Role.NESTED]),
         frozenset(roles[_Role.UNCERTAIN]),
+        frozenset(
+            bound.parameter.name
+            for bound in binding.arguments
+            if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
+        )
+        - roles[_Role.NESTED],
     )
 
 
-def _role(site: RunSite, arg: cst.Arg, parameter: Parameter, gradients: Gradients) -> _Role:
+def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
+    """Tell whether nothing about a parameter says that it is anything but a tensor that may require grad."""
     name = parameter.name
+    return (
+        name not in CACHE_ARGUMENTS
+        and not any(pattern.search(name) for pattern in (_NO_ACTIVATION, _NEVER_ACTIVATION, _CACHE))
+        and _annotated_kind(parameter) is _Kind.TENSOR
+        and not is_constant(arg.value)
+    )
+
+
+def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Role:
+    name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS or is_constant(arg.value):
         return _Role.OTHER
     if _NEVER_ACTIVATION.search(name) and name not in gradients.named:
@@ -174,10 +193,13 @@ def _role(site: RunSite, arg: cst.Arg, parameter: Parameter, gradients: Gradient
     kind = _annotated_kind(parameter)
     if kind is _Kind.OTHER and not is_named:
         return _Role.OTHER
+    if is_stream and bound.by_position:
+        return _Role.ACTIVATION
     carries = gradients.at(site, arg.value)
     if not carries:
         return _Role.OTHER
-    if Carries.NESTED in carries and not is_stream:
+    is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
+    if Carries.NESTED in carries and not is_stream and not is_mixed:
         return _Role.NESTED
     if kind is _Kind.CONTAINER and not is_named:
         return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER

@@ -56,12 +56,20 @@ class Callers:
             self._found[key] = tuple(found)
         return self._found[key]
 
-    def may_be_elsewhere(self, info: ClassInfo, method: str) -> bool:
-        """Tell whether code that is not in the file may call a class's method with any arguments."""
+    def may_be_elsewhere(self, info: ClassInfo, method: str, *, seldom: bool) -> bool:
+        """Tell whether code that is not in the file may call a class's method with any arguments.
+
+        Args:
+            info: the class.
+            method: the name of the method.
+            seldom: whether only users are asked about, and not the other files of the run.
+        """
         if method not in RUNNING_METHODS:
             return not method.startswith("_") and self._is_public(info)
+        if seldom or self._is_public(info):
+            return self._is_public(info)
         if info not in self._open:
-            self._open[info] = self._is_public(info) or self._is_named_elsewhere(info) or self._is_super(info)
+            self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
         return self._open[info]
 
     def _is_public(self, info: ClassInfo) -> bool:

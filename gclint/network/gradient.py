@@ -39,9 +39,11 @@ from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 from gclint.network.traits import is_learned
 
+_ANY = -1
+"""Some item, where it is not known which."""
 _MAX_DEPTH = 3
 _MAX_NAMES = 60
-_MAX_STEPS = 500
+_MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path]
@@ -112,9 +114,9 @@ class Gradients:
         if isinstance(value, cst.Subscript):
             return self._subscript(place, value, path)
         if path and isinstance(value, (cst.Tuple, cst.List)):
-            before = value.elements[: path[0] + 1]
-            if len(before) > path[0] and all(isinstance(each, cst.Element) for each in before):
-                return self.of(place, before[-1].value, path[1:])
+            return self._element(place, value, path)
+        if path and isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+            return self.of(_inside(place, value), value.elt, path[1:])
         found = self._whole(place, value)
         return _items(found) if path else found
 
@@ -129,13 +131,19 @@ class Gradients:
         if isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
             return _container(_united(self.of(place, each.value) for each in value.elements))
         if isinstance(value, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
-            body = Body([Piece(None, [value])], place.scope.module.file)
-            inner = Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
-            return _container(self.of(inner, value.value if isinstance(value, cst.DictComp) else value.elt))
+            item = value.value if isinstance(value, cst.DictComp) else value.elt
+            return _container(self.of(_inside(place, value), item))
         if isinstance(value, cst.NamedExpr):
             return self.of(place, value.value)
         constants = (cst.Comparison, cst.UnaryOperation, cst.BaseNumber, cst.BaseString, cst.Lambda)
         return Carries.CONSTANT if isinstance(value, constants) else Carries.UNKNOWN
+
+    def _element(self, place: Place, value: cst.Tuple | cst.List, path: _Path) -> Carries:
+        """Return what a place of a list or tuple that is written down carries."""
+        before = value.elements[: path[0] + 1] if path[0] >= 0 else ()
+        if len(before) > path[0] >= 0 and all(isinstance(each, cst.Element) for each in before):
+            return self.of(place, before[-1].value, path[1:])
+        return _united(self.of(place, each.value, path[1:]) for each in value.elements)
 
     # -- names
 
@@ -197,8 +205,10 @@ class Gradients:
         binding = assignment.binding
         place = Place(place.scope, None if place.at is None else assignment.start)
         if binding.added:
-            found = self.of(place, binding.value)
-            return found if path or not filled else _container(found)
+            if filled:
+                item = self.of(place, binding.value, path[1:])
+                return item if path else _container(item)
+            return self.of(place, binding.value)
         if binding.iterated:
             return self._iterated(place, binding.value, (*binding.path, *path))
         return self.of(place, binding.value, (*binding.path, *path))
@@ -206,7 +216,7 @@ class Gradients:
     def _iterated(self, place: Place, iterable: cst.BaseExpression, path: _Path) -> Carries:
         parallel = parallel_iterables(iterable)
         if parallel is None or not path:
-            return _items(self.of(place, iterable))
+            return self.of(place, iterable, (_ANY, *path))
         part = parallel[path[0]] if path[0] < len(parallel) else None
         return Carries.CONSTANT if part is None else self._iterated(place, part, path[1:])
 
@@ -236,8 +246,6 @@ class Gradients:
         if signature is None or not callers:
             return Carries.UNKNOWN
         found = Carries.NOTHING
-        if self._callers.may_be_elsewhere(place.scope.owner, method.name):
-            found = Carries.UNKNOWN
         for caller in callers:
             binding = bind(caller.args, signature)
             bound = binding.argument(name)
@@ -245,7 +253,8 @@ class Gradients:
                 found |= self.of(Place(caller.scope, caller.at), bound.arg.value, path)
             else:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
-        return found
+        is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, seldom=bool(found))
+        return found | Carries.UNKNOWN if is_open else found
 
     # -- attributes and items
 
@@ -270,9 +279,8 @@ class Gradients:
         first = node.slice[0].slice
         if len(node.slice) == 1 and isinstance(first, cst.Index) and isinstance(first.value, cst.Integer):
             return self.of(place, node.value, (first.value.evaluated_value, *path))
-        found = self.of(place, node.value)
-        is_part = len(node.slice) == 1 and isinstance(first, cst.Slice) and not path
-        return found if is_part else _items(found)
+        is_part = len(node.slice) == 1 and isinstance(first, cst.Slice)
+        return self.of(place, node.value, path if is_part else (_ANY, *path))
 
     # -- calls
 
@@ -322,7 +330,7 @@ class Gradients:
 
     def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
         """Return what a module gives: the first that one with parameters returns has their gradient."""
-        if not any(path) and _is_learned(forward.instance):
+        if all(each <= 0 for each in path) and _is_learned(forward.instance):
             return Carries.GRADIENT
         return self._returned(place, call, forward, path)
 
@@ -347,6 +355,12 @@ class Gradients:
             else:
                 self._entered[key] = place.scope.enter_method(called.instance.info, called.method, call.args)
         return self._entered[key]
+
+
+def _inside(place: Place, value: cst.BaseComp) -> Place:
+    """Return where what a comprehension collects is evaluated."""
+    body = Body([Piece(None, [value])], place.scope.module.file)
+    return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
 
 
 def _united(found: Iterable[Carries]) -> Carries:
