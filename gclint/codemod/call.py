@@ -77,11 +77,15 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
     tensors = (
         frozenset(name for binding in bindings for name in binding.tensors) if activations else uncertain
     )
-    for moved in (activations | uncertain | tensors, activations | uncertain):
-        slots = _arrange_for_all(bindings, moved)
-        if not isinstance(slots, Refusal):
-            return CallRepair(write_call(fragment, call, slots))
-    slots = _arrange_for_all(bindings, activations)
+    movable = {
+        name
+        for name in tensors | uncertain
+        if all(binding.signature.index(name) is not None for binding in bindings)
+    }
+    slots = _arrange_for_all(bindings, activations | movable)
+    for moved in (movable & uncertain, frozenset[str]()):
+        if isinstance(slots, Refusal):
+            slots = _arrange_for_all(bindings, activations | moved)
     if isinstance(slots, Refusal):
         return slots
     left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})
