@@ -48,18 +48,72 @@ class Slot:
     default: str | None = None
 
 
-def repair_call(
-    fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBinding]
-) -> tuple[Edit, ...] | Refusal:
-    """Return the edits that make a run site right for every block it can run.
+@dataclass(frozen=True)
+class CallRepair:
+    """What makes a run site right."""
+
+    edits: tuple[Edit, ...]
+    doubts: tuple[str, ...] = ()
+    """Why someone should look at it all the same."""
+
+
+def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBinding]) -> CallRepair | Refusal:
+    """Return what makes a run site right for every block it can run.
+
+    What may require grad moves along with the activations; where it cannot, someone has to look.
 
     Args:
         fragment: the parsed text that the call is part of.
         call: the run site.
         bindings: its arguments bound to each of the blocks that are checkpointing layers.
     """
-    first = bindings[0]
+    for binding in bindings:
+        shift = shifted_argument(binding.binding, binding.signature)
+        if shift is not None:
+            return shift
     activations = frozenset(name for binding in bindings for name in binding.activations)
+    uncertain = frozenset(name for binding in bindings for name in binding.uncertain) - activations
+    # Copies of a call are rewritten alike, so what moves does not hang on what each of them passes.
+    tensors = (
+        frozenset(name for binding in bindings for name in binding.tensors) if activations else uncertain
+    )
+    movable = {
+        name
+        for name in tensors | uncertain
+        if all(binding.signature.index(name) is not None for binding in bindings)
+    }
+    slots = _arrange_for_all(bindings, activations | movable)
+    for moved in (movable & uncertain, frozenset[str]()):
+        if isinstance(slots, Refusal):
+            slots = _arrange_for_all(bindings, activations | moved)
+    if isinstance(slots, Refusal):
+        return slots
+    left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})
+    doubts = [f"`{name}` is passed by keyword, and may require grad as far as the text says" for name in left]
+    return CallRepair(write_call(fragment, call, slots), tuple(doubts))
+
+
+def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:
+    """Return why a call is left alone in which a name arrives at another parameter than the one it names.
+
+    So look the calls of a signature that changed its order, where only a part of them was rewritten.
+    """
+    for bound in binding.arguments:
+        if not bound.by_position or bound.parameter is None or not isinstance(bound.arg.value, cst.Name):
+            continue
+        name = bound.arg.value.value
+        own = binding.argument(name)
+        is_own = own is not None and isinstance(own.arg.value, cst.Name) and own.arg.value.value == name
+        if name != bound.parameter.name and signature.get(name) is not None and not is_own:
+            return Refusal(
+                f"its arguments look shifted: `{name}` arrives at the parameter `{bound.parameter.name}`"
+            )
+    return None
+
+
+def _arrange_for_all(bindings: Sequence[SiteBinding], activations: frozenset[str]) -> list[Slot] | Refusal:
+    """Return the arguments in an order that is right for every block."""
+    first = bindings[0]
     slots = _arrange(first.binding, first.signature, activations)
     if isinstance(slots, Refusal):
         return slots
@@ -71,7 +125,7 @@ def repair_call(
             or _names(other) != _names(first)
         ):
             return Refusal("the blocks that this call runs do not order their parameters alike")
-    return write_call(fragment, call, slots)
+    return slots
 
 
 def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | None]]:

@@ -369,7 +369,7 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
         if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
             continue
-        bindings = [bind_site(site, info, network.activation_names) for info in blocks]
+        bindings = [bind_site(site, info, network.gradients) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
         if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
             doubts.append(
@@ -379,13 +379,14 @@ def _site_edits(network: Network, group: _Group) -> tuple[dict[RunSite, tuple[Ed
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
             continue
-        if not any(binding.positional_caches() or binding.keyword_activations() for binding in known):
+        if not any(binding.is_to_be_repaired() for binding in known):
             continue
         repaired = repair_call(site.fragment, site.call, known)
         if isinstance(repaired, Refusal):
             doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
         else:
-            repairs[site] = repaired
+            repairs[site] = repaired.edits
+            doubts += [f"in the call in line {row}, {doubt}" for doubt in repaired.doubts]
     return repairs, doubts
 
 

@@ -13,6 +13,7 @@ from gclint.codemod.call import (
     Slot,
     in_order_of_effects,
     is_live_cache,
+    shifted_argument,
     write_call,
 )
 from gclint.codemod.listing import Item, comments, layout_of, render
@@ -202,9 +203,12 @@ def _rewrite_calls(
             return Refusal(f"{where} hands it to a checkpoint function")
         if len(related) != len(site.blocks):
             return Refusal(f"{where} runs it together with other blocks")
-        site_binding = bind_site(site, (bound_here or related)[0], user.activation_names)
+        site_binding = bind_site(site, (bound_here or related)[0], user.gradients)
         if site_binding is None:
             return Refusal(f"the arguments at {where} cannot be matched")
+        shift = shifted_argument(site_binding.binding, site_binding.signature)
+        if shift is not None:
+            return Refusal(f"the call at {where} is left alone: {shift.reason}")
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots

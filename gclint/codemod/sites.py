@@ -27,6 +27,7 @@ class SiteDefects:
     bindings: tuple[SiteBinding, ...]
     positional_caches: tuple[BoundArgument, ...]
     keyword_activations: tuple[BoundArgument, ...]
+    nested_activations: tuple[BoundArgument, ...]
 
     @property
     def symbol(self) -> str:
@@ -38,13 +39,18 @@ class SiteDefects:
         repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
         if not isinstance(repaired, Refusal):
             repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
-            message = f"Pass activations to `{self.symbol}` by position and caches by keyword"
             names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
             doubt = keyword_doubt(self.network, names)
             if isinstance(doubt, Refusal):
                 return doubt
-            applicability = Applicability.UNSAFE if doubt else Applicability.SAFE
-            return Fix(message, repaired, applicability, doubt, (repair,))
+            doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
+            return Fix(
+                f"Pass activations to `{self.symbol}` by position and caches by keyword",
+                repaired.edits,
+                Applicability.UNSAFE if doubts else Applicability.SAFE,
+                "; ".join(doubts) or None,
+                (repair,),
+            )
         if not isinstance(repaired, NeedsReordering):
             return repaired
         block = self.bindings[0].block
@@ -61,22 +67,23 @@ class SiteDefects:
 
 
 def defective_sites(network: Network) -> Iterator[SiteDefects]:
-    """Yield the plain run sites that pass a cache by position or an activation by keyword."""
+    """Yield the plain run sites that pass a cache by position, or an activation where it gets no gradient."""
     unprotected = layers_to_be(network)
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
             continue
-        if is_plainly_right(site, network.activation_names):
+        if is_plainly_right(site, network.gradients.named):
             continue
         blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
-        bindings = [bind_site(site, info, network.activation_names) for info in blocks]
+        bindings = [bind_site(site, info, network.gradients) for info in blocks]
         known = tuple(binding for binding in bindings if binding is not None)
         if not known or len(known) != len(blocks):
             continue
         caches = _united(binding.positional_caches() for binding in known)
         activations = _united(binding.keyword_activations() for binding in known)
-        if caches or activations:
-            yield SiteDefects(network, site, known, caches, activations)
+        nested = _united(binding.nested_activations() for binding in known)
+        if caches or activations or nested:
+            yield SiteDefects(network, site, known, caches, activations, nested)
 
 
 def _united(groups: Iterable[list[BoundArgument]]) -> tuple[BoundArgument, ...]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import libcst as cst
 
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameter, Signature
-from gclint.network.evaluation.values import ExternalInstance, Instance
 from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
-from gclint.network.traits import is_learned
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
@@ -29,16 +28,39 @@ _NO_ACTIVATION = re.compile(
     r"|resolution|height|width|points|boxes|bbox|positions?|kwargs|biases_mask|cache_position)(?:$|_)"
     r"|position_embeddings|position_ids"
 )
-_TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
-_LEARNED_EXTERNAL = re.compile(
-    r"^torch\.nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+"
-    r"|MultiheadAttention|Parameter)$"
+_NEVER_ACTIVATION = re.compile(
+    r"^(?:output|use|return|is|do|should|update)_|(?:^|_)(?:ids?|idx|index|indices|shapes?|sizes?|dims?|dimensions?"
+    r"|lengths?|lens|len|seqlens?|training|dtype|device|resolution|height|width|kwargs)(?:$|_)"
 )
-_SHAPING_METHODS = {
-    "to", "view", "reshape", "transpose", "permute", "expand", "flatten", "contiguous", "unsqueeze",
-    "squeeze", "repeat", "type", "float", "half", "chunk", "split", "type_as", "expand_as", "view_as",
-    "clone", "repeat_interleave",
-}  # fmt: skip
+"""What requires no grad wherever it comes from."""
+_PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
+"""What is not looked at where nothing else is in need of it."""
+_CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
+"""What no repair passes by position, also under names that the base class does not know."""
+_TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
+_CONTAINER = re.compile(
+    r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
+)
+
+
+class _Kind(Enum):
+    """What a parameter can be, by its annotation."""
+
+    TENSOR = auto()
+    CONTAINER = auto()
+    """A list, tuple or dict of tensors."""
+    OTHER = auto()
+
+
+class _Role(Enum):
+    """What an argument is for a block."""
+
+    ACTIVATION = auto()
+    NESTED = auto()
+    """A list, tuple or dict that holds activations."""
+    UNCERTAIN = auto()
+    """Neither the name of the parameter nor what is passed says whether it requires grad."""
+    OTHER = auto()
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,12 @@ class SiteBinding:
     binding: Binding
     activations: frozenset[str]
     """The parameters that receive an activation."""
+    nested: frozenset[str] = frozenset()
+    """The parameters that receive a list, tuple or dict of activations."""
+    uncertain: frozenset[str] = frozenset()
+    """The parameters that may receive an activation, as far as the text says."""
+    tensors: frozenset[str] = frozenset()
+    """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the cache arguments that the base class cannot see."""
@@ -64,12 +92,22 @@ class SiteBinding:
 
     def keyword_activations(self) -> list[BoundArgument]:
         """Return the activation arguments that reentrant checkpointing gives no gradient."""
+        return [bound for bound in self._received_by(self.activations) if not bound.by_position]
+
+    def is_to_be_repaired(self) -> bool:
+        """Tell whether the call has to be rewritten where the block is recomputed from now on."""
+        keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
+        return bool(self.positional_caches() or self.keyword_activations() or any(keywords))
+
+    def nested_activations(self) -> list[BoundArgument]:
+        """Return the arguments that hold activations where checkpointing does not look for them."""
+        return self._received_by(self.nested)
+
+    def _received_by(self, names: frozenset[str]) -> list[BoundArgument]:
         return [
             bound
             for bound in self.binding.arguments
-            if not bound.by_position
-            and bound.parameter is not None
-            and bound.parameter.name in self.activations
+            if bound.parameter is not None and bound.parameter.name in names
         ]
 
 
@@ -83,19 +121,19 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         if name is None:
             right = index == 0 or arg.star == "**"
         else:
-            right = name in CACHE_ARGUMENTS or _NO_ACTIVATION.search(name) is not None
+            right = name in CACHE_ARGUMENTS or _PLAIN.search(name) is not None
         if not right or name in extra_names:
             return False
     return True
 
 
-def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()) -> SiteBinding | None:
+def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
     """Bind a site's arguments to a block's ``forward``; None where that cannot be done for certain.
 
     Args:
         site: the call.
         block: one of the classes that it can run.
-        extra_names: parameter names that are activations too, by the user's settings.
+        gradients: follows what is passed back to where it comes from.
     """
     signature = block.signature
     if signature is None:
@@ -103,26 +141,76 @@ def bind_site(site: RunSite, block: ClassInfo, extra_names: Collection[str] = ()
     binding = bind(site.args, signature)
     if not binding.complete:
         return None
-    activations = frozenset(
-        bound.parameter.name
-        for bound in binding.arguments
-        if bound.parameter is not None and _is_activation(site, bound.arg, bound.parameter, extra_names)
+    roles: dict[_Role, set[str]] = {role: set() for role in _Role}
+    masks: list[tuple[cst.Arg, Parameter]] = []
+    for bound in binding.arguments:
+        if bound.parameter is None:
+            continue
+        if "mask" in bound.parameter.name and bound.parameter.name not in gradients.named:
+            masks.append((bound.arg, bound.parameter))
+        else:
+            roles[_role(site, bound, bound.parameter, gradients)].add(bound.parameter.name)
+    # A mask alone is no activation, but one that is computed by a learned module moves along with those.
+    for arg, parameter in masks if roles[_Role.ACTIVATION] else ():
+        if Carries.GRADIENT in gradients.at(site, arg.value):
+            roles[_Role.UNCERTAIN].add(parameter.name)
+    return SiteBinding(
+        block,
+        signature,
+        binding,
+        frozenset(roles[_Role.ACTIVATION]),
+        frozenset(roles[_Role.NESTED]),
+        frozenset(roles[_Role.UNCERTAIN]),
+        frozenset(
+            bound.parameter.name
+            for bound in binding.arguments
+            if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
+        )
+        - roles[_Role.NESTED],
     )
-    return SiteBinding(block, signature, binding, activations)
 
 
-def _is_activation(site: RunSite, arg: cst.Arg, parameter: Parameter, extra_names: Collection[str]) -> bool:
-    if parameter.name in CACHE_ARGUMENTS or is_constant(arg.value):
-        return False
-    if parameter.name in extra_names:
-        return True
-    if _NO_ACTIVATION.search(parameter.name) or not _may_be_tensor(parameter):
-        return False
-    if _ACTIVATION_NAME.search(parameter.name):
-        return True
-    if isinstance(arg.value, cst.Name) and arg.value.value in site.stream:
-        return True
-    return comes_from_learned_module(site.scope, arg.value)
+def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
+    """Tell whether nothing about a parameter says that it is anything but a tensor that may require grad."""
+    name = parameter.name
+    return (
+        name not in CACHE_ARGUMENTS
+        and not any(pattern.search(name) for pattern in (_NO_ACTIVATION, _NEVER_ACTIVATION, _CACHE))
+        and _annotated_kind(parameter) is _Kind.TENSOR
+        and not is_constant(arg.value)
+    )
+
+
+def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Role:
+    name, arg = parameter.name, bound.arg
+    if name in CACHE_ARGUMENTS or is_constant(arg.value):
+        return _Role.OTHER
+    if _NEVER_ACTIVATION.search(name) and name not in gradients.named:
+        return _Role.OTHER
+    is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
+    # What models return is a tuple, and some blocks annotate what they get alike.
+    is_named = is_named_activation(parameter) or name in gradients.named
+    kind = _annotated_kind(parameter)
+    if kind is _Kind.OTHER and not is_named:
+        return _Role.OTHER
+    if is_stream and bound.by_position:
+        return _Role.ACTIVATION
+    carries = gradients.at(site, arg.value)
+    if not carries:
+        return _Role.OTHER
+    is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
+    if Carries.NESTED in carries and not is_stream and not is_mixed:
+        return _Role.NESTED
+    if kind is _Kind.CONTAINER and not is_named:
+        return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER
+    if is_named or Carries.GRADIENT in carries:
+        return _Role.ACTIVATION
+    if _NO_ACTIVATION.search(name):
+        return _Role.OTHER
+    if is_stream:
+        return _Role.ACTIVATION
+    is_uncertain = Carries.UNKNOWN in carries and _CACHE.search(name) is None
+    return _Role.UNCERTAIN if is_uncertain else _Role.OTHER
 
 
 def is_named_activation(parameter: Parameter) -> bool:
@@ -130,57 +218,18 @@ def is_named_activation(parameter: Parameter) -> bool:
     return _ACTIVATION_NAME.search(parameter.name) is not None and not _NO_ACTIVATION.search(parameter.name)
 
 
-def _may_be_tensor(parameter: Parameter) -> bool:
-    return parameter.annotation is None or _TENSORLIKE.search(parameter.annotation) is not None
+def _annotated_kind(parameter: Parameter) -> _Kind:
+    if parameter.annotation is None:
+        return _Kind.TENSOR
+    if _TENSORLIKE.search(parameter.annotation) is None:
+        return _Kind.OTHER
+    return _Kind.CONTAINER if _CONTAINER.match(parameter.annotation) else _Kind.TENSOR
 
 
 def is_constant(value: cst.BaseExpression) -> bool:
     """Tell whether an argument is a literal, which neither holds a cache nor carries gradient."""
     return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False")
-    )
-
-
-def comes_from_learned_module(
-    scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = frozenset()
-) -> bool:
-    """Tell whether an expression is what a module with parameters returned, perhaps reshaped.
-
-    What is picked out of a returned tuple counts only for its first place: further places hold
-    shapes, masks and the like as often as tensors that carry gradient.
-    """
-    if isinstance(value, cst.Name):
-        if value.value in seen:
-            return False
-        return any(
-            not binding.iterated
-            and not binding.added
-            and all(index == 0 for index in binding.path)
-            and comes_from_learned_module(scope, binding.value, seen | {value.value})
-            for binding in scope.bindings(value.value)
-        )
-    if isinstance(value, cst.IfExp):
-        return comes_from_learned_module(scope, value.body, seen) or comes_from_learned_module(
-            scope, value.orelse, seen
-        )
-    if isinstance(value, cst.BinaryOperation):
-        return comes_from_learned_module(scope, value.left, seen) or comes_from_learned_module(
-            scope, value.right, seen
-        )
-    if isinstance(value, cst.Attribute):
-        return value.attr.value == "weight" and _is_learned(scope, value.value)
-    if isinstance(value, cst.Call):
-        if isinstance(value.func, cst.Attribute) and value.func.attr.value in _SHAPING_METHODS:
-            return comes_from_learned_module(scope, value.func.value, seen)
-        return _is_learned(scope, value.func)
-    return False
-
-
-def _is_learned(scope: Scope, module: cst.BaseExpression) -> bool:
-    return any(
-        (isinstance(value, Instance) and value.info.is_module and is_learned(value.info))
-        or (isinstance(value, ExternalInstance) and _LEARNED_EXTERNAL.match(value.name) is not None)
-        for value in scope.evaluate(module)
     )
 
 

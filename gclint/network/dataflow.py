@@ -6,8 +6,8 @@ import libcst as cst
 
 from gclint.network.evaluation.walk import children, names_in, walk
 
-_CUTTING_METHODS = {"detach", "item", "tolist", "size", "numel", "dim", "cpu"}
-_CUTTING_ATTRIBUTES = {"shape", "device", "dtype", "ndim", "is_cuda", "data", "requires_grad"}
+CUTTING_METHODS = {"detach", "item", "tolist", "size", "numel", "dim", "cpu"}
+CUTTING_ATTRIBUTES = {"shape", "device", "dtype", "ndim", "is_cuda", "data", "requires_grad"}
 _GROWING_METHODS = {"append", "extend", "insert", "add", "update"}
 
 
@@ -123,12 +123,12 @@ def flowing(expression: cst.CSTNode) -> list[cst.CSTNode]:
         if isinstance(node, cst.Name):
             found.append(node)
         elif isinstance(node, cst.Attribute):
-            if node.attr.value not in _CUTTING_ATTRIBUTES:
+            if node.attr.value not in CUTTING_ATTRIBUTES:
                 waiting.append(node.value)
         elif isinstance(node, cst.Call):
             found.append(node)
             if isinstance(node.func, cst.Attribute):
-                if node.func.attr.value in _CUTTING_METHODS:
+                if node.func.attr.value in CUTTING_METHODS:
                     continue
                 waiting.append(node.func.value)
             waiting.extend(arg.value for arg in node.args)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
+from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
+from gclint.network.gradient import Gradients
 from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
 from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
@@ -84,9 +86,10 @@ class Network:
         return False
 
     @cached_property
-    def activation_names(self) -> tuple[str, ...]:
-        """The names that the user adds to those of parameters through which gradient flows."""
-        return self.project.settings.given(ACTIVATION_NAMES) or ()
+    def gradients(self) -> Gradients:
+        """Where what is passed to blocks comes from."""
+        callers = Callers(self.project, self.module, lambda: self.run_sites)
+        return Gradients(callers, self.project.settings.given(ACTIVATION_NAMES) or ())
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:

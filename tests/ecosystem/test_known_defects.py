@@ -41,9 +41,12 @@ _KEYWORD_ACTIVATIONS_OF_5_23_0 = {
     ("modeling_autoformer.py::AutoformerDecoderLayer", "encoder_hidden_states"),
     ("modeling_big_bird.py::BigBirdLayer", "encoder_hidden_states"),
     ("modeling_bros.py::BrosLayer", "encoder_hidden_states"),
-    ("modeling_convbert.py::ConvBertLayer", "encoder_hidden_states"),
+    ("modeling_deberta_v2.py::DebertaV2Layer", "rel_embeddings"),
+    ("modeling_sew_d.py::SEWDLayer", "rel_embeddings"),
+    ("modeling_speecht5.py::SpeechT5EncoderLayer", "position_bias"),
+    ("modeling_wavlm.py::WavLMEncoderLayer", "position_bias"),
+    ("modeling_sam.py::SamTwoWayAttentionBlock", "query_point_embedding"),
     ("modeling_esm.py::EsmLayer", "encoder_hidden_states"),
-    ("modeling_evolla.py::EvollaSaProtLayer", "encoder_hidden_states"),
     ("modeling_lw_detr.py::LwDetrDecoderLayer", "encoder_hidden_states"),
     ("modeling_rf_detr.py::RfDetrDecoderLayer", "encoder_hidden_states"),
 }
@@ -118,6 +121,17 @@ def test_keyword_activations_of_5_23_0(release: Callable[[str], Path]) -> None:
     calls = [each for each in found if each.code == "GC003"]
     passed = {(key, name) for each in calls for key in each.keys for name in each.parameters}
     assert passed >= _KEYWORD_ACTIVATIONS_OF_5_23_0
+    # Nothing but None ever reaches these.
+    assert not passed & {
+        ("modeling_convbert.py::ConvBertLayer", "encoder_hidden_states"),
+        ("modeling_sew_d.py::SEWDLayer", "query_states"),
+        ("modeling_evolla.py::EvollaSaProtLayer", "encoder_hidden_states"),
+    }
+
+
+def test_nested_activations_of_5_23_0(release: Callable[[str], Path]) -> None:
+    found = _by_key(reported(release("5.23.0")), "GC103")
+    assert found.keys() == {"modular_mlcd.py::MLCDEncoderLayer", "modeling_mlcd.py::MLCDEncoderLayer"}
 
 
 def test_blocks_that_differ_in_their_defaults_alone_are_repaired_together(

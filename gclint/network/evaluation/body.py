@@ -174,6 +174,11 @@ class Body:
         self._file = file
         self._definition = definition
 
+    @property
+    def definition(self) -> Definition | None:
+        """The function, where this is the body of one that is defined in a file."""
+        return self._definition
+
     @classmethod
     def of_nodes(cls, fragment: Fragment, nodes: Sequence[cst.CSTNode]) -> Body:
         """Return a body that is parsed already."""

@@ -87,6 +87,15 @@ class Scope:
         self._reaching: dict[str, Reaching] = {}
         self._open: set[object] = set()
 
+    @property
+    def parent(self) -> Scope | None:
+        """The enclosing function's scope."""
+        return self._parent
+
+    def argument(self, name: str) -> tuple[Scope, cst.BaseExpression] | None:
+        """Return the expression that a parameter receives in the call that led here, with its scope."""
+        return self._arguments.get(name)
+
     def _pieces(self, name: str) -> Sequence[Piece]:
         return () if self.body is None else self.body.pieces(name)
 
@@ -219,7 +228,7 @@ class Scope:
 
     def _iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...]) -> Values:
         """Return what the part of a loop's target at ``path`` gets from an iterable."""
-        parallel = _parallel_iterables(iterable)
+        parallel = parallel_iterables(iterable)
         if parallel is None or not path:
             return self._follow(items_of(self.evaluate(iterable)), path)
         part = parallel[path[0]] if path[0] < len(parallel) else None
@@ -367,20 +376,23 @@ class Scope:
     def _method_call(self, bound: Bound, args: Sequence[cst.Arg]) -> Values:
         if bound.method in ("__call__", "forward"):
             return NOTHING  # what a block computes is no block
-        scope = bound.instance.info.method_scope(bound.method)
+        inner = self.enter_method(bound.instance.info, bound.method, args)
+        return NOTHING if inner is None else inner.returned()
+
+    def enter_method(self, info: ClassInfo, method: str, args: Sequence[cst.Arg]) -> Scope | None:
+        """Return the scope of a method's body in a call from this scope; None where it is too far away."""
+        scope = info.method_scope(method)
         if scope is None or scope.body is None or self.depth > _MAX_DEPTH:
-            return NOTHING
-        names = scope.parameters.names[1:]
-        inner = Scope(
+            return None
+        return Scope(
             scope.module,
             scope.body,
             owner=scope.owner,
             self_name=scope.self_name,
             parameters=scope.parameters,
-            arguments=self._matched(names, args),
+            arguments=self._matched(scope.parameters.names[1:], args),
             depth=self.depth + 1,
         )
-        return inner.returned()
 
     def call_function(self, function: Function, args: Sequence[cst.Arg]) -> Values:
         """Return what calling ``function`` with these arguments can give."""
@@ -420,15 +432,20 @@ class Scope:
     def returned(self) -> Values:
         """Return what the function's ``return`` statements can give."""
         found: set[object] = set()
+        for _, value in self.returns():
+            found |= self.evaluate(value)
+        return frozenset(found)  # type: ignore[arg-type]
+
+    def returns(self) -> Iterator[tuple[int | None, cst.BaseExpression]]:
+        """Yield what the function's ``return`` statements return, each with its offset in the file."""
         for piece in () if self.body is None else self.body.pieces_naming(("return",)):
             for root in piece.nodes or ():
                 for node in (root, *walk_scope(root)):
                     if isinstance(node, cst.Return) and node.value is not None:
-                        found |= self.evaluate(node.value)
-        return frozenset(found)  # type: ignore[arg-type]
+                        yield (None if piece.fragment is None else piece.fragment.span(node)[0]), node.value
 
 
-def _parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:
+def parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:
     """Return what ``enumerate(x)`` or ``zip(x, y)`` hands to each part of a loop's target."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
         values: list[cst.BaseExpression | None] = [arg.value for arg in node.args if arg.keyword is None]

@@ -1,0 +1,152 @@
+"""What a method assigns to a name, with the conditions under which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.evaluation.body import Binding, Piece
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.walk import children, dotted_name, walk
+
+_WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
+_MAKING_LISTS = frozenset(("list", "dict", "tuple"))
+
+Condition = tuple[cst.BaseExpression, bool]
+"""A test, and whether it has to hold."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One way in which a name gets a value."""
+
+    binding: Binding
+    conditions: tuple[Condition, ...] = ()
+    """The tests of the ``if`` statements that it stands in."""
+    records: bool = True
+    """Whether gradients are recorded where it stands."""
+    start: int = 0
+    """Where the statement of the function begins that it is, or stands in."""
+    end: int = 0
+    """Where that statement ends."""
+    simple: bool = False
+    """Whether it is that statement."""
+    replaces: bool = False
+    """Whether what the name stood for before is gone afterwards, on every path."""
+
+    @property
+    def makes_container(self) -> bool:
+        """Whether the value is a list, tuple or dict that is written down here."""
+        value = self.binding.value
+        if isinstance(value, cst.Call):
+            return dotted_name(value.func) in _MAKING_LISTS
+        return isinstance(value, (cst.List, cst.Tuple, cst.Dict, cst.ListComp, cst.DictComp))
+
+    def requires(self, name: str) -> bool:
+        """Tell whether it only happens where a name stands for something."""
+        return any(name in names_needed(*condition) for condition in self.conditions)
+
+
+@dataclass(frozen=True)
+class _Place:
+    conditions: tuple[Condition, ...] = ()
+    records: bool = True
+
+
+def assignments(scope: Scope, name: str) -> list[Assignment]:
+    """Return all that a scope itself binds to a name, in the order of the text."""
+    found: list[Assignment] = []
+    for piece in () if scope.body is None else scope.body.pieces(name):
+        bindings = piece.bindings.get(name, ())
+        if bindings:
+            wholes = {node: whole for whole in _statements(piece) for node in walk(whole)}
+            places = {node: place for root in piece.nodes or () for node, place in _placed(root, _Place())}
+            for binding in bindings:
+                place = places.get(binding.value, _Place())
+                whole = wholes.get(binding.value)
+                start, end = (0, 0) if whole is None or piece.fragment is None else piece.fragment.span(whole)
+                simple = isinstance(whole, cst.SimpleStatementLine)
+                found.append(
+                    Assignment(
+                        binding,
+                        place.conditions,
+                        place.records,
+                        start,
+                        end,
+                        simple,
+                        simple and whole is not None and _replaces(whole, binding),
+                    )
+                )
+    return found
+
+
+def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
+    """Return the assignments that can be the last before a place, and whether one of them is on every path.
+
+    The statements of a function run in their order, and only those inside of a loop come back.
+
+    Args:
+        given: all assignments of one name.
+        at: an offset in the statement that uses the name; None if any assignment may come before it.
+    """
+    if at is None:
+        return list(given), False
+    before = [each for each in given if each.start <= at and not (each.simple and at < each.end)]
+    last = max((each.start for each in before if each.replaces), default=None)
+    return [each for each in before if last is None or each.start >= last], last is not None
+
+
+def _statements(piece: Piece) -> Iterator[cst.CSTNode]:
+    for root in piece.nodes or ():
+        if isinstance(root, cst.BaseSuite):
+            yield from root.body
+        else:
+            yield root
+
+
+def _replaces(statement: cst.CSTNode, binding: Binding) -> bool:
+    return not binding.added and any(
+        isinstance(node, (cst.Assign, cst.AnnAssign)) and node.value is binding.value
+        for node in children(statement)
+    )
+
+
+def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Place]]:
+    """Yield what stands under a condition, or where no gradients are recorded, with its place."""
+    if isinstance(node, cst.If):
+        yield from _placed(node.test, place)
+        yield from _placed(node.body, _Place((*place.conditions, (node.test, True)), place.records))
+        if node.orelse is not None:
+            yield from _placed(node.orelse, _Place((*place.conditions, (node.test, False)), place.records))
+        return
+    if isinstance(node, cst.With) and any(map(_stops_gradients, node.items)):
+        place = _Place(place.conditions, False)
+    if place != _Place():
+        yield node, place
+    for child in children(node):
+        yield from _placed(child, place)
+
+
+def _stops_gradients(item: cst.WithItem) -> bool:
+    called = item.item.func if isinstance(item.item, cst.Call) else item.item
+    return (dotted_name(called) or "").rpartition(".")[2] in _WITHOUT_GRADIENT
+
+
+def names_needed(test: cst.BaseExpression, holds: bool) -> frozenset[str]:
+    """Return the names that are not None where a test holds, or where it does not."""
+    if isinstance(test, cst.Name):
+        return frozenset((test.value,)) if holds else frozenset()
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return names_needed(test.expression, not holds)
+    if isinstance(test, cst.BooleanOperation):
+        if isinstance(test.operator, cst.And) is holds:
+            return names_needed(test.left, holds) | names_needed(test.right, holds)
+        return frozenset()
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and isinstance(test.left, cst.Name):
+        (only,) = test.comparisons
+        if dotted_name(only.comparator) == "None":
+            needed = cst.IsNot if holds else cst.Is
+            return frozenset((test.left.value,)) if isinstance(only.operator, needed) else frozenset()
+    return frozenset()

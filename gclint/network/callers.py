@@ -1,0 +1,146 @@
+"""The calls of a class's methods in its own file, from which its parameters get their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Bound, Instance
+from gclint.network.evaluation.walk import walk
+from gclint.network.holders import single_attributes
+from gclint.network.runsite import RunSite
+from gclint.network.search import RUNNING_METHODS
+from gclint.source.file import UnreadableFile
+from gclint.source.project import Project
+from gclint.source.words import has_word
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A call of a method, and the scope in which its arguments are evaluated."""
+
+    scope: Scope
+    args: Sequence[cst.Arg]
+    at: int
+    """Where the call begins."""
+
+
+class Callers:
+    """Finds the calls of methods."""
+
+    def __init__(self, project: Project, module: Module, sites: Callable[[], Iterable[RunSite]]) -> None:
+        """Look into one file.
+
+        Args:
+            project: the files of the run, to know what is imported elsewhere.
+            module: the file.
+            sites: returns the run sites of the file.
+        """
+        self._project = project
+        self._module = module
+        self._sites = sites
+        self._found: dict[tuple[ClassInfo, str], tuple[Caller, ...]] = {}
+        self._open: dict[ClassInfo, bool] = {}
+
+    def of(self, info: ClassInfo, method: str) -> tuple[Caller, ...]:
+        """Return the calls of a class's method that stand in the file."""
+        key = info, method
+        if key not in self._found:
+            runs = method in RUNNING_METHODS
+            found = self._of_objects(info) if runs else self._of_method(info, method)
+            self._found[key] = tuple(found)
+        return self._found[key]
+
+    def may_be_elsewhere(self, info: ClassInfo, method: str, *, seldom: bool) -> bool:
+        """Tell whether code that is not in the file may call a class's method with any arguments.
+
+        Args:
+            info: the class.
+            method: the name of the method.
+            seldom: whether only users are asked about, and not the other files of the run.
+        """
+        if method not in RUNNING_METHODS:
+            return not method.startswith("_") and self._is_public(info)
+        if seldom or self._is_public(info):
+            return self._is_public(info)
+        if info not in self._open:
+            self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
+        return self._open[info]
+
+    def _is_public(self, info: ClassInfo) -> bool:
+        text = info.file.text
+        exported = text.rfind("\n__all__")
+        return info.is_model if exported == -1 else has_word(text, info.name, exported, len(text))
+
+    def _is_named_elsewhere(self, info: ClassInfo) -> bool:
+        for path in self._project.paths:
+            try:
+                file = self._project.file(path)
+            except (OSError, UnreadableFile):
+                continue  # The run reports it; it calls nothing.
+            if file is not info.file and info.name in file.text and file.outline.imported(info.name):
+                return True
+        return False
+
+    def _is_super(self, info: ClassInfo) -> bool:
+        return "super().forward(" in info.file.text and any(
+            info in other.mro for other in self._module.classes.values() if other is not info
+        )
+
+    def _of_objects(self, info: ClassInfo) -> Iterator[Caller]:
+        """Yield the calls of objects of the class, or of a class that inherits its ``forward``."""
+        kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
+        stacked = set[cst.Call]()
+        for site in self._sites():
+            if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
+                stacked.add(site.call)
+                yield Caller(site.scope, site.args, site.span(site.call)[0])
+        attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
+        if not attributes:
+            return
+        for scope, call, at in self._calls(attributes):
+            if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
+                yield Caller(scope, call.args, at)
+
+    def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
+        """Yield the calls of another method of the class, by itself or by what holds such an object."""
+        for scope, call, at in self._calls(frozenset((method,))):
+            if any(
+                isinstance(value, Bound) and value.method == method and info in value.instance.info.mro
+                for value in scope.evaluate(call.func)
+            ):
+                yield Caller(scope, call.args, at)
+
+    def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, cst.Call, int]]:
+        """Yield the calls ``….name(…)`` and ``….name.forward(…)`` in methods of the file."""
+        text = self._module.file.text
+        for info in self._module.classes.values():
+            for method in info.methods():
+                if not any(has_word(text, name, method.header, method.limit) for name in attributes):
+                    continue
+                scope = info.scope(method)
+                for piece in () if scope.body is None else scope.body.pieces_naming(attributes):
+                    for node in (each for root in piece.nodes or () for each in walk(root)):
+                        if (
+                            isinstance(node, cst.Call)
+                            and _called_attribute(node.func) in attributes
+                            and piece.fragment is not None
+                        ):
+                            yield scope, node, piece.fragment.span(node)[0]
+
+
+def _called_attribute(func: cst.BaseExpression) -> str | None:
+    if isinstance(func, cst.Attribute) and func.attr.value in RUNNING_METHODS:
+        func = func.value
+    return func.attr.value if isinstance(func, cst.Attribute) else None
+
+
+def _runs(value: object, kinds: set[ClassInfo]) -> bool:
+    if isinstance(value, Bound):
+        return value.method in RUNNING_METHODS and value.instance.info in kinds
+    return isinstance(value, Instance) and value.info in kinds

@@ -1,0 +1,419 @@
+"""Where gradient comes from: what an argument carries, followed back through a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Flag, auto
+
+import libcst as cst
+
+from gclint.network.assignments import Assignment, assignments, names_needed, reaching
+from gclint.network.binding import bind
+from gclint.network.callers import Callers
+from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
+from gclint.network.differentiable import (
+    KEEPING_BUILTINS,
+    KEEPING_METHODS,
+    MIXING_METHODS,
+    PARAMETER,
+    SAME_ATTRIBUTES,
+    hands_on,
+    is_learned_module,
+    makes_constants,
+)
+from gclint.network.evaluation.body import Body, Piece
+from gclint.network.evaluation.scope import Scope, parallel_iterables
+from gclint.network.evaluation.signature import method_signature
+from gclint.network.evaluation.values import (
+    Bound,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    Value,
+)
+from gclint.network.evaluation.walk import dotted_name
+from gclint.network.runsite import RunSite
+from gclint.network.search import RUNNING_METHODS
+from gclint.network.traits import is_learned
+
+_ANY = -1
+"""Some item, where it is not known which."""
+_MAX_DEPTH = 3
+_MAX_NAMES = 60
+_MAX_STEPS = 200
+_STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
+_Path = tuple[int, ...]
+_Key = tuple["Place", str, _Path]
+
+
+class Carries(Flag):
+    """What a value may be, over all paths that lead to where it is used; nothing if it is always None."""
+
+    NOTHING = 0
+    CONSTANT = auto()
+    """Something that requires no grad."""
+    UNKNOWN = auto()
+    GRADIENT = auto()
+    """A tensor that is computed from parameters."""
+    NESTED = auto()
+    """A list, tuple or dict that holds such a tensor."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an expression stands."""
+
+    scope: Scope
+    at: int | None = None
+    """An offset in the statement of the function that it is a part of; None if the order is not known."""
+
+
+class Gradients:
+    """Follows values back to the parameters that they are computed from."""
+
+    def __init__(self, callers: Callers, named: Collection[str]) -> None:
+        """Look into one file.
+
+        Args:
+            callers: finds the calls that fill the parameters of a method.
+            named: parameters through which gradient flows, by the user's settings.
+        """
+        self.named = named
+        self._callers = callers
+        self._known: dict[_Key, Carries] = {}
+        self._open: list[_Key] = []
+        self._met: set[_Key] = set()
+        self._given: dict[tuple[Scope, str], list[Assignment]] = {}
+        self._steps = 0
+        self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
+
+    def at(self, site: RunSite, value: cst.BaseExpression) -> Carries:
+        """Return what an argument of a run site carries."""
+        self._steps = 0
+        return self.of(Place(site.scope, site.span(site.call)[0]), value)
+
+    def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
+        """Return what an expression carries.
+
+        Args:
+            place: where it stands.
+            value: the expression.
+            path: the places at which its result is unpacked.
+        """
+        if isinstance(value, cst.Name):
+            return self._name(place, value.value, path)
+        if isinstance(value, cst.IfExp):
+            sides = [(value.body, True), (value.orelse, False)]
+            alive = [side for side, holds in sides if not self._is_dead(place, value.test, holds)]
+            return _united(self.of(place, side, path) for side in alive)
+        if isinstance(value, cst.Call):
+            return self._call(place, value, path)
+        if isinstance(value, cst.Subscript):
+            return self._subscript(place, value, path)
+        if path and isinstance(value, (cst.Tuple, cst.List)):
+            return self._element(place, value, path)
+        if path and isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+            return self.of(_inside(place, value), value.elt, path[1:])
+        found = self._whole(place, value)
+        return _items(found) if path else found
+
+    def _whole(self, place: Place, value: cst.BaseExpression) -> Carries:
+        """Return what an expression carries whose parts are not told apart."""
+        if isinstance(value, cst.Attribute):
+            return self._attribute(place, value)
+        if isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
+            return self.of(place, value.left) | self.of(place, value.right)
+        if isinstance(value, cst.UnaryOperation) and not isinstance(value.operator, cst.Not):
+            return self.of(place, value.expression)
+        if isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
+            return _container(_united(self.of(place, each.value) for each in value.elements))
+        if isinstance(value, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
+            item = value.value if isinstance(value, cst.DictComp) else value.elt
+            return _container(self.of(_inside(place, value), item))
+        if isinstance(value, cst.NamedExpr):
+            return self.of(place, value.value)
+        constants = (cst.Comparison, cst.UnaryOperation, cst.BaseNumber, cst.BaseString, cst.Lambda)
+        return Carries.CONSTANT if isinstance(value, constants) else Carries.UNKNOWN
+
+    def _element(self, place: Place, value: cst.Tuple | cst.List, path: _Path) -> Carries:
+        """Return what a place of a list or tuple that is written down carries."""
+        before = value.elements[: path[0] + 1] if path[0] >= 0 else ()
+        if len(before) > path[0] >= 0 and all(isinstance(each, cst.Element) for each in before):
+            return self.of(place, before[-1].value, path[1:])
+        return _united(self.of(place, each.value, path[1:]) for each in value.elements)
+
+    # -- names
+
+    def _name(self, place: Place, name: str, path: _Path) -> Carries:
+        if name == "None":
+            return Carries.NOTHING
+        if name in ("True", "False", place.scope.self_name):
+            return Carries.CONSTANT
+        key = place, name, path
+        if key in self._open:
+            self._met.add(key)
+            return Carries.NOTHING
+        if key in self._known:
+            return self._known[key]
+        self._steps += 1
+        if len(self._open) >= _MAX_NAMES or self._steps > _MAX_STEPS:
+            return Carries.UNKNOWN
+        self._open.append(key)
+        found = self._bound(place, name, path)
+        self._open.pop()
+        self._met.discard(key)
+        # What is found inside of a circle lacks what the beginning of the circle adds.
+        if not self._met:
+            self._known[key] = found
+        return found
+
+    def _bound(self, place: Place, name: str, path: _Path) -> Carries:
+        """Return what a name carries by all that gives it a value."""
+        key = place.scope, name
+        if key not in self._given:
+            self._given[key] = assignments(*key)
+        given = self._given[key]
+        argument = place.scope.argument(name)
+        last, is_replaced = reaching(given, place.at)
+        found = Carries.NOTHING
+        if is_replaced:
+            pass  # What the function was called with is gone.
+        elif argument is not None:
+            found = self.of(Place(argument[0]), argument[1], path)
+        elif place.scope.parameters.has(name):
+            found = self._parameter(place, name, path)
+        elif not given:
+            return self._free(place, name, path)
+        filled = any(each.makes_container for each in last)
+        for each in last:
+            if not each.requires(name):
+                found |= self._assigned(place, each, path, filled)
+        # Where the name stands for something, it may be given something else; None stays None.
+        for each in last if found else ():
+            if each.requires(name):
+                found |= self._assigned(place, each, path, filled)
+        return found
+
+    def _assigned(self, place: Place, assignment: Assignment, path: _Path, filled: bool) -> Carries:
+        if any(self._is_dead(place, *condition) for condition in assignment.conditions):
+            return Carries.NOTHING
+        if not assignment.records:
+            return Carries.CONSTANT
+        binding = assignment.binding
+        place = Place(place.scope, None if place.at is None else assignment.start)
+        if binding.added:
+            if filled:
+                item = self.of(place, binding.value, path[1:])
+                return item if path else _container(item)
+            return self.of(place, binding.value)
+        if binding.iterated:
+            return self._iterated(place, binding.value, (*binding.path, *path))
+        return self.of(place, binding.value, (*binding.path, *path))
+
+    def _iterated(self, place: Place, iterable: cst.BaseExpression, path: _Path) -> Carries:
+        parallel = parallel_iterables(iterable)
+        if parallel is None or not path:
+            return self.of(place, iterable, (_ANY, *path))
+        part = parallel[path[0]] if path[0] < len(parallel) else None
+        return Carries.CONSTANT if part is None else self._iterated(place, part, path[1:])
+
+    def _is_dead(self, place: Place, test: cst.BaseExpression, holds: bool) -> bool:
+        """Tell whether a side of a condition is never reached, since a name is always None."""
+        return any(
+            all((key[0].scope, key[1]) != (place.scope, name) for key in self._open)
+            and not self._name(place, name, ())
+            for name in names_needed(test, holds)
+        )
+
+    def _free(self, place: Place, name: str, path: _Path) -> Carries:
+        """Return what a name carries that the scope itself does not bind."""
+        if place.scope.parent is not None:
+            return self._name(Place(place.scope.parent), name, path)
+        return Carries.CONSTANT if place.scope.module.lookup(name) else Carries.UNKNOWN
+
+    def _parameter(self, place: Place, name: str, path: _Path) -> Carries:
+        """Return what a parameter carries by what the callers in the file pass."""
+        default = place.scope.parameters.default(name)
+        unpassed = Carries.UNKNOWN if default is None else self.of(place, default)
+        method = None if place.scope.body is None else place.scope.body.definition
+        if place.scope.depth or method is None or place.scope.owner is None:
+            return unpassed
+        signature = method_signature(place.scope.module.file, method)
+        callers = self._callers.of(place.scope.owner, method.name)
+        if signature is None or not callers:
+            return Carries.UNKNOWN
+        found = Carries.NOTHING
+        for caller in callers:
+            binding = bind(caller.args, signature)
+            bound = binding.argument(name)
+            if bound is not None:
+                found |= self.of(Place(caller.scope, caller.at), bound.arg.value, path)
+            else:
+                found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
+        is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, seldom=bool(found))
+        return found | Carries.UNKNOWN if is_open else found
+
+    # -- attributes and items
+
+    def _attribute(self, place: Place, node: cst.Attribute) -> Carries:
+        name = node.attr.value
+        if name in CUTTING_ATTRIBUTES or "config" in (dotted_name(node) or "").split("."):
+            return Carries.CONSTANT
+        if name in SAME_ATTRIBUTES:
+            return self.of(place, node.value)
+        values = place.scope.evaluate(node)
+        if ExternalInstance(PARAMETER) in values:
+            return Carries.CONSTANT if _is_frozen(place.scope, node) else Carries.GRADIENT
+        if name == "weight" and any(map(_is_learned, place.scope.evaluate(node.value))):
+            return Carries.GRADIENT
+        if values or _is_buffer(place.scope, node):
+            return Carries.CONSTANT
+        if Carries.GRADIENT in self.of(place, node.value) and _STATES.search(name):
+            return Carries.GRADIENT
+        return Carries.UNKNOWN
+
+    def _subscript(self, place: Place, node: cst.Subscript, path: _Path) -> Carries:
+        first = node.slice[0].slice
+        if len(node.slice) == 1 and isinstance(first, cst.Index) and isinstance(first.value, cst.Integer):
+            return self.of(place, node.value, (first.value.evaluated_value, *path))
+        is_part = len(node.slice) == 1 and isinstance(first, cst.Slice)
+        return self.of(place, node.value, path if is_part else (_ANY, *path))
+
+    # -- calls
+
+    def _call(self, place: Place, call: cst.Call, path: _Path) -> Carries:
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else None
+        if method in CUTTING_METHODS:
+            return Carries.CONSTANT
+        values = place.scope.evaluate(call.func)
+        if values:
+            return _united(self._result(place, call, value, path) for value in values)
+        if not isinstance(call.func, cst.Attribute):
+            return Carries.UNKNOWN
+        if method in KEEPING_METHODS:
+            found = self.of(place, call.func.value)
+            return _items(found) if path else found
+        if method in MIXING_METHODS:
+            return self.of(place, call.func.value) | self._arguments(place, call)
+        return Carries.UNKNOWN
+
+    def _arguments(self, place: Place, call: cst.Call) -> Carries:
+        return _united(_items(self.of(place, arg.value)) for arg in call.args)
+
+    def _result(self, place: Place, call: cst.Call, called: Value, path: _Path) -> Carries:
+        """Return what a call gives if this is what is called."""
+        if isinstance(called, Instance):
+            return self._module(place, call, Bound(called, "forward"), path)
+        if isinstance(called, Bound):
+            if called.method in RUNNING_METHODS:
+                return self._module(place, call, Bound(called.instance, "forward"), path)
+            return self._returned(place, call, called, path)
+        if isinstance(called, Function):
+            return self._returned(place, call, called, path)
+        if isinstance(called, ExternalInstance):
+            if is_learned_module(called.name):
+                return Carries.GRADIENT
+            return self._arguments(place, call) if hands_on(called.name) else Carries.UNKNOWN
+        if isinstance(called, External):
+            return self._external(place, call, called.name, path)
+        return Carries.UNKNOWN
+
+    def _external(self, place: Place, call: cst.Call, name: str, path: _Path) -> Carries:
+        if makes_constants(name):
+            return Carries.CONSTANT
+        if name in KEEPING_BUILTINS and call.args:
+            return self.of(place, call.args[0].value, path)
+        return self._arguments(place, call) if hands_on(name) else Carries.UNKNOWN
+
+    def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
+        """Return what a module gives: the first that one with parameters returns has their gradient."""
+        if all(each <= 0 for each in path) and _is_learned(forward.instance):
+            return Carries.GRADIENT
+        return self._returned(place, call, forward, path)
+
+    def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:
+        """Return what a function of the project returns in this call."""
+        inner = self._enter(place, call, called)
+        if inner is None:
+            return Carries.UNKNOWN
+        if isinstance(called, Function) and isinstance(called.node, cst.Lambda):
+            return self.of(Place(inner), called.node.body, path)
+        returns = list(inner.returns())
+        found = _united(self.of(Place(inner, at), value, path) for at, value in returns)
+        return found if returns else Carries.UNKNOWN
+
+    def _enter(self, place: Place, call: cst.Call, called: Bound | Function) -> Scope | None:
+        if place.scope.depth >= _MAX_DEPTH:
+            return None
+        key = place.scope, call, called
+        if key not in self._entered:
+            if isinstance(called, Function):
+                self._entered[key] = place.scope.enter(called, call.args)
+            else:
+                self._entered[key] = place.scope.enter_method(called.instance.info, called.method, call.args)
+        return self._entered[key]
+
+
+def _inside(place: Place, value: cst.BaseComp) -> Place:
+    """Return where what a comprehension collects is evaluated."""
+    body = Body([Piece(None, [value])], place.scope.module.file)
+    return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
+
+
+def _united(found: Iterable[Carries]) -> Carries:
+    result = Carries.NOTHING
+    for each in found:
+        result |= each
+    return result
+
+
+def _container(items: Carries) -> Carries:
+    """Return what a list, tuple or dict of these carries."""
+    held = Carries.NESTED if items & (Carries.GRADIENT | Carries.NESTED) else Carries.CONSTANT
+    return held | (items & Carries.UNKNOWN)
+
+
+def _items(found: Carries) -> Carries:
+    """Return what is picked out of this."""
+    return (found & ~Carries.NESTED) | Carries.GRADIENT if Carries.NESTED in found else found
+
+
+def _is_learned(value: Value) -> bool:
+    if isinstance(value, Instance):
+        return value.info.is_module and is_learned(value.info)
+    return isinstance(value, ExternalInstance) and is_learned_module(value.name)
+
+
+def _is_frozen(scope: Scope, node: cst.Attribute) -> bool:
+    """Tell whether an own parameter is made with ``requires_grad=False``."""
+    owner = scope.owner
+    if owner is None or dotted_name(node.value) != scope.self_name:
+        return False
+    for base in owner.mro:
+        method = base.definition.method("__init__")
+        if method is not None:
+            init = owner.scope(method, base.module)
+            for binding in init.bindings(f"{init.self_name}.{node.attr.value}"):
+                if isinstance(binding.value, cst.Call) and any(map(_forbids_gradient, binding.value.args)):
+                    return True
+    return False
+
+
+def _forbids_gradient(arg: cst.Arg) -> bool:
+    return (
+        arg.keyword is not None and arg.keyword.value == "requires_grad" and dotted_name(arg.value) == "False"
+    )
+
+
+def _is_buffer(scope: Scope, node: cst.Attribute) -> bool:
+    """Tell whether an own attribute is registered as a buffer."""
+    if scope.owner is None or dotted_name(node.value) != scope.self_name:
+        return False
+    return any(
+        f'register_buffer("{node.attr.value}"' in base.text
+        or f"register_buffer('{node.attr.value}'" in base.text
+        for base in scope.owner.mro
+    )

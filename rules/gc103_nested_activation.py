@@ -1,0 +1,101 @@
+"""GC103: a list, tuple or dict of activations that a checkpointing layer gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.finding import Evidence, Finding, Refusal
+from gclint.network.model import Network
+from gclint.rule import Rule, Text
+from gclint.verify.worker.cause import Cause
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import RunSite
+
+_NO_FIX = "reentrant checkpointing does not look into it, so the block has to take its tensors one by one"
+
+
+class NestedActivation(Rule):
+    """A checkpointing layer gets activations inside of a list, tuple or dict.
+
+    ## What it does
+
+    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) that pass a list, a
+    tuple or a dict which holds tensors that require grad: one that is written down with what a module with
+    parameters returned, or with a parameter of the model, or an argument annotated as one that such a module
+    returns. Rotary embeddings, masks, shapes and sizes require no grad.
+
+    ## Why is this bad?
+
+    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives gradients to
+    tensors that are arguments themselves. It does not look inside of a container, whether that is passed by
+    position or by keyword: where nothing else requires grad, the gradient is lost, and where several layers
+    share the container, the backward pass raises "Trying to backward through the graph a second time".
+
+    ## Example
+
+    ```python
+    features = [self.low(pixels), self.high(pixels)]
+    for layer in self.layers:
+        hidden_states = layer(hidden_states, features)
+    ```
+
+    Use instead:
+
+    ```python
+    low, high = self.low(pixels), self.high(pixels)
+    for layer in self.layers:
+        hidden_states = layer(hidden_states, low, high)
+    ```
+
+    ## Fix safety
+
+    There is no fix: the signature of the block has to change, and what uses the container in it.
+
+    ## References
+
+    - transformers pull request #41818
+    """
+
+    code = "GC103"
+    name = "nested-activation"
+    causes = frozenset((Cause.CONTAINED_ACTIVATION,))
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each call with such arguments."""
+        for defects in defective_sites(network):
+            if not defects.nested_activations:
+                continue
+            start, end = defects.site.span(defects.nested_activations[0].arg)
+            yield Finding(
+                self.code,
+                self.name,
+                self._message(defects),
+                network.file.path,
+                start,
+                end,
+                defects.symbol,
+                Refusal(_NO_FIX),
+            )
+
+    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+        """Confirm it by one site that passed such a container; the others contradict it."""
+        return Evidence.CONFIRMED if any(map(self.flags, sites)) else Evidence.CONTRADICTED
+
+    def flags(self, site: RunSite) -> bool:
+        """Return whether tensors that require grad were passed inside of a container."""
+        return bool(site.contained_activations)
+
+    @staticmethod
+    def _message(defects: SiteDefects) -> str:
+        names = [bound.parameter.name for bound in defects.nested_activations if bound.parameter is not None]
+        shown = " and ".join(f"`{name}`" for name in names)
+        verb, pronoun = (
+            ("are lists, tuples or dicts", "them") if len(names) > 1 else ("is a list, tuple or dict", "it")
+        )
+        return (
+            f"{shown} {verb} of tensors that require grad, and reentrant checkpointing of "
+            f"`{defects.symbol}` gives no gradient to what is inside of {pronoun}"
+        )
