@@ -14,7 +14,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_OWN = ("select", "ignore", "exclude")
+_OWN = ("select", "ignore", "include", "exclude")
 
 
 class SettingsError(Exception):
@@ -29,12 +29,14 @@ class Settings:
     """Codes, prefixes of codes, or names of the rules to run; none means all."""
     ignore: tuple[str, ...] = ()
     """Codes, prefixes of codes, or names of the rules not to run; stronger than ``select``."""
+    include: tuple[str, ...] = ()
+    """Glob patterns of files to check beside the modeling files; see :meth:`includes`."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What the table says for settings that rules declare: their names and values."""
     root: Path = field(default_factory=Path.cwd)
-    """The folder that the patterns in ``exclude`` are relative to."""
+    """The folder that the patterns are relative to."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what the table says for a setting that a rule declares, or None if it says nothing."""
@@ -46,21 +48,42 @@ class Settings:
         ``*`` matches across folders. A pattern without a slash matches a file's or folder's name
         anywhere, one with a slash the path from :attr:`root`; nothing outside of that is excluded.
         """
-        if not self.exclude:
-            return False
-        absolute = _absolute(path)
-        if not absolute.is_relative_to(self.root):
-            return False
-        parts = absolute.relative_to(self.root).parts
+        parts = self._parts(path) if self.exclude else ()
         return any(
             fnmatchcase("/".join(parts[: depth + 1]), pattern) or fnmatchcase(part, pattern)
             for depth, part in enumerate(parts)
             for pattern in self.exclude
         )
 
-    def overridden(self, select: Sequence[str], ignore: Sequence[str]) -> Settings:
-        """Return these settings with what was given on the command line in place of the table's."""
-        return replace(self, select=tuple(select) or self.select, ignore=tuple(ignore) or self.ignore)
+    def includes(self, path: Path) -> bool:
+        """Return whether the file at ``path`` matches a pattern in ``include``.
+
+        A pattern without a slash matches the file's name anywhere, one with a slash the path from
+        :attr:`root`.
+        """
+        if not self.include:
+            return False
+        inside = "/".join(self._parts(path))
+        return any(fnmatchcase(inside if "/" in each else path.name, each) for each in self.include)
+
+    def _parts(self, path: Path) -> tuple[str, ...]:
+        """Return the parts of a path from :attr:`root`; none if it lies outside."""
+        absolute = _absolute(path)
+        return absolute.relative_to(self.root).parts if absolute.is_relative_to(self.root) else ()
+
+    def overridden(
+        self, select: Sequence[str] = (), ignore: Sequence[str] = (), include: Sequence[str] = ()
+    ) -> Settings:
+        """Return these settings with what was given on the command line.
+
+        It stands in place of what the table says; what is included is added to that.
+        """
+        return replace(
+            self,
+            select=tuple(select) or self.select,
+            ignore=tuple(ignore) or self.ignore,
+            include=(*self.include, *include),
+        )
 
 
 def load_settings(start: Path, of_rules: Collection[str]) -> Settings:
@@ -124,6 +147,7 @@ def _from_table(table: Mapping[str, object], path: Path, of_rules: Collection[st
     return Settings(
         select=strings("select"),
         ignore=strings("ignore"),
+        include=strings("include"),
         exclude=tuple(pattern.rstrip("/") for pattern in strings("exclude")),
         of_rules=tuple((name, strings(name)) for name in sorted(of_rules) if name in table),
         root=path.parent,

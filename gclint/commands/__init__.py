@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,3 +43,13 @@ class _GivenPath(click.Path):
 
 paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Path))
 """The files and folders that a command is about."""
+
+
+def include_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return what adds the option for further files to a command; ``option`` makes one, like ``click.option``."""
+    return option(
+        "--include",
+        metavar="PATTERN",
+        multiple=True,
+        help="In folders, check files that match PATTERN too, such as '*.py'; no tests and no builds.",
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint import __version__
-from gclint.commands import CannotRun, paths_argument, settings_of
+from gclint.commands import CannotRun, include_option, paths_argument, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
@@ -99,6 +99,7 @@ def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[
 
 _repair = option_group("Repair")
 _selection_of_rules = option_group("Rules")
+_files = option_group("Files")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
 _baselines = option_group("Baselines")
@@ -129,6 +130,7 @@ _verify = option_group("Verify repairs")
     callback=_selectors,
     help="Do not run these rules, even if they are selected.",
 )
+@include_option(_files)
 @_output(
     "--output-format",
     type=click.Choice(list(FORMATS)),
@@ -158,12 +160,13 @@ def check_command(
     paths: tuple[Path, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    include: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked.
+    and modular_*.py are checked, and those that --include adds.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
@@ -172,20 +175,21 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     from gclint.report import text
-    from gclint.source.discovery import discover
+    from gclint.source.discovery import survey
     from gclint.source.project import Project
 
     paths = paths or (Path(),)
-    settings, rules = _settings_and_rules(paths, select, ignore)
-    files, undiscovered = discover(paths, settings)
-    project = Project(settings, files)
+    settings, rules = _settings_and_rules(paths, select, ignore, include)
+    found = survey(paths, settings)
+    project = Project(settings, found.files)
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
     report = replace(
         report,
-        problems=(*undiscovered, *report.problems),
+        problems=(*found.problems, *report.problems),
+        overlooked=tuple(found.overlooked),
         proofs=proofs,
         baseline=options.baseline,
         recognised=recognised,
@@ -199,11 +203,11 @@ def check_command(
 
 
 def _settings_and_rules(
-    paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...]
+    paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...], include: tuple[str, ...]
 ) -> tuple[Settings, list[Rule]]:
     from gclint.rule import selected_rules, unknown_selectors
 
-    settings = settings_of(paths).overridden(select, ignore)
+    settings = settings_of(paths).overridden(select, ignore, include)
     unknown = unknown_selectors(settings)
     if unknown:
         raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")

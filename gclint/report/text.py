@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.finding import Part
@@ -59,6 +60,15 @@ def write_notices(report: Report, stream: TextIO) -> None:
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         stream.write(f"{problem.path}{position}: error: {problem.message}\n")
+    if report.overlooked and report.files:
+        stream.write(f"{_overlooked(report.overlooked)}\n")
+
+
+def _overlooked(paths: Sequence[Path]) -> str:
+    """Return how many files look like models and were not checked, and how they are."""
+    if len(paths) == 1:
+        return f"1 other file looks like a model ({paths[0]}); check it with --include '*.py'."
+    return f"{len(paths)} other files look like models (such as {paths[0]}); check them with --include '*.py'."
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
