@@ -46,7 +46,11 @@ paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Pat
 
 
 def include_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return what adds the option for further files to a command; ``option`` makes one, like ``click.option``."""
+    """Return what adds the option for further files to a command.
+
+    Args:
+        option: makes one, like ``click.option``.
+    """
     return option(
         "--include",
         metavar="PATTERN",

@@ -74,8 +74,6 @@ class Report:
     """What could not be read, checked or written."""
     files: int = 0
     """How many files were checked."""
-    overlooked: tuple[Path, ...] = ()
-    """Files in the given folders that look like models, and were not checked because of their names."""
     unsafe: bool = False
     """Whether an unsafe fix counts as a fix."""
     repairs: Repairs = field(default_factory=Repairs)
@@ -88,6 +86,8 @@ class Report:
     baseline: Path | None = None
     recognised: Recognised | None = None
     """What the baseline and the run have in common."""
+    overlooked: tuple[Path, ...] = ()
+    """Files in the given folders that look like models, and were not checked because of their names."""
     verbose: bool = False
     """Whether what passed is listed by name."""
 

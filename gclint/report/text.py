@@ -68,7 +68,9 @@ def _overlooked(paths: Sequence[Path]) -> str:
     """Return how many files look like models and were not checked, and how they are."""
     if len(paths) == 1:
         return f"1 other file looks like a model ({paths[0]}); check it with --include '*.py'."
-    return f"{len(paths)} other files look like models (such as {paths[0]}); check them with --include '*.py'."
+    return (
+        f"{len(paths)} other files look like models (such as {paths[0]}); check them with --include '*.py'."
+    )
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:

@@ -54,7 +54,7 @@ def may_look_like_model(name: str) -> bool:
 
 
 def looks_like_model(path: Path) -> bool:
-    """Tell whether a file's text has a stack and something about checkpointing; False if it cannot be read."""
+    """Tell whether a file has a stack and something about checkpointing; an unreadable one has not."""
     try:
         with path.open("rb") as file:
             text = file.read(_READ)

@@ -142,9 +142,11 @@ class _Walk:
             mode = None if self._settings.excludes(path) else self._mode(path)
             if mode is not None:
                 self._take_file(path, mode)
-        elif not aside and may_look_like_model(entry.name) and _is_file(entry):
-            if not self._settings.excludes(path):
-                self._candidates.append(path)
+        elif not aside and self._is_candidate(path, entry):
+            self._candidates.append(path)
+
+    def _is_candidate(self, path: Path, entry: os.DirEntry[str]) -> bool:
+        return may_look_like_model(entry.name) and _is_file(entry) and not self._settings.excludes(path)
 
     def _take_file(self, path: Path, mode: int) -> None:
         if not stat.S_ISREG(mode):
