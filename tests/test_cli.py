@@ -146,6 +146,21 @@ def test_without_paths_the_current_folder_is_checked(gclint: Run) -> None:
     ]
 
 
+def test_files_that_look_like_models_are_counted_and_checked_on_request(gclint: Run) -> None:
+    _write("modeling_x.py", "fine")
+    _write("encoder.py", "bad", "supports_gradient_checkpointing").rename("vision.py")
+    status, out, err = gclint()
+    assert (status, out) == (0, "No findings in 1 file.\n")
+    assert err == "1 other file looks like a model (vision.py); check it with --include '*.py'.\n"
+    status, out, err = gclint("--include", "vis*.py")
+    assert (status, err) == (1, "")
+    assert out.startswith("vision.py:4:1: GC901")
+    _write("pyproject.toml").write_text('[tool.gclint]\ninclude = ["*.py"]\n')
+    status, out, err = gclint("--include", "*.txt")
+    assert (status, err) == (1, "")
+    assert out.startswith("vision.py:4:1: GC901")
+
+
 def test_findings_are_in_the_order_of_their_places(gclint: Run) -> None:
     _write("modeling_b.py", "lost", "bad", "ugly")
     _write("modeling_a.py", "ugly", "bad")
@@ -422,6 +437,7 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Commands",
         "Repair",
         "Rules",
+        "Files",
         "Output",
         "Changed files only",
         "Baselines",

@@ -14,7 +14,7 @@ from gclint.source.outline import Definition
 _FLAG = re.compile(
     r"^[ \t]+supports_gradient_checkpointing[ \t]*(?::[^=\n]+)?=[ \t]*(True|False)\b", re.MULTILINE
 )
-_OLD_OVERRIDE = re.compile(r"def _set_gradient_checkpointing\([^)]*\bvalue\b")
+_OLD_OVERRIDE = re.compile(r"def _set_gradient_checkpointing\([^)]{0,400}\bvalue\b")
 _OLD_BODY = re.compile(
     r"def _set_gradient_checkpointing\([^)]*\):\s+if isinstance\(module, \(*[\w.,\s]+\)+:"
     r"\s+module\.gradient_checkpointing = value"

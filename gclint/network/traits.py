@@ -48,8 +48,8 @@ _STATISTICS = re.compile(
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
 _SELF_STORE = re.compile(
-    r"^[ \t]*self\.[\w.]+(?:\[[^\]\n]*\])?(?:[ \t]*:[^=\n]+)?[ \t]*(?:[-+*/@&|^%]|//|\*\*)?=(?!=)"
-    r"|\bself\.[\w.]+\.(?:add_|copy_|mul_|sub_|div_|zero_|fill_)\(",
+    r"^[ \t]*self\.[\w.]+(?:\[[^\]\n]*\])?[ \t]*(?::[^=\n]+|[-+*/@&|^%]|//|\*\*)?=(?!=)"
+    r"|(?<![\w.])self\.[\w.]+\.(?:add_|copy_|mul_|sub_|div_|zero_|fill_)\(",
     re.MULTILINE,
 )
 _SELF_CALL = re.compile(r"\bself\.(\w+)\(")

@@ -240,11 +240,11 @@ def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
 
 # What can stand behind a name where it gets a value, or something is added to what it holds.
 _BINDING_TAIL = re.compile(
-    r"[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
+    r"(?<![ \t])[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
     rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
-    rf"[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
+    rf"(?<=:)[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
 )
 
 

@@ -306,8 +306,10 @@ _KNOWN_BASES = {
 }
 
 
+# Nothing goes on for longer than a line of code does, so that no character is looked at too often.
 _ASSIGNMENT = re.compile(
-    r"\s*(?:\[[^\]\n]*\]\s*)?(?:=(?!=)|:[^=\n]+=|\+=|,[^=\n(]*=|\.(?:append|extend|insert|add|update|add_module)\b)"
+    r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:=(?!=)|:[^=\n]{1,400}=|\+=|,[^=\n(]{0,400}="
+    r"|\.(?:append|extend|insert|add|update|add_module)\b)"
 )
 
 
@@ -327,7 +329,7 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
 
 
 # What stands behind a class where an object is made of it, or where it is handed on to be.
-_CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
+_CREATION_TAIL = re.compile(r"(?<!\s)(?:\s*[(\[,)\]}]|\s+(?:if|else)\b)")
 
 
 def _is_created(info: ClassInfo, name: str) -> bool:
