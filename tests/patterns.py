@@ -217,8 +217,9 @@ def texts(pattern: str, flags: int) -> Iterator[str]:
 _GENERAL = (
     " ", "\t", "\n", "\r\n", "\f", " \n", "a", "A", "a.", "a,", "a=", "a:", "=", ",", ".", "(", ")", "[", "{",
     "#", "# ", "-", "->", "\\", "\\\n", '"', "'", '"""', "'\\", "@", "self.a", "self.a:", "self.a=",
-    "self.a[", "self.a,", "class A", "class A(", "def a(", "nn.A(", "a(", "a[", "f'{", 'f"', "0", "_", "0_", "é",
-    "#\n", "# a\n", " #", "a b ", "import a,", "from . import a\n", "    a: a\n", "modeling_a.", "a->b,", "\x00",
+    "self.a[", "self.a,", "class A", "class A(", "def a(", "nn.A(", "a(", "a[", "f'{", 'f"', "0", "_", "0_",
+    "é", "#\n", "# a\n", " #", "a b ", "import a,", "from . import a\n", "    a: a\n", "modeling_a.", "a->b,",
+    "\x00",
 )  # fmt: skip
 
 

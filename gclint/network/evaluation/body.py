@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import libcst as cst
 from libcst.helpers import ensure_type
@@ -19,6 +19,12 @@ from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+_COMPUTED = "*"
+"""Stands for the attributes that are set by computed names."""
+_COMPUTING = ("setattr", "add_module")
+_MANY_PIECES = 50
+"""With so many, it pays to know which words stand in which."""
+_WORD = re.compile(r"\w+")
 _QUOTES = ('"""', 'r"""', "'''")
 # Looked up by exact type, since most nodes are none of these.
 _BINDING_KINDS = frozenset(
@@ -62,6 +68,11 @@ class Piece:
     def parse(self) -> bool:
         """Parse the piece, and tell whether it can be parsed."""
         return True
+
+    @property
+    def text(self) -> str:
+        """The piece's code, where it is not parsed yet."""
+        return ""
 
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name."""
@@ -143,8 +154,8 @@ class TextPiece(Piece):
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
-        if last == "*":
-            return any(word in self.text for word in ("setattr", "add_module"))
+        if last == _COMPUTED:
+            return any(word in self.text for word in _COMPUTING)
         for offset in word_ends(self._file.text, dot + last, self._start, self._end):
             if _BINDING_TAIL.match(self._file.text, offset, self._end):
                 return True
@@ -180,6 +191,8 @@ class Body:
         self._pieces = pieces
         self._file = file
         self._definition = definition
+        self._by_name: dict[str, Sequence[Piece]] = {}
+        """The pieces that can hold a name, of names that were asked for."""
 
     @classmethod
     def of_nodes(cls, fragment: Fragment, nodes: Sequence[cst.CSTNode]) -> Body:
@@ -193,7 +206,33 @@ class Body:
 
     def pieces(self, name: str | None = None) -> Sequence[Piece]:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
-        return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
+        if name is None:
+            return self._parsed(self._pieces)
+        known = self._by_name.get(name)
+        if known is None:
+            likely = self._pieces if len(self._pieces) < _MANY_PIECES else self._likely(name)
+            known = self._parsed([piece for piece in likely if piece.mentions(name)])
+            self._by_name[name] = known
+        return known
+
+    def _likely(self, name: str) -> Sequence[Piece]:
+        """Return the pieces in which a name stands as a word, or that set attributes of computed names."""
+        last = name.rpartition(".")[2]
+        words = (last, _COMPUTED) if "." in name else (last,)
+        rows = {row for word in words for row in self._index.get(word, ())}
+        return [self._pieces[row] for row in sorted(rows)]
+
+    @cached_property
+    def _index(self) -> Mapping[str, Sequence[int]]:
+        """In which of the pieces, by number, each word stands; those that compute names under ``*`` too."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for row, piece in enumerate(self._pieces):
+            text = piece.text
+            for word in set(_WORD.findall(text)):
+                found[word].append(row)
+            if any(word in text for word in _COMPUTING):
+                found[_COMPUTED].append(row)
+        return found
 
     def pieces_at(self, offsets: list[int]) -> Sequence[Piece]:
         """Return the pieces, parsed, in which one of sorted ``offsets`` of the file's text lies."""
@@ -208,6 +247,7 @@ class Body:
             return pieces
         # A line that was taken for a statement's beginning is none: parse the function as a whole.
         self._pieces = self._whole()
+        self._by_name.clear()
         return self._pieces
 
     def _whole(self) -> Sequence[Piece]:
