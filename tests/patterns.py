@@ -18,15 +18,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-try:
-    from re import _constants as constants  # type: ignore[attr-defined]
-    from re import _parser as parser
-except ImportError:  # before Python 3.11
-    import sre_constants as constants  # type: ignore[no-redef]
-    import sre_parse as parser  # type: ignore[no-redef]
+from typing import Any, cast
 
 from tests.environment import PROJECT
+
+_PARSER, _COMPILER, _CONSTANTS = (
+    ("re._parser", "re._compiler", "re._constants")
+    if sys.version_info >= (3, 11)
+    else ("sre_parse", "sre_compile", "sre_constants")
+)
+parser: Any = importlib.import_module(_PARSER)
+compiler: Any = importlib.import_module(_COMPILER)
+constants: Any = importlib.import_module(_CONSTANTS)
+
+_Node = tuple[Any, Any]
+"""What a part of a pattern is, and what belongs to it."""
 
 LENGTH = 100_000
 SECONDS = 2
@@ -48,6 +54,7 @@ class Used:
     methods: frozenset[str]
 
 
+@cache
 def all_patterns() -> list[Used]:
     """Return the patterns of all modules; raises if one cannot be made out."""
     found: list[Used] = []
@@ -142,7 +149,7 @@ def _import(node: ast.Import | ast.ImportFrom, names: _Names) -> None:
 
 
 def _value(node: ast.expr, names: _Names) -> object:
-    return eval(compile(ast.Expression(node), "<pattern>", "eval"), names, names)  # type: ignore[arg-type]
+    return eval(compile(ast.Expression(node), "<pattern>", "eval"), names, names)
 
 
 def _values(node: ast.expr, tree: ast.Module, names: _Names) -> list[str]:
@@ -223,7 +230,7 @@ _GENERAL = (
 )  # fmt: skip
 
 
-def _own(tree: parser.SubPattern) -> Iterator[str]:
+def _own(tree: Any) -> Iterator[str]:
     """Yield what begins like a match, in several lengths."""
     nodes = list(tree)
     for count in range(1, len(nodes) + 1):
@@ -232,16 +239,16 @@ def _own(tree: parser.SubPattern) -> Iterator[str]:
         yield _sample([node])
 
 
-def _repeats(tree: parser.SubPattern) -> Iterator[tuple[str, str]]:
+def _repeats(tree: Any) -> Iterator[tuple[str, str]]:
     """Yield for each repetition what leads to it, and what it repeats."""
     yield from _repeats_of(list(tree), "")
 
 
-def _repeats_of(nodes: list[tuple[object, object]], prefix: str) -> Iterator[tuple[str, str]]:
+def _repeats_of(nodes: list[_Node], prefix: str) -> Iterator[tuple[str, str]]:
     for index, (kind, value) in enumerate(nodes):
         before = prefix + _sample(nodes[:index])
         if _repeated(kind) is not None:
-            inner = list(value[2])  # type: ignore[index]
+            inner = list(value[2])
             yield before, _sample(inner)
             for rest in range(index + 1, len(nodes)):
                 yield before, _sample(inner) + _sample(nodes[index + 1 : rest + 1])
@@ -251,9 +258,9 @@ def _repeats_of(nodes: list[tuple[object, object]], prefix: str) -> Iterator[tup
                 yield from _repeats_of(branch, before)
 
 
-def _inner(nodes: list[tuple[object, object]]) -> Iterator[tuple[object, object]]:
+def _inner(nodes: list[_Node]) -> Iterator[_Node]:
     for kind, value in nodes:
-        branches = [list(value[2])] if _repeated(kind) is not None else _branches(kind, value)  # type: ignore[index]
+        branches = [list(value[2])] if _repeated(kind) is not None else _branches(kind, value)
         for branch in branches:
             yield from branch
             yield from _inner(branch)
@@ -264,52 +271,48 @@ def _repeated(kind: object) -> object | None:
     return kind if str(kind) in names else None
 
 
-def _branches(kind: object, value: object) -> list[list[tuple[object, object]]]:
+def _branches(kind: Any, value: Any) -> list[list[_Node]]:
     name = str(kind)
     if name == "BRANCH":
-        return [list(each) for each in value[1]]  # type: ignore[index]
+        return [list(each) for each in value[1]]
     if name == "SUBPATTERN":
-        return [list(value[-1])]  # type: ignore[index]
+        return [list(value[-1])]
     if name in ("ASSERT", "ATOMIC_GROUP"):
-        return [list(value[1] if name == "ASSERT" else value)]  # type: ignore[index, call-overload]
+        return [list(value[1] if name == "ASSERT" else value)]
     return []
 
 
-def _sample(nodes: list[tuple[object, object]]) -> str:
+def _sample(nodes: list[_Node]) -> str:
     """Return a short text that these nodes match, as far as that is easily said."""
     return "".join(_sample_of(kind, value) for kind, value in nodes)
 
 
-def _sample_of(kind: object, value: object) -> str:
+def _sample_of(kind: Any, value: Any) -> str:
     name = str(kind)
     if name == "LITERAL":
-        return chr(value)  # type: ignore[arg-type]
+        return chr(int(value))
     if name == "NOT_LITERAL":
-        return "a" if value != ord("a") else "b"
+        return "b" if value == ord("a") else "a"
     if name == "ANY":
         return "a"
     if name == "IN":
         return _member(value)
     if _repeated(kind) is not None:
-        return _sample(list(value[2])) * max(value[0], 1)  # type: ignore[index]
+        return _sample(list(value[2])) * max(int(value[0]), 1)
     branches = _branches(kind, value) if name != "ASSERT" else []
     return _sample(branches[0]) if branches else ""
 
 
-def _member(value: object) -> str:
+def _member(value: Any) -> str:
     matches: Callable[[str], object] = _compiled_set(value)
     # What also matches elsewhere is the hardest.
     return next((each for each in "a ,.=(:[_0A\n\t#'\"\\" if matches(each)), "")
 
 
-def _compiled_set(value: object) -> Callable[[str], object]:
+def _compiled_set(value: Any) -> Callable[[str], object]:
     tree = parser.SubPattern(parser.State())
     tree.append((constants.IN, value))
-    try:
-        from re import _compiler as compiler  # type: ignore[attr-defined]
-    except ImportError:
-        import sre_compile as compiler  # type: ignore[no-redef]
-    return compiler.compile(tree).match  # type: ignore[no-any-return]
+    return cast("Callable[[str], object]", compiler.compile(tree).match)
 
 
 # -- the run

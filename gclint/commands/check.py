@@ -45,11 +45,13 @@ class _Options:
 
     fix: bool
     unsafe_fixes: bool
+    show_fixes: bool
     diff: bool
     output_format: str
     statistics: bool
     changed_only: bool
     base_ref: str | None
+    staged: bool
     baseline: Path | None
     write_baseline: Path | None
     summary: Path | None
@@ -73,6 +75,10 @@ class _Options:
             return "--diff prints a diff, so it takes neither --statistics nor --output-format"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
+        if self.staged and (self.base_ref is not None or not self.changed_only):
+            return "--staged says what --changed-only looks at, in place of --base-ref, so it needs that"
+        if self.show_fixes and not (self.fix or self.diff):
+            return "--show-fixes lists what was repaired, so it needs --fix or --diff"
         if self.summary and not (self.fix or self.diff):
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
@@ -114,6 +120,7 @@ _verify = option_group("Verify repairs")
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
 @_repair("--unsafe-fixes", is_flag=True, help="Include fixes that someone must review.")
+@_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
 @_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
 @_selection_of_rules(
@@ -148,6 +155,7 @@ _verify = option_group("Verify repairs")
     metavar="REF",
     help=f"Compare with the merge base of HEAD and REF.  [default: {_DEFAULT_BASE}]",
 )
+@_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
 @_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
@@ -190,6 +198,7 @@ def check_command(
         report,
         problems=(*found.problems, *report.problems),
         overlooked=tuple(found.overlooked),
+        shows_fixes=options.show_fixes,
         proofs=proofs,
         baseline=options.baseline,
         recognised=recognised,
@@ -231,9 +240,11 @@ def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Se
 def _changed(project: Project, options: _Options) -> Set[Path] | None:
     if not options.changed_only:
         return None
-    from gclint.source.changes import ChangesUnknown, changed_files
+    from gclint.source.changes import ChangesUnknown, changed_files, staged_files
 
     try:
+        if options.staged:
+            return staged_files(project.paths)
         return changed_files(project.paths, options.base_ref or _DEFAULT_BASE)
     except ChangesUnknown as error:
         raise CannotRun(str(error)) from None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.finding import Part
+from gclint.finding import Part, in_reading_order
 from gclint.report.findings import counted, headline, is_fixable, obstacle
 from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
@@ -24,7 +24,7 @@ def write(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
-        stream.writelines(f"{line}\n" for line in _summary(report))
+        stream.writelines(f"{line}\n" for line in (*_fixed_lines(report), *_summary(report)))
         return
     from gclint.report.verification import run_lines
 
@@ -76,6 +76,7 @@ def _overlooked(paths: Sequence[Path]) -> str:
 def write_diff_notices(report: Report, stream: TextIO) -> None:
     """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
     _write_proofs(report, stream)
+    stream.writelines(f"{line}\n" for line in _fixed_lines(report))
     fixed, left = len(report.repairs.made), len(report.left)
     if fixed:
         files = counted(len(report.repairs.changed), "file")
@@ -140,6 +141,17 @@ def _summary(report: Report) -> Iterator[str]:
     yield from _repair_lines(report)
 
 
+def _fixed_lines(report: Report) -> Iterator[str]:
+    """Yield a line for each finding that is repaired, if that is asked for, and why its fix is unsafe."""
+    if not report.shows_fixes:
+        return
+    for finding in in_reading_order(report.repairs.made):
+        if finding.fix is not None:
+            yield f"{finding.path}: fixed {finding.code} for {finding.symbol}: {finding.fix.message}"
+            if finding.fix.reason:
+                yield f"    unsafe: {finding.fix.reason}"
+
+
 def _fixable(report: Report) -> str:
     in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
     safely = sum(is_fixable(finding, unsafe=False) for finding in report.findings)
@@ -152,7 +164,9 @@ def _fixable(report: Report) -> str:
 
 
 def _repair_lines(report: Report) -> Iterator[str]:
-    """Yield the lines that tell more than how many findings are repaired, where it is more than a file."""
+    """Yield what the repairs leave to do, and more about them where they are in more than one file."""
+    for duty in report.repairs.duties:
+        yield f"  left to do: {duty.text} ({duty.path})"
     changed = report.repairs.changed
     if len(changed) < 2:
         return

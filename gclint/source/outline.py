@@ -229,7 +229,7 @@ class Outline:
         return len(self.text)
 
     def _is_left(self, definition: Definition, offset: int) -> bool:
-        """Tell whether a definition has ended before the line at ``offset``; asked from its top to its end."""
+        """Tell whether a definition has ended before ``offset``, a line behind all that were asked about."""
         dedents = _dedent(len(definition.indent)).finditer(self._lines, definition.seen, offset)
         definition.seen = offset
         return not all(self.in_long_string(match.end()) for match in dedents)
