@@ -121,7 +121,8 @@ def test_what_is_repaired_is_listed_with_what_has_to_be_reviewed_and_done(tmp_pa
     assert (
         "### Safe repairs\n\n- GC001 some-rule, one/modeling_one.py: `A`, `B`\n\n"
         "### Unsafe repairs, to be reviewed\n\n- GC001 some-rule, two/modeling_two.py: `A`: it "
-        "keeps state\n\n### Left to do\n\n- three/modeling_three.py: modeling_three.py has to be generated anew\n"
+        "keeps state\n\n### Left to do\n\n"
+        "- three/modeling_three.py: modeling_three.py has to be generated anew\n"
     ) in text
     assert _closing_lines([more], []) == [f"  left to do: {duty.text} ({duty.path})"]
 
