@@ -71,7 +71,7 @@ _TEXTS: dict[str, Callable[[], str]] = {
         "# Copied from transformers.models.a.modeling_a.A with (A+)+$->B\n" * _MANY + _MODEL
     ),
     "one comment about copies": lambda: "# " + "Copied from transformers. " * 5000 + "\n" + _MODEL,
-    "suppressions": lambda: _MODEL + "x = 1  # gclint: ignore[GC001]\n" * 1000,
+    "suppressions": lambda: _MODEL + "x = 1  # gclint: ignore[GC001]\n" * 4000,
     "a ruler in a header": lambda: _MODEL.replace(
         "class Layer(nn.Module):", "class Layer(  # " + "-" * 5000 + "\n    a(b(c(d(nn.Module)))),\n):"
     ),
