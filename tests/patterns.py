@@ -128,6 +128,10 @@ def _names(tree: ast.Module) -> _Names:
         if isinstance(node, ast.Import | ast.ImportFrom):
             with contextlib.suppress(ImportError):
                 _import(node, names)
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None and _is_name(node.returns, "str"):
+            # It may make a pattern of others.
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([node], []), "<function>", "exec"), names)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name):
