@@ -57,6 +57,16 @@ class Repair:
     end: int
 
 
+@dataclass(frozen=True, order=True)
+class Duty:
+    """Something that is left to do by hand once a fix is made."""
+
+    path: Path
+    """The file that it is about, which is not among the given ones."""
+    text: str
+    """In words, such as "modeling_x.py has to be generated anew"."""
+
+
 @dataclass(frozen=True)
 class Fix:
     """Edits that belong together: all of them are made, or none."""
@@ -68,6 +78,8 @@ class Fix:
     """Why the fix is not safe; always given for an unsafe one."""
     repairs: tuple[Repair, ...] = ()
     """What the edits put right; fixes of several findings may share some of it."""
+    duties: tuple[Duty, ...] = ()
+    """What the edits leave to do."""
 
     def __post_init__(self) -> None:
         if (self.applicability is Applicability.UNSAFE) != (self.reason is not None):

@@ -17,7 +17,7 @@ else:
     import tomli as tomllib
 
 _TARGET_VERSION, _LIBRARY = "target-version", "library"
-_OWN = ("select", "ignore", "exclude", _TARGET_VERSION, _LIBRARY)
+_OWN = ("select", "ignore", "include", "exclude", _TARGET_VERSION, _LIBRARY)
 
 
 class SettingsError(Exception):
@@ -32,6 +32,8 @@ class Settings:
     """Codes, prefixes of codes, or names of the rules to run; none means all."""
     ignore: tuple[str, ...] = ()
     """Codes, prefixes of codes, or names of the rules not to run; stronger than ``select``."""
+    include: tuple[str, ...] = ()
+    """Glob patterns of files to check beside the modeling files; see :meth:`includes`."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -43,7 +45,7 @@ class Settings:
     environments: tuple[Path, ...] = ()
     """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
     root: Path = field(default_factory=lambda: _working_directory())
-    """The folder that the patterns in ``exclude`` are relative to."""
+    """The folder that the patterns are relative to."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what the table says for a setting that a rule declares, or None if it says nothing."""
@@ -55,32 +57,48 @@ class Settings:
         ``*`` matches across folders. A pattern without a slash matches a file's or folder's name
         anywhere, one with a slash the path from :attr:`root`; nothing outside of that is excluded.
         """
-        if not self.exclude:
-            return False
-        absolute = _absolute(path)
-        if not absolute.is_relative_to(self.root):
-            return False
-        parts = absolute.relative_to(self.root).parts
+        parts = self._parts(path) if self.exclude else ()
         return any(
             fnmatchcase("/".join(parts[: depth + 1]), pattern) or fnmatchcase(part, pattern)
             for depth, part in enumerate(parts)
             for pattern in self.exclude
         )
 
+    def includes(self, path: Path) -> bool:
+        """Return whether the file at ``path`` matches a pattern in ``include``.
+
+        A pattern without a slash matches the file's name anywhere, one with a slash the path from
+        :attr:`root`.
+        """
+        if not self.include:
+            return False
+        inside = "/".join(self._parts(path))
+        return any(fnmatchcase(inside if "/" in each else path.name, each) for each in self.include)
+
+    def _parts(self, path: Path) -> tuple[str, ...]:
+        """Return the parts of a path from :attr:`root`; none if it lies outside."""
+        absolute = _absolute(path)
+        return absolute.relative_to(self.root).parts if absolute.is_relative_to(self.root) else ()
+
     def overridden(
         self,
-        select: Sequence[str],
-        ignore: Sequence[str],
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        include: Sequence[str] = (),
         target_version: Releases | None = None,
         library: Path | None = None,
     ) -> Settings:
-        """Return these settings with what was given on the command line in place of the table's."""
+        """Return these settings with what was given on the command line.
+
+        It stands in place of what the table says; what is included is added to that.
+        """
         return replace(
             self,
             select=tuple(select) or self.select,
             ignore=tuple(ignore) or self.ignore,
             target_version=target_version or self.target_version,
             library=library or self.library,
+            include=(*self.include, *include),
         )
 
 
@@ -161,6 +179,7 @@ def _from_table(table: Mapping[str, object], path: Path, of_rules: Collection[st
         library=None if library is None else path.parent / library,
         select=strings("select"),
         ignore=strings("ignore"),
+        include=strings("include"),
         exclude=tuple(pattern.rstrip("/") for pattern in strings("exclude")),
         of_rules=tuple((name, strings(name)) for name in sorted(of_rules) if name in table),
         root=path.parent,

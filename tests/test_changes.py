@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.source.changes import ChangesUnknown, changed_files
+from gclint.source.changes import ChangesUnknown, changed_files, staged_files
 from tests.repository import Repository
 
 _BASE = "origin/main"
@@ -226,3 +226,81 @@ def test_no_git(repository: Repository, tmp_path: Path, monkeypatch: pytest.Monk
     complaint = _complaint(repository.folder)
     assert "git cannot be run" in complaint
     assert "install it" in complaint
+
+
+def _staged(repository: Repository) -> set[str]:
+    files = [path for path in repository.folder.rglob("*.py") if ".git" not in path.parts]
+    folder = repository.folder.resolve()
+    return {path.relative_to(folder).as_posix() for path in staged_files(files)}
+
+
+def test_only_what_is_staged_is_part_of_the_next_commit(repository: Repository) -> None:
+    repository.write("staged.py", "unstaged.py", "renamed.py", "deleted.py", "committed.py", "same.py")
+    repository.branch()
+    repository.write("committed.py", text="y = 1\n")
+    repository.commit()
+    assert _staged(repository) == set()
+    repository.git("mv", "renamed.py", "new_name.py")
+    repository.git("rm", "-q", "deleted.py")
+    repository.write("staged.py", text="y = 1\n")
+    repository.git("add", "staged.py")
+    repository.write("unstaged.py", "untracked.py", text="y = 1\n")
+    assert _staged(repository) == {"staged.py", "renamed.py", "new_name.py", "deleted.py"}
+
+
+def test_before_the_first_commit_all_that_is_staged_counts(repository: Repository) -> None:
+    repository.write("staged.py", "untracked.py")
+    repository.git("add", "staged.py")
+    assert _staged(repository) == {"staged.py"}
+
+
+def test_in_a_fresh_clone_without_a_branch_of_its_own(repository: Repository, tmp_path: Path) -> None:
+    repository.write("one.py", "other.py")
+    repository.commit()
+    repository.git("clone", "-q", "--depth=1", f"file://{repository.folder}", tmp_path / "clone")
+    clone = Repository(tmp_path / "clone")
+    assert _staged(clone) == set()
+    clone.write("one.py", text="y = 1\n")
+    clone.git("add", "one.py")
+    assert _staged(clone) == {"one.py"}
+
+
+def test_of_a_merge_what_neither_side_has_counts(repository: Repository) -> None:
+    repository.write("mine.py", "theirs.py", "both.py")
+    repository.branch()
+    repository.write("mine.py", text="y = 1\n")
+    repository.commit()
+    repository.git("checkout", "-q", "main")
+    repository.write("theirs.py", text="y = 1\n")
+    repository.commit()
+    repository.git("merge", "-q", "--no-commit", "--no-ff", "work")
+    assert _staged(repository) == set()
+    repository.write("both.py", text="z = 1\n")
+    repository.git("add", "both.py")
+    assert _staged(repository) == {"both.py"}
+
+
+def test_the_index_of_a_commit_of_some_files_counts(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.write("one.py", "other.py")
+    repository.commit()
+    # As git does for "git commit one.py", which leaves out what else is staged.
+    index = repository.folder / ".git" / "next-index-1.lock"
+    index.write_bytes((repository.folder / ".git" / "index").read_bytes())
+    repository.write("one.py", "other.py", text="y = 1\n")
+    repository.git("add", "other.py")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(index))
+    repository.git("add", "one.py")
+    assert _staged(repository) == {"one.py"}
+    elsewhere = Repository.at(tmp_path / "elsewhere")
+    assert _staged(elsewhere) == set()
+    elsewhere.write("third.py")
+    assert _staged(elsewhere) == set()
+
+
+def test_outside_of_a_repository_nothing_is_known_to_be_staged(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text("x = 1\n")
+    with pytest.raises(ChangesUnknown, match="no git repository"):
+        staged_files([path])

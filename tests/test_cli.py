@@ -146,6 +146,21 @@ def test_without_paths_the_current_folder_is_checked(gclint: Run) -> None:
     ]
 
 
+def test_files_that_look_like_models_are_counted_and_checked_on_request(gclint: Run) -> None:
+    _write("modeling_x.py", "fine")
+    _write("encoder.py", "bad", "supports_gradient_checkpointing").rename("vision.py")
+    status, out, err = gclint()
+    assert (status, out) == (0, "No findings in 1 file.\n")
+    assert err == "1 other file looks like a model (vision.py); check it with --include '*.py'.\n"
+    status, out, err = gclint("--include", "vis*.py")
+    assert (status, err) == (1, "")
+    assert out.startswith("vision.py:4:1: GC901")
+    _write("pyproject.toml").write_text('[tool.gclint]\ninclude = ["*.py"]\n')
+    status, out, err = gclint("--include", "*.txt")
+    assert (status, err) == (1, "")
+    assert out.startswith("vision.py:4:1: GC901")
+
+
 def test_findings_are_in_the_order_of_their_places(gclint: Run) -> None:
     _write("modeling_b.py", "lost", "bad", "ugly")
     _write("modeling_a.py", "ugly", "bad")
@@ -174,6 +189,35 @@ def test_unsafe_fixes_are_made_on_request(gclint: Run) -> None:
     status, out, _ = gclint("--fix", "--unsafe-fixes")
     assert (status, out) == (0, "Fixed 2 findings; none is left in 1 file.\n")
     assert path.read_text().endswith("ok = 1\nok = 1\n")
+
+
+def test_what_is_repaired_is_listed_on_request(gclint: Run) -> None:
+    _write("modeling_x.py", "bad", "ugly")
+    status, out, err = gclint("--diff", "--unsafe-fixes", "--show-fixes")
+    listed = (
+        "modeling_x.py: fixed GC901 for bad: Say ok\n"
+        "modeling_x.py: fixed GC902 for ugly: Say ok\n    unsafe: look at it\n"
+    )
+    assert (status, err) == (1, f"{listed}Would fix 2 findings in 1 file; 0 left.\n")
+    assert "fixed GC901" not in out
+    status, out, err = gclint("--fix", "--unsafe-fixes", "--show-fixes")
+    assert (status, out, err) == (0, f"{listed}Fixed 2 findings; none is left in 1 file.\n", "")
+
+
+def test_json_has_what_is_repaired_on_request(gclint: Run) -> None:
+    _write("modeling_x.py", "bad", "ugly", "lost")
+    status, out, _ = gclint("--fix", "--unsafe-fixes", "--show-fixes", "--output-format", "json")
+    document = json.loads(out)
+    assert status == 1
+    assert [each["code"] for each in document["findings"]] == ["GC903"]
+    assert document["duties"] == []
+    assert [
+        (each["code"], each["filename"], each["applicability"], each["reason"], each["changed"])
+        for each in document["fixed"]
+    ] == [
+        ("GC901", "modeling_x.py", "safe", None, ["modeling_x.py"]),
+        ("GC902", "modeling_x.py", "unsafe", "look at it", ["modeling_x.py"]),
+    ]
 
 
 def test_unsafe_fixes_alone_are_only_announced(gclint: Run) -> None:
@@ -299,6 +343,9 @@ def test_what_cannot_be_written_is_not_called_fixed(gclint: Run, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (["--show-fixes"], "--fix or --diff"),
+        (["--staged"], "--changed-only"),
+        (["--changed-only", "--staged", "--base-ref", "main"], "in place of --base-ref"),
         (["--select", "GC999"], "there is no rule 'GC999'"),
         (["--ignore", "GC901,nonsense"], "there is no rule 'nonsense'"),
         (["--diff", "--statistics"], "--diff"),
@@ -422,6 +469,7 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Commands",
         "Repair",
         "Rules",
+        "Files",
         "Versions of transformers",
         "Output",
         "Changed files only",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import fix
+from gclint.report.report import Repairs
 from gclint.settings import Settings
 from gclint.source.copies import copy_comments, parse_renaming, twin_of
 from gclint.source.file import SourceFile
@@ -92,8 +93,12 @@ def test_copies_outside_of_the_given_paths_are_named(tree: Tree) -> None:
     assert "the same code is in modeling_beta.py; the same code is in modeling_gamma.py" in said(origin)
     (copy,) = tree.check(BETA).findings
     assert "the same code is in modeling_alpha.py;" in said(copy)
-    changed, _ = tree.fix(ALPHA, GAMMA)
+    changed, result = tree.fix(ALPHA, GAMMA)
     assert changed == {ALPHA: converted(model("Alpha")), GAMMA: converted(gamma)}
+    duties = Repairs.of(result.applied, result.changed).duties
+    assert [(each.path, each.text) for each in duties] == [
+        (tree.path(BETA), "the same code is in modeling_beta.py")
+    ]
     assert not any("same code" in said(each) for each in tree.check().findings)
 
 
@@ -228,3 +233,18 @@ def test_fix_that_breaks_a_copy_is_not_made_to_its_origin(tree: Tree) -> None:
     result = fix(Project(Settings(), [tree.path(ALPHA), tree.path(BETA)]), [rule], unsafe=False)
     assert result.changed == {}
     assert len(result.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("replacements", "before", "after"),
+    [
+        ("with A->B", "A.A", "B.B"),
+        ("with (A+)+$->B", "AAAA", "AAAA"),
+        ("with .*->B", "some text", "some text"),
+        ("with self.bert->self.x", "self.bert selfxbert", "self.x selfxbert"),
+        ("with " + ",".join(["A->AA"] * 60), "A", "A"),
+        ("with " + ",".join(f"A{n}->A{n + 1}" for n in range(300)), "A0", "A100"),
+    ],
+)
+def test_what_a_copy_replaces_is_text_and_has_bounds(replacements: str, before: str, after: str) -> None:
+    assert parse_renaming(replacements).apply(before) == after

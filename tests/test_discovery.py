@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gclint.settings import Settings
-from gclint.source.discovery import discover
+from gclint.source.candidates import looks_like_model
+from gclint.source.discovery import discover, survey
 
 
 @pytest.fixture(autouse=True)
@@ -186,3 +187,108 @@ def test_pipe_is_not_opened() -> None:
     message = "this is neither a file nor a folder, so there is nothing to read"
     assert _problems("modeling_pipe.py") == [("modeling_pipe.py", message)]
     assert _problems(".") == [("modeling_pipe.py", message)]
+
+
+_MODEL = """\
+class Net(nn.Module):
+    def __init__(self):
+        self.layers = nn.ModuleList()
+
+    def forward(self, x):
+        return checkpoint(self.layers[0], x)
+"""
+
+
+def _write(text: str, *names: str) -> None:
+    _make(*names)
+    for name in names:
+        Path(name).write_text(text, encoding="utf-8")
+
+
+def _included(*patterns: str) -> list[str]:
+    return [str(path) for path in survey([Path("a")], Settings(include=patterns)).files]
+
+
+def test_included_files_are_taken_but_no_tests_and_no_builds() -> None:
+    _make(
+        "a/encoder.py",
+        "a/modeling_x.py",
+        "a/test_encoder.py",
+        "a/encoder_test.py",
+        "a/conftest.py",
+        "a/tests/helper.py",
+        "a/tests/modeling_y.py",
+        "a/build/lib/encoder.py",
+        "a/dist/encoder.py",
+        "a/.eggs/encoder.py",
+        "a/x.egg-info/encoder.py",
+        "a/notes.txt",
+    )
+    assert _included("*.py") == ["a/encoder.py", "a/modeling_x.py", "a/tests/modeling_y.py"]
+    assert _included("en*.py", "a/*.txt") == [
+        "a/encoder.py",
+        "a/modeling_x.py",
+        "a/notes.txt",
+        "a/tests/modeling_y.py",
+    ]
+    assert _included() == ["a/modeling_x.py", "a/tests/modeling_y.py"]
+
+
+def test_what_is_excluded_is_not_included() -> None:
+    _make("a/encoder.py", "a/old/encoder.py")
+    found = survey([Path("a")], Settings(include=("*.py",), exclude=("old",)))
+    assert [str(path) for path in found.files] == ["a/encoder.py"]
+
+
+def test_files_that_look_like_models_are_overlooked_and_no_others() -> None:
+    _make("a/modeling_x.py", "a/b/modeling_y.py")
+    _write(
+        _MODEL,
+        "a/vision.py",
+        "a/b/net.py",
+        "a/test_net.py",
+        "a/tests/net.py",
+        "a/build/net.py",
+        "a/old/net.py",
+        "a/configuration_net.py",
+    )
+    _write("import torch\n", "a/plain.py")
+    Path("a/link.py").symlink_to("vision.py")
+    Path("a/dangling.py").symlink_to("nowhere.py")
+    os.mkfifo("a/pipe.py")
+    found = survey([Path("a"), Path("a/b")], Settings(exclude=("old",)))
+    assert {os.path.realpath(path) for path in found.overlooked} == {
+        os.path.realpath("a/vision.py"),
+        os.path.realpath("a/b/net.py"),
+    }
+    assert len(found.overlooked) == 2
+    given = survey([Path("a"), Path("a/vision.py"), Path("a/b/net.py")], Settings(exclude=("old",)))
+    assert given.overlooked == []
+
+
+def test_a_folder_whose_models_have_other_names_says_how_to_check_them() -> None:
+    _write(_MODEL, "a/deep/vision.py")
+    found = survey([Path("a")], Settings())
+    assert [problem.message for problem in found.problems] == [
+        "there is no file named modeling_*.py or modular_*.py in this folder, but 1 other file looks like a "
+        "model (deep/vision.py); check it with --include '*.py'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "alike"),
+    [
+        (_MODEL, True),
+        ("self.blocks = nn.Sequential(*blocks)\nsupports_gradient_checkpointing = True\n", True),
+        ("nn.ModuleList([Layer(GradientCheckpointingLayer)])\n", True),
+        ("self.layers = ModuleList()\nx = self._gradient_checkpointing_func(f, x)\n", True),
+        ("self.layers = ModuleList()\nload_checkpoint(path)\n", False),
+        ("self.layers = ModuleList()\ndef checkpoint(path): ...\n", False),
+        ("x = checkpoint(f, x)\n", False),
+        ("self.blocks = nn.Sequential(a, b)\nx = checkpoint(f, x)\n", False),
+    ],
+)
+def test_what_looks_like_a_model(tmp_path: Path, text: str, alike: bool) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(text, encoding="utf-8")
+    assert looks_like_model(path) is alike

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gclint.finding import Duty
+from gclint.report.report import Repairs
 from tests.trees import (
     ATTENTION,
     GCL,
@@ -190,7 +192,10 @@ def test_generated_file_that_is_not_given_is_named(tree: Tree) -> None:
     tree.write({ALPHA: model("Alpha"), MODULAR: model("Beta"), BETA: generated("beta", model("Beta"))})
     (finding,) = tree.check(MODULAR).findings
     assert "; modeling_beta.py has to be generated anew" in said(finding)
-    assert tree.fix(MODULAR)[0] == {MODULAR: converted(model("Beta"))}
+    changed, result = tree.fix(MODULAR)
+    assert changed == {MODULAR: converted(model("Beta"))}
+    duties = Repairs.of(result.applied, result.changed).duties
+    assert duties == (Duty(tree.path(BETA), "modeling_beta.py has to be generated anew"),)
 
 
 def test_generated_file_that_has_been_edited_by_hand_is_left_with_its_source(tree: Tree) -> None:

@@ -106,7 +106,7 @@ def test_what_is_not_set_is_told_from_what_is_set_to_nothing(tmp_path: Path) -> 
 def test_the_settings_of_rules_have_names_of_their_own() -> None:
     declared = [setting for rule in all_rules() for setting in rule.settings]
     assert len({setting.name for setting in declared}) == len(declared)
-    assert {"select", "ignore", "exclude"}.isdisjoint(rule_settings())
+    assert {"select", "ignore", "include", "exclude"}.isdisjoint(rule_settings())
 
 
 def test_the_readme_has_every_setting_but_those_of_rules() -> None:
@@ -114,7 +114,8 @@ def test_the_readme_has_every_setting_but_those_of_rules() -> None:
     table = readme.partition("[tool.gclint]\n")[2].partition("```")[0]
     shown = set(re.findall(r"(?m)^([\w-]+) =", table))
     # The documentation of a rule has its settings; one of them may be an example here.
-    assert shown - {*rule_settings()} == {"select", "ignore", "exclude", "target-version", "library"}
+    own = {"select", "ignore", "include", "exclude", "target-version", "library"}
+    assert shown - {*rule_settings()} == own
 
 
 @pytest.mark.parametrize(
@@ -123,10 +124,10 @@ def test_the_readme_has_every_setting_but_those_of_rules() -> None:
         ("[tool.gclint\n", "line 1"),
         (
             '[tool.gclint]\nslect = ["GC001"]\n',
-            "there are exclude, ignore, library, select, some-names, target-version, words",
+            "there are exclude, ignore, include, library, select, some-names, target-version, words",
         ),
         ('[tool.gclint]\nslect = ["GC001"]\n', "'slect'"),
-        ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, library, select, some-names"),
+        ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, include, library, select"),
         ("[tool.gclint]\ntarget-version = 4\n", "target-version in [tool.gclint] must be a string"),
         (
             '[tool.gclint]\ntarget-version = "new"\n',

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gclint.engine.fix import fix
-from gclint.finding import Finding, Fix, Part, Problem, Refusal, Repair
+from gclint.finding import Applicability, Duty, Finding, Fix, Part, Problem, Refusal, Repair
 from gclint.report.markdown import markdown
 from gclint.report.report import Repairs, Report
 from gclint.report.text import write_diff_notices
@@ -107,6 +108,24 @@ def test_what_two_fixes_put_right_together_counts_once(
     assert report.repairs.parts == {Part.BLOCK: 2, Part.BRANCH: 1}
     introduction = "2 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left."
     assert introduction in markdown(report)
+
+
+def test_what_is_repaired_is_listed_with_what_has_to_be_reviewed_and_done(tmp_path: Path) -> None:
+    one, two = tmp_path / "one" / "modeling_one.py", tmp_path / "two" / "modeling_two.py"
+    duty = Duty(tmp_path / "three" / "modeling_three.py", "modeling_three.py has to be generated anew")
+    safe = _finding("A", one, Repair(Part.BLOCK, one, 0, 1))
+    more = replace(safe, symbol="B", remedy=Fix("Repair", (), duties=(duty,)))
+    unsafe = replace(
+        safe, path=two, remedy=Fix("Repair", (), Applicability.UNSAFE, "it keeps state", (), (duty,))
+    )
+    text = markdown(_report([safe, more, unsafe]))
+    assert (
+        "### Safe repairs\n\n- GC001 some-rule, one/modeling_one.py: `A`, `B`\n\n"
+        "### Unsafe repairs, to be reviewed\n\n- GC001 some-rule, two/modeling_two.py: `A`: it "
+        "keeps state\n\n### Left to do\n\n"
+        "- three/modeling_three.py: modeling_three.py has to be generated anew\n"
+    ) in text
+    assert _closing_lines([more], []) == [f"  left to do: {duty.text} ({duty.path})"]
 
 
 def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> None:

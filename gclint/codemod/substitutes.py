@@ -24,7 +24,7 @@ def foreign_obstacle(network: Network, blocks: Collection[ClassInfo]) -> str | N
         where = f"on line {file.position(site.span(site.call)[0]).row} of {shown(file.path)}"
         if site.checkpointed:
             return f"`{site.owner.name}` inherits the loop that checkpoints it {where}"
-        bindings = [bind_site(site, info, network.activation_names) for info in run]
+        bindings = [bind_site(site, info, network.gradients) for info in run]
         if any(each is None or each.positional_caches() or each.keyword_activations() for each in bindings):
             return f"`{site.owner.name}` inherits the call {where}, which would have to change"
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,3 +101,17 @@ class _GivenPath(click.Path):
 
 paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Path))
 """The files and folders that a command is about."""
+
+
+def include_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return what adds the option for further files to a command.
+
+    Args:
+        option: makes one, like ``click.option``.
+    """
+    return option(
+        "--include",
+        metavar="PATTERN",
+        multiple=True,
+        help="In folders, check files that match PATTERN too, such as '*.py'; no tests and no builds.",
+    )

@@ -16,6 +16,7 @@ import click
 from gclint import __version__
 from gclint.commands import (
     CannotRun,
+    include_option,
     paths_argument,
     require_library,
     settings_of,
@@ -52,11 +53,13 @@ class _Options:
 
     fix: bool
     unsafe_fixes: bool
+    show_fixes: bool
     diff: bool
     output_format: str
     statistics: bool
     changed_only: bool
     base_ref: str | None
+    staged: bool
     baseline: Path | None
     write_baseline: Path | None
     summary: Path | None
@@ -82,6 +85,10 @@ class _Options:
             return "--diff prints a diff, so it takes neither --statistics nor --output-format"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
+        if self.staged and (self.base_ref is not None or not self.changed_only):
+            return "--staged says what --changed-only looks at, in place of --base-ref, so it needs that"
+        if self.show_fixes and not (self.fix or self.diff):
+            return "--show-fixes lists what was repaired, so it needs --fix or --diff"
         if self.summary and not (self.fix or self.diff):
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
@@ -118,6 +125,7 @@ def _releases(_context: click.Context, _option: click.Parameter, value: str | No
 _repair = option_group("Repair")
 _selection_of_rules = option_group("Rules")
 _surroundings = option_group("Versions of transformers")
+_files = option_group("Files")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
 _baselines = option_group("Baselines")
@@ -132,6 +140,7 @@ _verify = option_group("Verify repairs")
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
 @_repair("--unsafe-fixes", is_flag=True, help="Include fixes that someone must review.")
+@_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
 @_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
 @_selection_of_rules(
@@ -148,6 +157,7 @@ _verify = option_group("Verify repairs")
     callback=_selectors,
     help="Do not run these rules, even if they are selected.",
 )
+@include_option(_files)
 @_surroundings(
     "--target-version",
     metavar="RELEASES",
@@ -177,6 +187,7 @@ _verify = option_group("Verify repairs")
     metavar="REF",
     help=f"Compare with the merge base of HEAD and REF.  [default: {_DEFAULT_BASE}]",
 )
+@_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
 @_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
@@ -189,12 +200,13 @@ def check_command(
     paths: tuple[Path, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    include: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked.
+    and modular_*.py are checked, and those that --include adds.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
@@ -203,14 +215,14 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     from gclint.report import text
-    from gclint.source.discovery import discover
+    from gclint.source.discovery import survey
     from gclint.source.project import Project
 
     paths = paths or (Path(),)
-    settings, rules = _settings_and_rules(paths, select, ignore, options)
-    files, undiscovered = discover(paths, settings)
-    settle_interrupted_fixes([*paths, *files], recover=options.fix and not options.diff)
-    project = Project(settings, files, within=paths)
+    settings, rules = _settings_and_rules(paths, select, ignore, include, options)
+    found = survey(paths, settings)
+    settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
+    project = Project(settings, found.files, within=paths)
     selection = _selection(project, paths, options)
     result, proofs = _run(rules, selection, options)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
@@ -218,7 +230,9 @@ def check_command(
     report = _written(project, narrowed, options)
     report = replace(
         report,
-        problems=(*undiscovered, *report.problems),
+        problems=(*found.problems, *report.problems),
+        overlooked=tuple(found.overlooked),
+        shows_fixes=options.show_fixes,
         proofs=proofs,
         unknown_bases=_unknown_bases(project, options),
         baseline=options.baseline,
@@ -233,14 +247,18 @@ def check_command(
 
 
 def _settings_and_rules(
-    paths: Sequence[Path], select: tuple[str, ...], ignore: tuple[str, ...], options: _Options
+    paths: Sequence[Path],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    include: tuple[str, ...],
+    options: _Options,
 ) -> tuple[Settings, list[Rule]]:
     from gclint.rule import selected_rules, unknown_selectors
 
     if options.library is not None:
         require_library(options.library, "--library")
     settings = settings_of(paths, options.python).overridden(
-        select, ignore, options.target_version, options.library
+        select, ignore, include, options.target_version, options.library
     )
     unknown = unknown_selectors(settings)
     if unknown:
@@ -265,9 +283,11 @@ def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Se
 def _changed(project: Project, options: _Options) -> Set[Path] | None:
     if not options.changed_only:
         return None
-    from gclint.source.changes import ChangesUnknown, changed_files
+    from gclint.source.changes import ChangesUnknown, changed_files, staged_files
 
     try:
+        if options.staged:
+            return staged_files(project.paths)
         return changed_files(project.paths, options.base_ref or _DEFAULT_BASE)
     except ChangesUnknown as error:
         raise CannotRun(str(error)) from None

@@ -12,7 +12,13 @@ from typing import Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument, settings_of, settle_interrupted_fixes
+from gclint.commands import (
+    CannotRun,
+    include_option,
+    paths_argument,
+    settings_of,
+    settle_interrupted_fixes,
+)
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_options, run_settings
@@ -80,6 +86,7 @@ _write_repro = _results(
     multiple=True,
     help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
 )
+@include_option(_models)
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
 @_results(
@@ -103,6 +110,7 @@ def run(
     /,
     paths: tuple[Path, ...],
     models: tuple[str, ...],
+    include: tuple[str, ...],
     part: tuple[int, int],
     results_path: Path,
     resume: bool,
@@ -119,7 +127,7 @@ def run(
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     settings = run_settings(**about_runs)
-    targets, problems = _targets(paths, models, settings.python)
+    targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     targets = shard(targets, *part)
     try:
@@ -166,7 +174,7 @@ verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXA
 
 
 def _targets(
-    paths: tuple[Path, ...], models: tuple[str, ...], python: Path
+    paths: tuple[Path, ...], models: tuple[str, ...], include: tuple[str, ...], python: Path
 ) -> tuple[list[Target], list[Problem]]:
     targets: list[Target] = []
     problems: list[Problem] = []
@@ -175,7 +183,7 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, settings_of(paths))
+            found, problems = targets_of(paths, settings_of(paths).overridden(include=include))
             targets += found
     except UnknownModel as error:
         raise CannotRun(str(error)) from None

@@ -16,7 +16,7 @@ from gclint.codemod.edits import by_file
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.engine.calls import call_obstacle, changes_header_only
 from gclint.engine.tree import Tree
-from gclint.finding import Applicability, Edit, Finding, Refusal
+from gclint.finding import Applicability, Duty, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.source.file import SourceFile
@@ -246,6 +246,7 @@ class _Work:
             edits=(*fix.edits, *added),
             applicability=Applicability.UNSAFE if reasons else fix.applicability,
             reason="; ".join(reasons) or None,
+            duties=tuple(Duty(path, text) for path, text in sorted(carried.outside.items())),
         )
         return replace(finding, remedy=fixed)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+from bisect import bisect_right, insort_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -265,11 +266,24 @@ def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edi
         own = by_file(finding.edits)
         for path, edits in own.items():
             text = project.file(path).text
-            if any(_conflict(edit, other, text) for edit in edits for other in both.get(path, ())):
+            near = ((edit, other) for edit in edits for other in _near(both.get(path, ()), edit))
+            if any(_conflict(edit, other, text) for edit, other in near):
                 return None
         for path, edits in own.items():
-            both[path] = [*both.get(path, ()), *edits]
+            ordered = list(both.get(path, ()))
+            for edit in edits:
+                if edit not in _near(ordered, edit):
+                    insort_right(ordered, edit, key=_place)
+            both[path] = ordered
     return both
+
+
+def _near(edits: Sequence[Edit], edit: Edit) -> Iterator[Edit]:
+    """Yield those of some edits, in order and each once, that one more may overlap or touch."""
+    index = bisect_right(edits, edit.end, key=lambda each: each.start)
+    while index > 0 and edits[index - 1].end >= edit.start:
+        index -= 1
+        yield edits[index]
 
 
 def _conflict(edit: Edit, other: Edit, text: str) -> bool:

@@ -1,7 +1,8 @@
 """The format for programs: a JSON list of objects with the fields that ruff's have, and ``symbol``.
 
 What could not be read is in the list as well, as ruff has it: with ``code`` null. Where models were run,
-the list is the field ``findings`` of an object that holds what the runs say beside it.
+the list is the field ``findings`` of an object that holds what the runs say beside it, and so it is
+where what was repaired is asked for, which is its field ``fixed``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
+from gclint.finding import in_reading_order
 from gclint.report.findings import documentation_url
 from gclint.report.statistics import count_by_rule
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from gclint.engine.evidence import Hint, Weighed
     from gclint.engine.proof import Proof
-    from gclint.finding import Finding, Fix, Position, Problem
+    from gclint.finding import Duty, Finding, Fix, Position, Problem
     from gclint.report.report import Report
     from gclint.source.project import Project
     from gclint.verify.results import Results
@@ -34,10 +36,13 @@ def write(report: Report, stream: TextIO) -> None:
         *(_finding(report.project, finding) for finding in report.findings),
         *(_problem(problem) for problem in report.problems),
     ]
-    if report.runs is None and report.proofs is None:
+    if report.runs is None and report.proofs is None and not report.shows_fixes:
         _dump(entries, stream)
         return
     document: dict[str, object] = {"gclint": __version__, "findings": entries}
+    if report.shows_fixes:
+        document["fixed"] = [_fixed(finding) for finding in in_reading_order(report.repairs.made)]
+        document["duties"] = [_duty(duty) for duty in report.repairs.duties]
     if report.proofs is not None:
         document["proofs"] = [_proof(proof) for proof in report.proofs]
     if report.runs is not None:
@@ -119,6 +124,28 @@ def _fix(project: Project, fix: Fix) -> dict[str, object]:
             for edit in fix.edits
         ],
     }
+
+
+def _fixed(finding: Finding) -> dict[str, object]:
+    """Return what was repaired; without a place, since that is one in a text of before the repair."""
+    fix = finding.fix
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "symbol": finding.symbol,
+        "filename": str(finding.path),
+        "applicability": fix.applicability.value if fix else None,
+        "fix": fix.message if fix else None,
+        "reason": fix.reason if fix else None,
+        "changed": sorted({str(edit.path) for edit in finding.edits}),
+        "duties": [_duty(duty) for duty in fix.duties] if fix else [],
+        "url": documentation_url(finding),
+    }
+
+
+def _duty(duty: Duty) -> dict[str, str]:
+    return {"filename": str(duty.path), "message": duty.text}
 
 
 def _location(position: Position) -> dict[str, int]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def markdown(report: Report) -> str:
     """Return the summary of a run with ``--fix`` or ``--diff``."""
-    blocks = [_introduction(report), _rule_table(report), _model_table(report), *_what_is_left(report)]
+    blocks = [_introduction(report), _rule_table(report), _model_table(report)]
+    blocks += [*_what_is_repaired(report), *_what_is_left(report)]
     # A block's lines are its own; whatever else would move a cursor comes from names and from code.
     lines = "\n\n".join(blocks).split("\n")
     return "".join(f"{printable(line)}\n" for line in lines)
@@ -68,6 +69,28 @@ def _cell(value: object) -> str:
 
 def _place(report: Report, path: Path) -> str:
     return f"{report.project.model(path)}/{path.name}"
+
+
+def _what_is_repaired(report: Report) -> Iterator[str]:
+    """Yield what is repaired, what of it someone has to review and why, and what is left to do by hand."""
+    places: defaultdict[tuple[str, str, str, str], dict[str, None]] = defaultdict(dict)
+    for finding in report.repairs.made:
+        if finding.fix is not None:
+            key = (finding.code, finding.name, _place(report, finding.path), finding.fix.reason or "")
+            places[key][f"`{finding.symbol}`"] = None
+    rows = sorted(places.items())
+    for heading, is_unsafe in (("Safe repairs", False), ("Unsafe repairs, to be reviewed", True)):
+        lines = [
+            f"- {code} {name}, {place}: {', '.join(symbols)}{f': {reason}' if reason else ''}"
+            for (code, name, place, reason), symbols in rows
+            if bool(reason) is is_unsafe
+        ]
+        if lines:
+            yield f"### {heading}"
+            yield "\n".join(lines)
+    if report.repairs.duties:
+        yield "### Left to do"
+        yield "\n".join(f"- {_place(report, each.path)}: {each.text}" for each in report.repairs.duties)
 
 
 def _what_is_left(report: Report) -> Iterator[str]:

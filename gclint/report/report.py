@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.finding import Finding, Part, Problem, Repair
+from gclint.finding import Duty, Finding, Part, Problem, Repair
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Weighed
@@ -57,6 +57,12 @@ class Repairs:
         return tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs))
 
     @cached_property
+    def duties(self) -> tuple[Duty, ...]:
+        """What the fixes leave to do by hand, each once."""
+        fixes = [finding.fix for finding in self.made if finding.fix is not None]
+        return tuple(sorted({duty for fix in fixes for duty in fix.duties}))
+
+    @cached_property
     def parts(self) -> Counter[Part]:
         """How many pieces of code of each kind are put right."""
         return Counter(repair.part for repair in self.pieces)
@@ -88,6 +94,10 @@ class Report:
     """What the baseline and the run have in common."""
     unknown_bases: tuple[str, ...] = ()
     """Classes that modules derive from, and that could not be looked up."""
+    overlooked: tuple[Path, ...] = ()
+    """Files in the given folders that look like models, and were not checked because of their names."""
+    shows_fixes: bool = False
+    """Whether it is listed what is repaired, too."""
     verbose: bool = False
     """Whether what passed is listed by name."""
 

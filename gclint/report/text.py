@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.finding import Part
+from gclint.finding import Part, in_reading_order
 from gclint.report.findings import counted, headline, is_fixable, obstacle
 from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
@@ -25,7 +26,7 @@ def write(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
-        stream.writelines(map(_line, _summary(report)))
+        stream.writelines(map(_line, (*_fixed_lines(report), *_summary(report))))
         return
     from gclint.report.verification import run_lines
 
@@ -61,11 +62,23 @@ def write_notices(report: Report, stream: TextIO) -> None:
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         stream.write(_line(f"{problem.path}{position}: error: {problem.message}"))
+    if report.overlooked and report.files:
+        stream.write(_line(_overlooked(report.overlooked)))
+
+
+def _overlooked(paths: Sequence[Path]) -> str:
+    """Return how many files look like models and were not checked, and how they are."""
+    if len(paths) == 1:
+        return f"1 other file looks like a model ({paths[0]}); check it with --include '*.py'."
+    return (
+        f"{len(paths)} other files look like models (such as {paths[0]}); check them with --include '*.py'."
+    )
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
     """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
     _write_proofs(report, stream)
+    stream.writelines(f"{line}\n" for line in _fixed_lines(report))
     fixed, left = len(report.repairs.made), len(report.left)
     if fixed:
         files = counted(len(report.repairs.changed), "file")
@@ -150,6 +163,17 @@ def _unknown_bases(names: tuple[str, ...]) -> str:
     )
 
 
+def _fixed_lines(report: Report) -> Iterator[str]:
+    """Yield a line for each finding that is repaired, if that is asked for, and why its fix is unsafe."""
+    if not report.shows_fixes:
+        return
+    for finding in in_reading_order(report.repairs.made):
+        if finding.fix is not None:
+            yield f"{finding.path}: fixed {finding.code} for {finding.symbol}: {finding.fix.message}"
+            if finding.fix.reason:
+                yield f"    unsafe: {finding.fix.reason}"
+
+
 def _fixable(report: Report) -> str:
     in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
     safely = sum(is_fixable(finding, unsafe=False) for finding in report.findings)
@@ -162,7 +186,9 @@ def _fixable(report: Report) -> str:
 
 
 def _repair_lines(report: Report) -> Iterator[str]:
-    """Yield the lines that tell more than how many findings are repaired, where it is more than a file."""
+    """Yield what the repairs leave to do, and more about them where they are in more than one file."""
+    for duty in report.repairs.duties:
+        yield f"  left to do: {duty.text} ({duty.path})"
     changed = report.repairs.changed
     if len(changed) < 2:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 # In a hook, git names the hook's repository in these; the files may lie in another one.
@@ -30,8 +30,25 @@ def changed_files(files: Iterable[Path], base: str) -> set[Path]:
     Raises:
         ChangesUnknown: there is no git, no repository, no such base, or nothing in common with it.
     """
+    return _with_submodules(files, lambda root: _changed(root, base))
+
+
+def staged_files(files: Iterable[Path]) -> set[Path]:
+    """Return the resolved paths of what the next commit changes in the repositories of ``files``.
+
+    Of a merge that is what differs from both sides. Files are read from the working tree, so what is not
+    staged should be put aside before, as pre-commit does.
+
+    Raises:
+        ChangesUnknown: there is no git, or no repository.
+    """
+    return _with_submodules(files, _staged)
+
+
+def _with_submodules(files: Iterable[Path], changes: Callable[[Path], Iterator[Path]]) -> set[Path]:
+    """Return what has changed in all repositories, and the files of submodules that have."""
     resolved = {Path(os.path.realpath(file)) for file in files}
-    found = {path for root in _roots(resolved) for path in _changed(root, base)}
+    found = {path for root in _roots(resolved) for path in changes(root)}
     folders = tuple(path for path in found if path.is_dir())
     found.update(file for file in resolved if any(file.is_relative_to(folder) for folder in folders))
     return found
@@ -48,17 +65,52 @@ def _roots(files: Iterable[Path]) -> list[Path]:
 
 def _changed(folder: Path, base: str) -> Iterator[Path]:
     """Yield what has changed in the repository that ``folder`` lies in."""
+    root = _top(folder)
+    common = _merge_base(root, base)
+    # Without renames, the old name is listed too: who read the file under that one reads it no more.
+    yield from _names(root, "diff", "--name-only", "--no-renames", "-z", common, "--")
+    yield from _names(root, "ls-files", "--others", "--exclude-standard", "-z")
+
+
+def _staged(folder: Path) -> Iterator[Path]:
+    """Yield what is staged in the repository that ``folder`` lies in; before its first commit, everything."""
+    root = _top(folder)
+    staged = ("diff", "--cached", "--name-only", "--no-renames", "-z")
+    index = _hooks_index(root)
+    found = set(_names(root, *staged, "--", index=index))
+    for other in _merged(root):
+        found &= set(_names(root, *staged, other, "--", index=index))
+    yield from found
+
+
+def _merged(root: Path) -> list[str]:
+    """Return the commits that a merge, if there is one in progress, brings into HEAD."""
+    path = _answer(root, "rev-parse", "--git-path", "MERGE_HEAD")
+    try:
+        return (root / path).read_text(encoding="ascii").split() if path else []
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _hooks_index(root: Path) -> Path | None:
+    """Return the index that git made for a commit of some files only, if that is one of this repository."""
+    named = os.environ.get("GIT_INDEX_FILE")
+    own = _answer(root, "rev-parse", "--absolute-git-dir")
+    if not named or not own:
+        return None
+    index = Path(os.path.realpath(root / named))
+    return index if index.is_relative_to(os.path.realpath(own)) else None
+
+
+def _top(folder: Path) -> Path:
+    """Return the folder of the working tree that ``folder`` lies in."""
     top = _answer(folder, "rev-parse", "--show-toplevel")
     if not top:
         raise ChangesUnknown(
             f"{folder}: this folder is in no git repository with a working tree, so nobody knows what has "
             f"changed; run gclint without --changed-only{_own_words(folder, 'rev-parse', '--show-toplevel')}"
         )
-    root = Path(top)
-    common = _merge_base(root, base)
-    # Without renames, the old name is listed too: who read the file under that one reads it no more.
-    yield from _names(root, "diff", "--name-only", "--no-renames", "-z", common, "--")
-    yield from _names(root, "ls-files", "--others", "--exclude-standard", "-z")
+    return Path(top)
 
 
 def _merge_base(root: Path, base: str) -> str:
@@ -94,9 +146,9 @@ def _answer(folder: Path, *arguments: str) -> str:
     return "" if done.returncode else os.fsdecode(done.stdout).removesuffix("\n")
 
 
-def _names(root: Path, *arguments: str) -> list[Path]:
+def _names(root: Path, *arguments: str, index: Path | None = None) -> list[Path]:
     """Return the resolved paths that git lists."""
-    done = _git(root, arguments)
+    done = _git(root, arguments, index)
     if done.returncode:
         raise ChangesUnknown(f"'git {arguments[0]}' fails in {root}{_own_words(root, *arguments)}")
     return [Path(os.path.realpath(root / os.fsdecode(name))) for name in done.stdout.split(b"\0") if name]
@@ -107,8 +159,12 @@ def _own_words(folder: Path, *arguments: str) -> str:
     return f" (git says: {said})" if said else ""
 
 
-def _git(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+def _git(
+    folder: Path, arguments: Sequence[str], index: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
     environment = {name: value for name, value in os.environ.items() if name not in _POINTERS}
+    if index is not None:
+        environment["GIT_INDEX_FILE"] = str(index)
     try:
         return subprocess.run(
             ["git", "-C", folder, *arguments],

@@ -22,11 +22,15 @@ MARKER = "opied from transformers."
 _COMMENT = re.compile(
     r"[ \t]*(?:@\w+[ \t]+)?#(?P<before>.*)\b[Cc]opied from transformers\.(?P<path>\w[\w.]*\w)(?P<rest>.*)"
 )
+_REPLACEMENTS = 100
+"""More in one comment are no renaming of words."""
 _REPLACEMENT = re.compile(r"\s*(?:with\s+)?(\S+)->(\S+)(.*)")
 _IGNORE = re.compile(r"^[ \t]*#\s*Ignore copy\b[^\n]*$", re.MULTILINE)
 _GONE = "NO LONGER"
 _MODULE = re.compile(r"(?:\w+\.)*?mod(?:eling|ular)_\w+(?=\.)")
 _PACKAGE = "transformers"
+_Above = dict[Definition, int]
+"""Where the comments above definitions begin, as far as anybody has looked."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,14 @@ class CopyComment:
 
 def copy_comments(file: SourceFile) -> Iterator[CopyComment]:
     """Yield the comments of a file that call a definition a copy; most files have none."""
-    for offset in offsets_of(file.text, (MARKER,)):
-        row = file.position(offset).row
+    above: _Above = {}
+    # A line is one comment, however often it says the same.
+    rows = {file.position(offset).row: offset for offset in offsets_of(file.text, (MARKER,))}
+    for row, offset in rows.items():
         match = _COMMENT.fullmatch(file.line(row))
         if match is None or _GONE in match["before"] or file.outline.in_long_string(offset):
             continue
-        definition = _below(file, file.line_starts[row - 1] + match.end())
+        definition = _below(file, file.line_starts[row - 1] + match.end(), above)
         if definition is not None:
             yield CopyComment(definition, match["path"], parse_renaming(match["rest"]))
 
@@ -54,7 +60,7 @@ def copy_comments(file: SourceFile) -> Iterator[CopyComment]:
 def parse_renaming(text: str) -> Renaming:
     """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; what is none is left out."""
     found: list[tuple[str, str]] = []
-    for part in text.split(","):
+    for part in text.split(",", _REPLACEMENTS)[:_REPLACEMENTS]:
         match = _REPLACEMENT.match(part)
         if match is None:
             continue
@@ -95,25 +101,35 @@ def origin_module(path: str) -> str | None:
     return None if match is None else match[0]
 
 
-def _below(file: SourceFile, offset: int) -> Definition | None:
+def _below(file: SourceFile, offset: int, above: _Above) -> Definition | None:
     """Return the definition that a comment ending at ``offset`` stands above, or between whose decorators."""
     definitions = file.outline.definitions
     index = bisect_left(definitions, offset, key=lambda each: each.header)
     if index == len(definitions):
         return None
     found = definitions[index]
-    between = file.text[max(offset, found.start) : found.header] if found.start < offset else ""
-    above = file.text[offset : found.start] if found.start >= offset else ""
-    bare = [line.strip() for line in above.splitlines()]
-    is_above = all(line.startswith("#") or not line for line in bare)
-    return found if is_above or between else None
+    if found.start < offset:
+        return found if offset < found.header else None
+    if found not in above:
+        above[found] = _comments_start(file, found.start)
+    # The comment may be the line above these, without its end.
+    return found if above[found] - offset <= len("\r\n") else None
+
+
+def _comments_start(file: SourceFile, offset: int) -> int:
+    """Return where the comments and blank lines begin that end at ``offset``, the beginning of a line."""
+    row = file.position(offset).row
+    while row > 1 and file.line(row - 1).strip()[:1] in ("", "#"):
+        row -= 1
+    return file.line_starts[row - 1]
 
 
 def _ignored(file: SourceFile, definition: Definition) -> list[Definition]:
     text = file.text[definition.start : definition.end]
     if "Ignore copy" not in text:
         return []
-    marked = (_below(file, definition.start + match.end()) for match in _IGNORE.finditer(text))
+    above: _Above = {}
+    marked = (_below(file, definition.start + match.end(), above) for match in _IGNORE.finditer(text))
     return [each for each in marked if each is not None and each.parent is definition]
 
 

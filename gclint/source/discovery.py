@@ -6,11 +6,13 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gclint.finding import Problem
+from gclint.source.candidates import is_test, lies_aside, looks_like_model, may_look_like_model
 
 if TYPE_CHECKING:
     from gclint.settings import Settings
@@ -19,17 +21,36 @@ _MODELING_FILES = ("modeling_*.py", "modular_*.py")
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
 
 
-def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
-    """Return the files to check, each once and spelled as ``paths`` spell them, and what went wrong.
+@dataclass(frozen=True)
+class Survey:
+    """What the paths of a run lead to."""
+
+    files: list[Path]
+    """The files to check, each once and spelled as the paths spell them."""
+    problems: list[Problem]
+    """What went wrong."""
+    overlooked: list[Path]
+    """Files in the given folders that look like models, and are not read because of their names."""
+
+
+def survey(paths: Sequence[Path], settings: Settings) -> Survey:
+    """Return what ``paths`` lead to.
 
     A file in ``paths`` is taken whatever its name; in a folder, and in the folders in it, the files
-    named ``modeling_*.py`` and ``modular_*.py`` are. Links are followed. Hidden folders, virtual
-    environments and caches are left out, and so is what the settings exclude, even if it is given.
+    named ``modeling_*.py`` and ``modular_*.py`` are, and those that the settings include: of these, no
+    tests and nothing that a build leaves. Links are followed. Hidden folders, virtual environments and
+    caches are left out, and so is what the settings exclude, even if it is given.
     """
     walk = _Walk(settings)
     for path in paths:
         walk.take(path)
-    return walk.files, walk.problems
+    return Survey(walk.files, walk.problems, walk.overlooked())
+
+
+def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
+    """Return the files to check and what went wrong, of what :func:`survey` finds."""
+    found = survey(paths, settings)
+    return found.files, found.problems
 
 
 class _Walk:
@@ -41,6 +62,8 @@ class _Walk:
         self._visited: set[tuple[int, int]] = set()
         self._found = 0
         """Modeling files met in folders, and what is excluded there and may hold some."""
+        self._candidates: list[Path] = []
+        """Files met in folders whose names do not say whether they are models."""
 
     def take(self, path: Path) -> None:
         """Take a file or folder that the user gave."""
@@ -52,15 +75,40 @@ class _Walk:
         if not stat.S_ISDIR(mode):
             self._take_file(path, mode)
             return
-        found, failed = self._found, len(self.problems)
+        found, failed, seen = self._found, len(self.problems), len(self._candidates)
         # What was walked before, as a part of another folder, still counts as found in this one.
         self._visited.clear()
         self._walk(path, frozenset())
         if self._found == found and len(self.problems) == failed:
-            self._fail(path, f"there is no file named {' or '.join(_MODELING_FILES)} in this folder")
+            self._fail_empty(path, [each for each in self._candidates[seen:] if looks_like_model(each)])
 
-    def _walk(self, folder: Path, above: frozenset[tuple[int, int]]) -> None:
-        """Take the modeling files in ``folder``, which lies in the folders ``above``."""
+    def overlooked(self) -> list[Path]:
+        """Return the files that look like models and were not taken."""
+        alike = filter(looks_like_model, reversed(self._candidates))
+        others = {os.path.realpath(path): path for path in alike}
+        return sorted(path for real, path in others.items() if real not in self._taken)
+
+    def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
+        """Say that there is nothing to check in a folder, and what ``others`` look like models there."""
+        names = " or ".join((*_MODELING_FILES, *self._settings.include))
+        message = f"there is no file named {names} in this folder"
+        if others:
+            one = len(others) == 1
+            message += (
+                f", but {len(others)} other {'file looks like a model' if one else 'files look like models'} "
+                f"({others[0].relative_to(folder)}{'' if one else ', …'}); "
+                f"check {'it' if one else 'them'} with --include '*.py'"
+            )
+        self._fail(folder, message)
+
+    def _walk(self, folder: Path, above: frozenset[tuple[int, int]], *, aside: bool = False) -> None:
+        """Take the modeling files in ``folder``, which lies in the folders ``above``.
+
+        Args:
+            folder: the folder.
+            above: the folders that it lies in.
+            aside: whether it is one of tests or of a build, or lies in one.
+        """
         try:
             status = folder.stat()
             identity = (status.st_dev, status.st_ino)
@@ -76,22 +124,31 @@ class _Walk:
             self._fail(folder, f"this folder cannot be read: {_cause(error)}")
             return
         for entry in ordered:
-            self._take_entry(folder / entry.name, entry, above | {identity})
+            self._take_entry(folder / entry.name, entry, above | {identity}, aside=aside)
 
-    def _take_entry(self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]]) -> None:
-        is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES)
+    def _take_entry(
+        self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]], *, aside: bool
+    ) -> None:
+        is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES) or (
+            not aside and not is_test(entry.name) and self._settings.includes(path)
+        )
         if _is_folder(entry):
             if is_modeling and not self._settings.excludes(path):
                 self._fail(path, "this has the name of a modeling file, and is a folder")
             if self._settings.excludes(path):
                 self._found += 1
             elif not _is_skipped(path):
-                self._walk(path, above)
+                self._walk(path, above, aside=aside or lies_aside(entry.name))
         elif is_modeling:
             self._found += 1
             mode = None if self._settings.excludes(path) else self._mode(path)
             if mode is not None:
                 self._take_file(path, mode)
+        elif not aside and self._is_candidate(path, entry):
+            self._candidates.append(path)
+
+    def _is_candidate(self, path: Path, entry: os.DirEntry[str]) -> bool:
+        return may_look_like_model(entry.name) and _is_file(entry) and not self._settings.excludes(path)
 
     def _take_file(self, path: Path, mode: int) -> None:
         if not stat.S_ISREG(mode):
@@ -122,6 +179,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:  # A link to itself; it is told when it has the name of a modeling file.
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
         return False
 
 

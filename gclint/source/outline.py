@@ -68,6 +68,8 @@ class Definition:
     parent: Definition | None = field(repr=False)
     limit: int = field(repr=False)
     """Where the next definition stands that is no part of this one: at or behind its end."""
+    seen: int = field(repr=False)
+    """Up to where the scan knows that it goes on."""
     children: list[Definition] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -276,6 +278,12 @@ class Outline:
                 return end
         return len(self.text)
 
+    def _is_left(self, definition: Definition, offset: int) -> bool:
+        """Tell whether a definition has ended before ``offset``, a line behind all that were asked about."""
+        dedents = _dedent(len(definition.indent)).finditer(self._lines, definition.seen, offset)
+        definition.seen = offset
+        return not all(self.in_long_string(match.end()) for match in dedents)
+
     def in_long_string(self, offset: int) -> bool:
         """Tell whether an offset lies inside a triple-quoted string."""
         index = bisect_right(self._long_starts, offset) - 1
@@ -333,8 +341,7 @@ class Outline:
         # A function, or a class in another, can be left by a line that is no definition (`if …:`).
         while open_definitions and (open_definitions[-1].indent or not open_definitions[-1].is_class):
             # Not its `end`, which would be remembered: strings further on are not known yet.
-            inner = open_definitions[-1]
-            if self.block_end(inner.header, len(inner.indent)) > match.start():
+            if not self._is_left(open_definitions[-1], match.start()):
                 break
             open_definitions.pop().limit = start
         parent = open_definitions[-1] if open_definitions else None
@@ -347,6 +354,7 @@ class Outline:
             match.start("word"),
             parent,
             len(self.text),
+            match.start("word") + 1,
         )
         self.definitions.append(definition)
         if parent is not None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gclint.source.disk import read_bytes
 from gclint.source.project import Project
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))

@@ -336,9 +336,13 @@ def one_line(text: str) -> str:
             continue
         if previous is not None and previous.end < token.start:
             pieces.append("" if previous.text in _OPENING or token.text in _CLOSING else " ")
-        pieces.append(re.sub(r"\s*[\r\n]\s*", " ", token.text))
+        pieces.append(re.sub(r"\s+", _line_break_as_blank, token.text))
         previous = token
     return "".join(pieces)
+
+
+def _line_break_as_blank(white: re.Match[str]) -> str:
+    return " " if "\n" in white[0] or "\r" in white[0] else white[0]
 
 
 @dataclass

@@ -15,22 +15,28 @@ from gclint.source.tokens import code_tokens
 
 _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
 _KEPT_COMPARISONS = 4096
+_GROWTH = 4
+_GROWTH_OF_A_LINE = 1000
+"""How much longer names may make a text: replacements of replacements could double it forty times."""
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """Replacements made one after the other; what is replaced is a pattern, as in transformers' check."""
+    """Replacements of words made one after the other, as in transformers' check.
+
+    What is replaced is a text, never a pattern: it comes from a comment in somebody's file.
+    """
 
     replacements: tuple[tuple[str, str], ...] = ()
 
     def apply(self, text: str) -> str:
-        """Return what a copy holds where its origin holds ``text``."""
+        """Return what a copy holds where its origin holds ``text``; as it is where that has no bounds."""
+        renamed, limit = text, _GROWTH * len(text) + _GROWTH_OF_A_LINE
         for old, new in self.replacements:
-            try:
-                text = re.sub(old, lambda _, new=new: new, text)  # type: ignore[misc]
-            except re.error:
-                text = text.replace(old, new)
-        return text
+            if len(renamed) + renamed.count(old) * (len(new) - len(old)) > limit:
+                return text
+            renamed = renamed.replace(old, new)
+        return renamed
 
     def undo(self, text: str) -> str | None:
         """Return what the origin holds where a copy holds ``text``, or None where that is not certain."""

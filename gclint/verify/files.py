@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gclint.verify.models import ModelFiles
 from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import target_of
@@ -37,15 +38,17 @@ def runner(settings: RunSettings, listen: Callable[[Heard], None] = lambda _hear
         settings: how to run them.
         listen: called with everything that happens, when it happens.
 
-    What is returned raises ``NothingRuns`` if nothing can be run, and ``OSError`` if a file cannot be read.
+    A file that defines no model is not imported; its run has no results. What is returned raises
+    ``NothingRuns`` if nothing can be run, and ``OSError`` if a file cannot be read.
     """
 
     def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
-        targets = [target_of(path) for path in paths]
+        models = ModelFiles()
+        targets = [target_of(path) for path in paths if models.defines_model(path)]
         results = verify(targets, settings, listen, texts=texts)
         if results.problem:
             raise NothingRuns(results.problem)
-        runs = {}
+        runs = {path: FileRun() for path in paths}
         for target in targets:
             source = target.source.path
             unusable = results.unusable.get(source)

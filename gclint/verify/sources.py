@@ -16,8 +16,10 @@ from gclint.settings import Settings
 from gclint.source.discovery import discover
 from gclint.source.disk import read_bytes
 from gclint.source.generated import is_modular, modeling_path
+from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source
 
+NO_MODEL = "by its text, it defines no class that derives from PreTrainedModel"
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
 # Does not import transformers, which takes seconds.
 _FIND_TRANSFORMERS = (
@@ -44,8 +46,9 @@ class Target:
 def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], list[Problem]]:
     """Return the modeling files that ``paths`` lead to, in the order of their paths, and what went wrong.
 
-    A ``modular_*.py`` is not one: models are imported from the file that is generated from it. In folders,
-    what is written for TensorFlow and Flax, which older releases have as well, is left out.
+    A ``modular_*.py`` is not one: models are imported from the file that is generated from it, and neither
+    is what defines no model. In folders, what is written for TensorFlow and Flax, which older releases have
+    as well, is left out.
     """
     files, problems = discover(paths, settings)
     given = {_absolute(path) for path in paths}
@@ -56,14 +59,19 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     wanted = [
         file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
     ]
-    targets = []
+    targets, models = [], ModelFiles()
     for file in wanted:
+        if is_modular(file):
+            continue
         try:
             read_bytes(file)
         except OSError as error:
             problems.append(Problem(file, f"this file cannot be read: {error.strerror}"))
-        else:
-            targets += [] if is_modular(file) else [target_of(file)]
+            continue
+        if models.defines_model(file):
+            targets.append(target_of(file))
+        elif _absolute(file) in given:
+            problems.append(Problem(file, f"it is not imported: {NO_MODEL}"))
     return sorted(targets, key=lambda each: each.source.path), problems
 
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 
 import libcst as cst
@@ -20,6 +20,12 @@ from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
 _ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+_COMPUTED = "*"
+"""Stands for the attributes that are set by computed names."""
+_COMPUTING = ("setattr", "add_module")
+_MANY_PIECES = 50
+"""With so many, it pays to know which words stand in which."""
+_WORD = re.compile(r"\w+")
 _QUOTES = ('"""', 'r"""', "'''")
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 # Looked up by exact type, since most nodes are none of these.
@@ -71,6 +77,11 @@ class Piece:
     def parse(self) -> bool:
         """Parse the piece, and tell whether it can be parsed."""
         return True
+
+    @property
+    def text(self) -> str:
+        """The piece's code, where it is not parsed yet."""
+        return ""
 
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name."""
@@ -137,8 +148,8 @@ class TextPiece(Piece):
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
-        if last == "*":
-            return any(word in self.text for word in ("setattr", "add_module"))
+        if last == _COMPUTED:
+            return any(word in self.text for word in _COMPUTING)
         code = self._file.outline.code
         for offset in word_ends(code, dot + last, self._start, self._end):
             if _BINDING_TAIL.match(code, offset, self._end) or _is_defined(code, offset - len(last)):
@@ -173,6 +184,8 @@ class Body:
         self._pieces = pieces
         self._file = file
         self._definition = definition
+        self._by_name: dict[str, Sequence[Piece]] = {}
+        """The pieces that can hold a name, of names that were asked for."""
 
     @property
     def definition(self) -> Definition | None:
@@ -196,7 +209,33 @@ class Body:
 
     def pieces(self, name: str | None = None) -> Sequence[Piece]:
         """Return the pieces, parsed, that can hold a name; without one, all of them."""
-        return self._parsed([piece for piece in self._pieces if name is None or piece.mentions(name)])
+        if name is None:
+            return self._parsed(self._pieces)
+        known = self._by_name.get(name)
+        if known is None:
+            likely = self._pieces if len(self._pieces) < _MANY_PIECES else self._likely(name)
+            known = self._parsed([piece for piece in likely if piece.mentions(name)])
+            self._by_name[name] = known
+        return known
+
+    def _likely(self, name: str) -> Sequence[Piece]:
+        """Return the pieces in which a name stands as a word, or that set attributes of computed names."""
+        last = name.rpartition(".")[2]
+        words = (last, _COMPUTED) if "." in name else (last,)
+        rows = {row for word in words for row in self._index.get(word, ())}
+        return [self._pieces[row] for row in sorted(rows)]
+
+    @cached_property
+    def _index(self) -> Mapping[str, Sequence[int]]:
+        """In which of the pieces, by number, each word stands; those that compute names under ``*`` too."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for row, piece in enumerate(self._pieces):
+            text = piece.text
+            for word in set(_WORD.findall(text)):
+                found[word].append(row)
+            if any(word in text for word in _COMPUTING):
+                found[_COMPUTED].append(row)
+        return found
 
     def pieces_following(self, name: str) -> Sequence[Piece]:
         """Return the pieces that can bind a name, and those that name it and are parsed already."""
@@ -216,6 +255,7 @@ class Body:
             return pieces
         # A line that was taken for a statement's beginning is none: parse the definition as a whole.
         self._pieces = self._whole()
+        self._by_name.clear()
         return self._pieces
 
     def _whole(self) -> Sequence[Piece]:
@@ -269,11 +309,11 @@ def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator
 
 # What can stand behind a name where it gets a value, or something is added to what it holds.
 _BINDING_TAIL = re.compile(
-    r"[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
+    r"(?<![ \t])[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
     rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
-    rf"[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
+    rf"(?<=:)[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
+_LONGEST_LINE = 200
+"""How many bases are followed; nobody writes a class with more, and each class would list them all."""
 # Nothing but names, which need not be parsed.
 _PLAIN_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 
@@ -121,12 +124,12 @@ class ClassInfo:
     @cached_property
     def mro(self) -> tuple[ClassInfo, ...]:
         """The class and its bases in the project, nearest first."""
-        order: list[ClassInfo] = []
-        waiting: list[ClassInfo] = [self]
-        while waiting:
-            info = waiting.pop(0)
+        order: dict[ClassInfo, None] = {}
+        waiting = deque((self,))
+        while waiting and len(order) < _LONGEST_LINE:
+            info = waiting.popleft()
             if info not in order:
-                order.append(info)
+                order[info] = None
                 waiting.extend(base for base in info.bases if isinstance(base, ClassInfo))
         return tuple(order)
 
@@ -322,8 +325,11 @@ _KNOWN_BASES = {
 }
 
 
+# Nothing goes on for longer than a line of code does, so that no character is looked at too often.
 _ASSIGNMENT = re.compile(
-    r"\s*(?:\[[^\]\n]*\]\s*)?(?:[)\]]*\s*=(?!=)|:[^=\n]+=|\+=|[)\]]*,[^=\n(]*=(?!=)|,[\w.,\s]{0,400}[)\]]\s*=(?!=)|\.(?:append|extend|insert|add|update|add_module)\b)"
+    r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]+\s*)?=(?!=)|:[^=\n]{1,400}=|\+="
+    r"|(?:[)\]]+\s*)?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s*=(?!=)"
+    r"|\.(?:append|extend|insert|add|update|add_module)\b)"
 )
 
 
@@ -343,7 +349,7 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
 
 
 # What stands behind a class where an object is made of it, or where it is handed on to be.
-_CREATION_TAIL = re.compile(r"\s*[(\[,)\]}]|\s+(?:if|else)\b")
+_CREATION_TAIL = re.compile(r"(?<!\s)(?:\s*[(\[,)\]}]|\s+(?:if|else)\b)")
 
 
 def _is_created(info: ClassInfo, name: str) -> bool:

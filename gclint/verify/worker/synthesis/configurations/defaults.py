@@ -53,7 +53,7 @@ def _make_default(config_class: Any) -> Any:
             return config_class(**given)
         except Exception as error:
             refused = error
-        wanted = re.search(r"(\w+) must be (\d+), got \d+", str(refused))
+        wanted = re.search(r"\b(\w+) must be (\d+), got \d+", str(refused))
         part = next(iter(getattr(config_class, "sub_configs", {})), None)
         if wanted is None or part is None or wanted[1] in given.get(part, {}):
             raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused

@@ -78,7 +78,7 @@ def as_long_as_samples(situation: Situation, failure: Failure) -> Plan | None:
 
 def stated_length(situation: Situation, failure: Failure) -> Plan | None:
     """A spectrogram that has to have the number of frames that the message says."""
-    chunk = failure.numbers(r"to be a multiple of .*\((\d+)\), but got \d+")
+    chunk = failure.numbers(r"to be a multiple of .{0,200}\((\d+)\), but got \d+")
     numbers = chunk or failure.numbers(r"mel input features to be of length (\d+)")
     if numbers:
         for name, value in make_inputs(situation).items():

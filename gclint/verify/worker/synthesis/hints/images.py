@@ -68,7 +68,7 @@ def larger_patches(situation: Situation, failure: Failure) -> Plan | None:
 
 def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
     """A field that says how many patches there are along the side of an image."""
-    counts = failure.numbers(r"\(batch_size, (\d+)\).*but got shape.*\[\d+, (\d+)\]")
+    counts = failure.numbers(r"\(batch_size, (\d+)\).{0,200}but got shape.{0,100}\[\d+, (\d+)\]")
     if counts is None or situation.get("num_patches") != math.isqrt(counts[0]):
         return None
     return situation.plan.with_values({("=", "num_patches"): math.isqrt(counts[1])})
@@ -76,7 +76,7 @@ def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
 
 def all_stages(situation: Situation, failure: Failure) -> Plan | None:
     """A neck that puts all stages of its backbone together, where that gives out the last one."""
-    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    channels = failure.numbers(r"expected input\[.{0,100}\] to have (\d+) channels, but got (\d+) channels")
     names = situation.get("stage_names")
     if channels is None or not isinstance(names, list) or channels[0] != channels[1] * (len(names) - 1):
         return None

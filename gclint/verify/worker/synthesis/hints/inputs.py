@@ -64,7 +64,7 @@ def unwanted(situation: Situation, failure: Failure) -> Plan | None:
 
 def instead(situation: Situation, failure: Failure) -> Plan | None:
     """An input that another one shall take the place of."""
-    found = re.search(r"cannot pass `?(\w+)`?.*[Pp]ass `?(\w+)`? instead", failure.message, re.S)
+    found = re.search(r"cannot pass `?(\w+)`?.{0,400}[Pp]ass `?(\w+)`? instead", failure.message, re.S)
     if found is None:
         return None
     plan = situation.plan

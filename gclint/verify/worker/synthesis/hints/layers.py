@@ -21,7 +21,9 @@ def input_width(situation: Situation, failure: Failure) -> Plan | None:
     """The width of a layer that joins two parts of a model, where the rules made a product too small."""
     widths = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
     if widths is None:
-        found = re.search(r"normalized_shape=\[(\d+)\], .* input of size\s*\[.*?(\d+)\]", failure.message)
+        found = re.search(
+            r"normalized_shape=\[(\d+)\], .{0,200} input of size\s*\[(?:\d+, )*(\d+)\]", failure.message
+        )
         widths = (int(found[2]), int(found[1])) if found else None
     if widths is None:
         return None
@@ -48,8 +50,8 @@ def _owner(situation: Situation, module: Any, attribute: str, size: int) -> tupl
         return None
     path = made[1]
     if path.startswith("self."):
-        kept = re.search(rf"{re.escape(path)}\s*=\s*((?:\w+\.)*config\.[\w.]+)\s*$", source, re.M)
-        path = kept[1] if kept else path
+        values = re.findall(rf"{re.escape(path)}\s*=\s*([\w.]+)\s*$", source, re.M)
+        path = next((value for value in values if "config" in value.split(".")[:-1]), path)
     name = path.rsplit(".", 1)[-1]
     if name in _STREAMS or "config" not in path:
         return None

@@ -14,7 +14,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 def counted(situation: Situation, failure: Failure) -> Plan | None:
     """Another number of placeholders than of features."""
-    numbers = failure.numbers(r"tokens:? *(\d+).*features:? *(\d+)")
+    numbers = failure.numbers(r"tokens:? *(\d+)\b.{0,200}features:? *(\d+)")
     pattern = (
         r"value tensor of shape \[(\d+), \d+\] cannot be broadcast to indexing result of shape \[(\d+), "
     )

@@ -61,7 +61,7 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
     patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
     if patches:
         return _resized(situation, failure, -1, patches[1], patches[0])
-    channels = failure.numbers(r"expected input\[.*\] to have (\d+) channels, but got (\d+) channels")
+    channels = failure.numbers(r"expected input\[.{0,100}\] to have (\d+) channels, but got (\d+) channels")
     if channels:
         return _resized(situation, failure, 1, channels[0], channels[1]) or _resized(
             situation, failure, -3, channels[0], channels[1]
@@ -71,7 +71,9 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
 
 def mask(situation: Situation, failure: Failure) -> Plan | None:
     """A mask that has to have the shape of what it selects from."""
-    found = re.search(r"shape of the mask \[(.*?)\].*indexed tensor \[(.*?)\]", failure.message)
+    found = re.search(
+        r"shape of the mask \[([^]]{0,100})\].{0,200}indexed tensor \[([^]]{0,100})\]", failure.message
+    )
     if found is None:
         return None
     mask, content = ([int(each) for each in group.split(",")] for group in found.groups())
@@ -84,7 +86,9 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
 
 def lengths(situation: Situation, failure: Failure) -> Plan | None:
     """Lengths of the parts of an input that have to add up to the whole."""
-    found = re.search(r"split_sizes to sum exactly to (\d+) .*split_sizes=\[(.*?)\]", failure.message)
+    found = re.search(
+        r"split_sizes to sum exactly to (\d+) .{0,400}split_sizes=\[([^]]{0,400})\]", failure.message
+    )
     if found is None:
         return None
     total, sizes = int(found[1]), [int(each) for each in found[2].split(",")]

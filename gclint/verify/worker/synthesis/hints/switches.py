@@ -20,7 +20,7 @@ def enabled(situation: Situation, failure: Failure) -> Plan | None:
     if missing is None or not isinstance(module, nn.Module):
         return None
     source = inspect.getsource(type(module).__init__)
-    for switch in re.finditer(r"^( +)if (?:self\.)?config\.(\w+):\n((?:\1 +.*\n|\n)+)", source, re.M):
+    for switch in re.finditer(r"^( +)if (?:self\.)?config\.(\w+):\n((?:\1 .*\n|\n)+)", source, re.M):
         owners = [type(part).__name__ for part in situation.parts if fields_of(part).get(switch[2]) is False]
         if f"self.{missing[1]} =" in switch[3] and owners:
             return situation.plan.with_values({(owners[0], switch[2]): True})

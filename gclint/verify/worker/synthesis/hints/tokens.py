@@ -19,7 +19,7 @@ def codebooks(situation: Situation, failure: Failure) -> Plan | None:
         return replace(
             situation.plan, shapes=shapes, ranks={**situation.plan.ranks, **dict.fromkeys(names, 3)}
         )
-    found = re.search(r"shape '\[(.*?)\]' is invalid for input of size (\d+)", failure.message)
+    found = re.search(r"shape '\[([^]']{0,200})\]' is invalid for input of size (\d+)", failure.message)
     count = situation.get("num_codebooks", "num_channels", "n_codes_given")
     if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
         return None

@@ -45,7 +45,7 @@ def documented(situation: Situation, name: str) -> Any:
 
 def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
     """Return the shape that the documentation gives for the parameter ``name``."""
-    found = re.search(r"of shape\s+`?\(?`?\(([^)]*)\)", entry(situation, name)[:400])
+    found = re.search(r"of shape\s+`?\(?`?\(([^)]{0,400})\)", entry(situation, name)[:400])
     if found is None:
         return None
     words = [word.strip(" `") for word in found.group(1).split(",")]
@@ -64,7 +64,9 @@ def layout(situation: Situation, name: str) -> str:
 
 def _entry(text: str, name: str) -> str:
     found = re.search(
-        rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^\s*Returns|^\s*Example|\Z)", text, re.M | re.S
+        rf"^[ \t]*{re.escape(name)}\s*(\(.*?)(?=^[ \t]*\w+ \(`|^[ \t]*Returns|^[ \t]*Example|\Z)",
+        text,
+        re.M | re.S,
     )
     return found.group(1) if found else ""
 

@@ -1,0 +1,63 @@
+"""Files that look like models from the outside: what a folder may hold beside those that are read.
+
+Half of the third-party files with a stack of blocks and a checkpoint call have names of their own. To know
+of them costs a search for a few words, in files whose names do not say already that they hold something else.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+_TESTS = ("test_*.py", "*_test.py", "tests.py", "conftest.py")
+_ASIDE = frozenset(("tests", "test", "build", "dist", "site-packages", ".eggs"))
+# What packages like transformers hold beside models, which would be most of what there is to read.
+_NO_MODELS = (
+    "__init__.py",
+    "configuration_*.py",
+    "convert_*.py",
+    "feature_extraction_*.py",
+    "image_processing_*.py",
+    "processing_*.py",
+    "setup.py",
+    "tokenization_*.py",
+    "video_processing_*.py",
+)
+_STACK = re.compile(rb"\bModuleList\b|\bSequential\(\s*\*")
+_CHECKPOINTING = re.compile(
+    rb"\bGradientCheckpointingLayer\b"
+    rb"|\b_?supports_gradient_checkpointing\b"
+    rb"|(?<!\bdef )(?:\bcheckpoint|\bcheckpoint_sequential|\b_gradient_checkpointing_func)\("
+)
+_READ = 4_000_000
+"""More characters are data, whatever the name says."""
+
+
+def lies_aside(folder: str) -> bool:
+    """Tell whether a folder of this name holds tests, or what a build leaves."""
+    return folder in _ASIDE or folder.endswith(".egg-info")
+
+
+def is_test(name: str) -> bool:
+    """Tell whether a file of this name is a test."""
+    return any(fnmatchcase(name, pattern) for pattern in _TESTS)
+
+
+def may_look_like_model(name: str) -> bool:
+    """Tell whether a file of this name is worth a look into it."""
+    return (
+        name.endswith(".py")
+        and not is_test(name)
+        and not any(fnmatchcase(name, pattern) for pattern in _NO_MODELS)
+    )
+
+
+def looks_like_model(path: Path) -> bool:
+    """Tell whether a file has a stack and something about checkpointing; an unreadable one has not."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_READ)
+    except OSError:
+        return False
+    return _STACK.search(text) is not None and _CHECKPOINTING.search(text) is not None

@@ -1,0 +1,133 @@
+"""Which files define models, by their text.
+
+Only these are imported, since an import runs all that is in a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.outline import Definition, ImportedName
+from gclint.source.tokens import Kind, tokens
+
+_BASE = "PreTrainedModel"
+_LIBRARY = "transformers"
+_MODEL_NAME = re.compile(r"(?:Model|For[A-Z]\w*)\Z")
+_DEPTH = 40
+"""How many classes and files a base is followed through; what goes on longer goes in a circle."""
+
+
+class ModelFiles:
+    """Says which files define models; remembers what it has read."""
+
+    def __init__(self) -> None:
+        """Read nothing yet."""
+        self._files: dict[Path, SourceFile | None] = {}
+
+    def defines_model(self, path: Path) -> bool:
+        """Tell whether a file has a class that derives from ``PreTrainedModel``, as far as texts say.
+
+        Bases are followed through the file and the files that it imports from; what is imported from the
+        library, and is not at hand, is judged by its name. A file that cannot be read defines nothing.
+        """
+        file = self._file(path)
+        if file is None or "class" not in file.text:
+            return False
+        return any(
+            self._derives(file, base, _DEPTH)
+            for definition in file.outline.definitions
+            if definition.is_class and not definition.is_local
+            for base in _bases(file, definition)
+        )
+
+    def _file(self, path: Path) -> SourceFile | None:
+        if path not in self._files:
+            self._files[path] = _read(path)
+        return self._files[path]
+
+    def _derives(self, file: SourceFile, name: str, left: int) -> bool:
+        """Tell whether what a file calls ``name`` is ``PreTrainedModel`` or derives from it."""
+        if left == 0 or name == _BASE:
+            return name == _BASE
+        first, _, rest = name.partition(".")
+        if rest:
+            return _is_known(rest.rpartition(".")[2], is_library=_is_of_library(file.outline.imported(first)))
+        own = file.outline.classes.get(name)
+        if own is not None:
+            return any(base != name and self._derives(file, base, left - 1) for base in _bases(file, own))
+        imported = file.outline.imported(name)
+        if imported is None:
+            return self._derives_otherwise(file, name, left)
+        original = imported.name or name
+        source = self._imported_file(file, imported.module, imported.level)
+        if source is not None and original != _BASE:
+            return self._derives(source, original, left - 1)
+        return _is_known(original, is_library=_is_of_library(imported))
+
+    def _derives_otherwise(self, file: SourceFile, name: str, left: int) -> bool:
+        """The same for a name that is neither a class nor imported by itself."""
+        alias = re.search(rf"^{re.escape(name)} *= *([\w.]+) *$", file.text, re.MULTILINE)
+        if alias is not None:
+            return alias[1] != name and self._derives(file, alias[1], left - 1)
+        for statement in file.outline.imports:
+            module = statement.module
+            if module is not None and any(item.path == "*" for item in statement.items):
+                bare = module.lstrip(".")
+                source = self._imported_file(file, bare, len(module) - len(bare))
+                if source is not None and self._derives(source, name, left - 1):
+                    return True
+        return _is_known(name, is_library=False)
+
+    def _imported_file(self, file: SourceFile, module: str, level: int) -> SourceFile | None:
+        """Return the file of a module: of the same package, or of a package that lies above the file."""
+        parts = [part for part in module.split(".") if part]
+        folders = [file.path.absolute().parent, *file.path.absolute().parent.parents]
+        starts = folders[level - 1 : level] if level else folders
+        for folder in starts:
+            place = folder.joinpath(*parts)
+            for path in (place.with_suffix(".py"), place / "__init__.py"):
+                found = self._file(path) if parts or path.name == "__init__.py" else None
+                if found is not None and found.path != file.path:
+                    return found
+        return None
+
+
+def _read(path: Path) -> SourceFile | None:
+    try:
+        return SourceFile(path, path.read_bytes()) if path.is_file() else None
+    except (OSError, UnreadableFile):
+        return None
+
+
+def _bases(file: SourceFile, definition: Definition) -> Iterator[str]:
+    """Yield the names that stand first in the arguments of a class's header."""
+    depth, name, is_open = 0, "", False
+    for token in tokens(file.text, definition.header, definition.header_end):
+        if token.kind in (Kind.NEWLINE, Kind.JOIN, Kind.COMMENT):
+            continue
+        if token.text in ("(", "[", "{"):
+            depth += 1
+            is_open = is_open or (token.text == "(" and depth == 1)
+        elif token.text in (")", "]", "}"):
+            depth -= 1
+        elif is_open and depth == 1:
+            if token.kind is Kind.NAME or token.text == ".":
+                name += token.text
+                continue
+            if token.text == "=":
+                name = ""
+        if name and is_open and depth <= 1 and token.text in (",", ")"):
+            yield name
+            name = ""
+
+
+def _is_of_library(imported: ImportedName | None) -> bool:
+    return imported is not None and imported.level == 0 and imported.module.split(".")[0] == _LIBRARY
+
+
+def _is_known(name: str, *, is_library: bool) -> bool:
+    """Tell whether a class of this name is a model, where its file is not at hand."""
+    return name.endswith(_BASE) or (is_library and _MODEL_NAME.search(name) is not None)
