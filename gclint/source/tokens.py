@@ -94,7 +94,7 @@ class Kind(Enum):
     """A backslash with the line's end behind it."""
 
 
-# One that can be written in either quotes, and joined with others: it escapes nothing.
+# One that can be joined with others, as formatters do: it escapes nothing.
 _PLAIN_STRING = re.compile(r"""(["'])[^"'\\\r\n]*\1""")
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -312,20 +312,18 @@ def logical_lines(text: str) -> Iterator[list[Token]]:
 
 
 def same_code(one: str, other: str) -> bool:
-    """Tell whether two pieces of code are the same but for their layout, quotes and comments."""
+    """Tell whether two pieces of code are the same but for their layout and comments."""
     return one == other or _joined_strings(code_tokens(one)) == _joined_strings(code_tokens(other))
 
 
 def _joined_strings(code: list[str]) -> list[str]:
-    """Return tokens with plain strings in double quotes, and those that follow one another as one."""
+    """Return tokens with plain strings that follow one another as one."""
     found: list[str] = []
     for token in code:
-        if _PLAIN_STRING.fullmatch(token) is None:
-            found.append(token)
-        elif found and _PLAIN_STRING.fullmatch(found[-1]) is not None:
-            found[-1] = f'{found[-1][:-1]}{token[1:-1]}"'
+        if found and all(map(_PLAIN_STRING.fullmatch, (found[-1], token))) and found[-1][0] == token[0]:
+            found[-1] = found[-1][:-1] + token[1:]
         else:
-            found.append(f'"{token[1:-1]}"')
+            found.append(token)
     return found
 
 
