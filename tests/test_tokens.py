@@ -447,9 +447,3 @@ def _dump(expression: str) -> str | None:
             return ast.dump(ast.parse(f"(\n{expression}\n)", mode="eval"))
     except SyntaxError:
         return None
-
-
-def test_strings_are_the_same_however_they_are_split() -> None:
-    assert same_code("f('a' 'b', x)", "f('ab', x)")
-    assert not same_code("f('a', 'b')", "f('ab')")
-    assert not same_code(r"'\0' '1'", r"'\01'")

@@ -94,9 +94,6 @@ class Kind(Enum):
     """A backslash with the line's end behind it."""
 
 
-# One that can be joined with others, as formatters do: it escapes nothing.
-_PLAIN_STRING = re.compile(r"""(["'])[^"'\\\r\n]*\1""")
-
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -313,18 +310,7 @@ def logical_lines(text: str) -> Iterator[list[Token]]:
 
 def same_code(one: str, other: str) -> bool:
     """Tell whether two pieces of code are the same but for their layout and comments."""
-    return one == other or _joined_strings(code_tokens(one)) == _joined_strings(code_tokens(other))
-
-
-def _joined_strings(code: list[str]) -> list[str]:
-    """Return tokens with plain strings that follow one another as one."""
-    found: list[str] = []
-    for token in code:
-        if found and all(map(_PLAIN_STRING.fullmatch, (found[-1], token))) and found[-1][0] == token[0]:
-            found[-1] = found[-1][:-1] + token[1:]
-        else:
-            found.append(token)
-    return found
+    return one == other or code_tokens(one) == code_tokens(other)
 
 
 def code_tokens(text: str, *, comments: bool = False) -> list[str]:
