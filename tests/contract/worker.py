@@ -1,0 +1,128 @@
+"""Trains models before and after a repair: ``python -m tests.contract.worker``, in a release's environment.
+
+Reads a request a line (JSON): the folder with the packages ``before`` and ``after``, the ways and scenarios. Writes
+a line for each: what is broken, or why the model is not fit for it. Every model has a process of its own, forked from
+this one, so that one which hangs or dies takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import transformers
+
+# Imported before the first fork, so that no child does it again.
+from transformers import DynamicCache, PretrainedConfig, PreTrainedModel  # noqa: F401
+from transformers.models.llama import modeling_llama  # noqa: F401
+
+from tests.contract.promises import IMPORTS, WORKS, broken_plainly, broken_with_checkpointing
+from tests.contract.steps import Outcome, step
+
+_SECONDS = 120
+"""Of wall-clock time for a model, which no step can exceed if the limit of CPU time works."""
+PACKAGES = ("before", "after")
+
+
+def main() -> int:
+    """Answer requests until there are no more."""
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.logging.set_verbosity_error()
+    warnings.simplefilter("ignore")
+    print(json.dumps({"transformers": transformers.__version__}), flush=True)
+    for line in sys.stdin:
+        print(_answer(line), flush=True)
+    return 0
+
+
+def _answer(line: str) -> str:
+    """Return a child's answer to a request."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _answer_in_child(line, writing)
+    os.close(writing)
+    data = b""
+    while select.select([reading], [], [], _SECONDS)[0]:
+        piece = os.read(reading, 65536)
+        if not piece:
+            break
+        data += piece
+    else:
+        os.kill(child, signal.SIGKILL)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    last = data.decode().splitlines()[-1] if data else "{}"
+    answer: dict[str, Any] = json.loads(last)
+    if "broken" not in answer and "invalid" not in answer:
+        # It names the step before it takes it.
+        place = answer.get("step", "import")
+        answer = {"invalid": f"died ({status}) in {place}"}
+        if place.startswith(PACKAGES[1]):
+            answer = {"broken": [[WORKS, place, "hangs or dies"]]}
+    return json.dumps(answer)
+
+
+def _answer_in_child(line: str, writing: int) -> None:
+    status = 1
+    try:
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+
+            def say(**said: Any) -> None:
+                print(json.dumps(said), file=pipe, flush=True)
+
+            say(**_examine(json.loads(line), say))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _examine(request: dict[str, Any], say: Any) -> dict[str, Any]:
+    sys.path.insert(0, request["folder"])
+    try:
+        before = _imported(Path(request["folder"], PACKAGES[0]))
+    except Exception as error:
+        return {"invalid": f"import: {error!r}"}
+    try:
+        after = _imported(Path(request["folder"], PACKAGES[1]))
+    except Exception as error:
+        return {"broken": [[IMPORTS, "import", repr(error)]]}
+    broken: dict[tuple[int, str, str], None] = {}
+    reference: dict[tuple[str, str], Outcome] = {}
+    for way in request["ways"]:
+        for scenario in request["scenarios"]:
+            outcomes = []
+            for name, modules in zip(PACKAGES, (before, after), strict=True):
+                place = f"{scenario}, {way['name']}"
+                say(step=f"{name}: {place}")
+                outcomes.append(step(modules["modeling_toy"], modules.get("train"), way, scenario))
+            if way.get("off"):
+                reference[scenario, way.get("run", "")] = outcomes[0]
+                if outcomes[0].error is not None and scenario == "train":
+                    return {"invalid": f"{way['name']}: {outcomes[0].error}"}
+                found = list(broken_plainly(*outcomes))
+            else:
+                found = list(broken_with_checkpointing(reference[scenario, way.get("run", "")], *outcomes))
+            broken.update(dict.fromkeys((promise, place, how) for promise, how in found))
+    return {"broken": [list(each) for each in broken]}
+
+
+def _imported(folder: Path) -> dict[str, ModuleType]:
+    """Import all modules of a package."""
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    return {name: importlib.import_module(f"{folder.name}.{name}") for name in names}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
