@@ -44,8 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         for each in counterexamples(verdicts, pool, options.jobs):
             found.append(each)
             print(f"\n{each}", flush=True)
-    if options.found is not None:
-        write(found, options.found)
+            if options.found is not None:
+                write(each, len(found), options.found)
     print(f"\n{summary(verdicts, found)}")
     invalid = any(each.invalid for each in verdicts)
     enough = bool(options.shape) or all(_share(verdicts, release) >= SHARE for release in options.releases)

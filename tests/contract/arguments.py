@@ -17,6 +17,9 @@ class Names:
     stack: str
 
 
+_CHECKPOINTS = "self.gradient_checkpointing and self.training"
+
+
 def names_of(shape: Shape) -> Names:
     """Return the words of this model."""
     return (
@@ -88,7 +91,7 @@ def _caches(shape: Shape) -> list[Argument]:
     if shape.cache == "none":
         return []
     value = {
-        "guarded position": "past_key_values if not (self.gradient_checkpointing and self.training) else None",
+        "guarded position": f"past_key_values if not ({_CHECKPOINTS}) else None",
         "per layer": "caches[index] if caches is not None else None",
     }.get(shape.cache_call, "past_key_values")
     by_position = "position" in shape.cache_call

@@ -52,17 +52,14 @@ def _explains(smaller: Verdict, larger: Verdict) -> bool:
     )
 
 
-def write(found: Sequence[Counterexample], folder: Path) -> None:
-    """Write each counterexample into a folder of its own, with an index of all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    index = []
-    for number, each in enumerate(found, start=1):
-        special = each.verdict.shape.special
-        name = f"{number:02}_" + re.sub(r"\W+", "_", "_".join(special.values()) or "simplest")[:60]
-        for file, text in package(each.verdict.shape).files.items():
-            path = folder / name / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        (folder / name / "README").write_text(f"{each}\n", encoding="utf-8")
-        index.append(f"{name}: {each}")
-    (folder / "INDEX.md").write_text("\n\n".join(index) + "\n", encoding="utf-8")
+def write(each: Counterexample, number: int, folder: Path) -> None:
+    """Write a counterexample into a folder of its own, and a line into the index of all."""
+    special = each.verdict.shape.special
+    name = f"{number:02}_" + re.sub(r"\W+", "_", "_".join(special.values()) or "simplest")[:60]
+    for file, text in package(each.verdict.shape).files.items():
+        path = folder / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (folder / name / "README").write_text(f"{each}\n", encoding="utf-8")
+    with (folder / "INDEX.md").open("a", encoding="utf-8") as index:
+        index.write(f"{name}: {each}\n\n")

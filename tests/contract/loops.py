@@ -133,7 +133,7 @@ class _Calls:
         """Return the functions that a call needs before it."""
         if "create_custom_forward" not in call:
             return []
-        late = ", output_attentions" * (self._shape.extra == "flag" and not self._shape.call == "positional")
+        late = ", output_attentions" * (self._shape.extra == "flag" and self._shape.call != "positional")
         returned = f"module(*inputs{late})"
         if self._form == "custom forward tuple":
             returned = f"tuple({returned})"

@@ -131,7 +131,9 @@ def _replacing_encoder(shape: Shape, argument: str) -> str:
         f"\n\nclass ToyOtherEncoder(ToyEncoder):\n"
         f"    def __init__(self, config{argument}):\n"
         f"        super().__init__(config{passed})\n"
-        f"        self.{stack} = nn.ModuleList([ToyOtherLayer(config, i) for i in range(config.num_layers)])\n"
+        f"        self.{stack} = nn.ModuleList(\n"
+        "            [ToyOtherLayer(config, i) for i in range(config.num_layers)]\n"
+        "        )\n"
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from tests.contract.arguments import names_of, plain_arguments
 from tests.contract.blocks import attention, base_block, block
 from tests.contract.grammar import Shape
-from tests.contract.loops import loop
 from tests.contract.owners import encoder, model, own_base, owner_name, owner_path
 
 _CONFIGURATION = """\
@@ -18,12 +17,12 @@ from transformers import PretrainedConfig
 class ToyConfig(PretrainedConfig):
     model_type = "toy"
 
-    def __init__(self, hidden_size=8, num_layers=3, vocab_size=16, dropout=0.3, use_checkpoint=False, **kwargs):
+    def __init__(self, hidden_size=8, num_layers=3, vocab_size=16, use_checkpoint=False, **kwargs):
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.vocab_size = vocab_size
-        self.dropout = dropout
+        self.dropout = 0.3
         self.use_checkpoint = use_checkpoint
         self.initializer_range = 0.5
 """
@@ -40,6 +39,12 @@ class ToyMemory(nn.Module):
 _WRAPPER = """
 def run_checkpointed(module, *inputs):
     return torch.utils.checkpoint.checkpoint(module, *inputs, use_reentrant=False)
+
+"""
+_PATCHED_LAYER = """\
+def patched_forward(self, *args, **kwargs):
+    return type(self).forward(self, *args, **kwargs)
+
 
 """
 _WRAPPED_BLOCK = """
@@ -63,11 +68,14 @@ _SCRIPTS = {
     "no support": "    {owner}.gradient_checkpointing = True\n",
     "script replaces forward": "    {owner_class}.forward = patched_forward\n",
     "script replaces layer forward": (
-        "    for layer in {owner}.{stack}:\n        layer.forward = types.MethodType(patched_forward, layer)\n"
+        "    for layer in {owner}.{stack}:\n"
+        "        layer.forward = types.MethodType(patched_forward, layer)\n"
     ),
     "script checkpoints": (
         "    for layer in {owner}.{stack}:\n"
-        "        layer.forward = partial(torch.utils.checkpoint.checkpoint, layer.forward, use_reentrant=False)\n"
+        "        layer.forward = partial(\n"
+        "            torch.utils.checkpoint.checkpoint, layer.forward, use_reentrant=False\n"
+        "        )\n"
     ),
     "script wraps blocks": (
         "    for index, layer in enumerate({owner}.{stack}):\n"
@@ -83,6 +91,19 @@ class Package:
     files: dict[str, str]
     ways: tuple[dict[str, Any], ...]
     scenarios: tuple[str, ...]
+
+    def only(self, place: str) -> Package:
+        """Return it with one scenario and way only, as ``scenario, way``, and what that is compared with."""
+        scenario, _, name = place.partition(", ")
+        ways = tuple(way for way in self.ways if way.get("off") or way["name"] == name)
+        # If a model runs at all is asked of the first scenario.
+        wanted = {self.scenarios[0], scenario}
+        return replace(self, ways=ways, scenarios=tuple(each for each in self.scenarios if each in wanted))
+
+    def under(self, release: str) -> Package:
+        """Return it without the way that the library's default is there, where only the library switches."""
+        default = f"enable(use_reentrant={release.startswith('4.')})"
+        return replace(self, ways=tuple(way for way in self.ways if way["name"] != default))
 
 
 def package(shape: Shape) -> Package:
@@ -200,7 +221,7 @@ def _script(shape: Shape) -> str:
     if shape.runner == "script replaces forward":
         function = _patched_owner(shape)
     elif shape.runner == "script replaces layer forward":
-        function = "def patched_forward(self, *args, **kwargs):\n    return type(self).forward(self, *args, **kwargs)\n\n\n"
+        function = _PATCHED_LAYER
     elif shape.runner == "script wraps blocks":
         function = _WRAPPED_BLOCK.lstrip("\n")
     owner, stack = owner_path(shape).replace("self", "model"), names_of(shape).stack
@@ -234,12 +255,17 @@ def _patched_owner(shape: Shape) -> str:
     return "\n".join(line[4:] for line in lines).replace("def forward(", "def patched_forward(") + "\n\n\n"
 
 
+_ON_AS_BUILT = frozenset(
+    ("enabled in init", "true at construction", "class attribute", "parent sets", "train override")
+)
+
+
 def _ways(shape: Shape) -> list[dict[str, Any]]:
     """Return how the model can be switched to checkpointing, the way without it first."""
     script = bool(_script(shape))
     is_patched = shape.runner.startswith("script")
     ways: list[dict[str, Any]] = [{"name": "plain", "off": True, "script": is_patched}]
-    ways += [{"name": "as built"}]
+    ways += [{"name": "as built"}] * (shape.switch in _ON_AS_BUILT)
     for name, arguments in (
         ("enable()", []),
         ("enable(use_reentrant=True)", [{"use_reentrant": True}]),
@@ -261,7 +287,7 @@ def _ways(shape: Shape) -> list[dict[str, Any]]:
     if shape.switch == "forward argument":
         ways.append({"name": "forward argument", "inputs": {"use_checkpoint": True}})
     if shape.runner == "free function":
-        ways += [{**way, "name": f"{way['name']}, free function", "run": "run_blocks"} for way in ways[:5]]
+        ways += [{**way, "name": f"{way['name']}, free function", "run": "run_blocks"} for way in ways]
     return ways
 
 

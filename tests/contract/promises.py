@@ -95,12 +95,12 @@ def _is_close(one: Any, other: Any, scale: float) -> bool:
         return _is_equal(one, other)
     if one.shape != other.shape:
         return False
-    return torch.allclose(one.double(), other.double(), rtol=_RELATIVE, atol=_OF_LARGEST * scale)
+    return bool(torch.allclose(one.double(), other.double(), rtol=_RELATIVE, atol=_OF_LARGEST * scale))
 
 
 def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return torch.equal(one, other)
+        return bool(torch.equal(one, other))
     return type(one) is type(other) and bool(one == other)
 
 

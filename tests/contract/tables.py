@@ -16,7 +16,9 @@ _REFUSALS = 12
 
 def summary(verdicts: Sequence[Verdict], found: Sequence[Counterexample]) -> str:
     """Return a table of the releases, and what the models were refused for that are repairable."""
-    rows = [("release", "models", "safe fix", "repairable", "of them fixed", "broken 1", "2", "3", "4")]
+    rows: list[tuple[str, ...]] = [
+        ("release", "models", "safe fix", "repairable", "of them fixed", "broken 1", "2", "3", "4")
+    ]
     for release in dict.fromkeys(each.release for each in verdicts):
         of_release = [each for each in verdicts if each.release == release]
         repairable = [each for each in of_release if each.is_repairable]

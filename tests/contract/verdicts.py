@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.contract.grammar import Shape, is_repairable, simpler
+from tests.contract.grammar import Shape, simpler
 from tests.contract.packages import package
 from tests.contract.releases import RELEASES, worker
 from tests.contract.repair import Repaired, repair, takes_target
+from tests.contract.repairable import is_repairable
 
 Broken = tuple[int, str, str]
 """A promise, where it is broken, and how."""
@@ -36,10 +38,16 @@ class Verdict:
         return frozenset(promise for promise, _, _ in self.broken)
 
 
-def judge(shape: Shape, releases: Iterable[str] = RELEASES) -> list[Verdict]:
-    """Repair a model and train it, under each release."""
+def judge(shape: Shape, releases: Iterable[str] = RELEASES, place: str | None = None) -> list[Verdict]:
+    """Repair a model and train it, under each release.
+
+    Args:
+        shape: the model's.
+        releases: those to train it under.
+        place: the only scenario and way to look at, besides what it is compared with.
+    """
     verdicts = []
-    written = package(shape)
+    written = package(shape) if place is None else package(shape).only(place)
     repaired: Repaired | None = None
     for release in releases:
         with tempfile.TemporaryDirectory(prefix="contract-") as name:
@@ -48,13 +56,13 @@ def judge(shape: Shape, releases: Iterable[str] = RELEASES) -> list[Verdict]:
             if repaired is None or takes_target():
                 repaired = repair(written.files, folder / "repaired", release)
             is_fixed = repaired.files != written.files
-            answer = {"broken": []}
+            answer: dict[str, Any] = {"broken": []}
             if is_fixed:
                 for package_name, files in (("before", written.files), ("after", repaired.files)):
                     (folder / package_name).mkdir()
                     for file, text in files.items():
                         (folder / package_name / file).write_text(text, encoding="utf-8")
-                answer = worker(release).train(folder, written)
+                answer = worker(release).train(folder, written.under(release))
         broken = tuple((int(promise), place, how) for promise, place, how in answer.get("broken", ()))
         verdicts.append(
             Verdict(
@@ -73,15 +81,16 @@ def judge(shape: Shape, releases: Iterable[str] = RELEASES) -> list[Verdict]:
 def minimised(verdict: Verdict) -> Verdict:
     """Return the verdict on a model with as few features as still break one of the same promises."""
     smallest = verdict
+    promise, place, _ = min(verdict.broken)
     tried = {verdict.shape}
     while True:
         for shape in simpler(smallest.shape):
             if shape in tried:
                 continue
             tried.add(shape)
-            other = judge(shape, [verdict.release])[0]
-            if other.promises & verdict.promises:
+            other = judge(shape, [verdict.release], place)[0]
+            if promise in other.promises:
                 smallest = other
                 break
         else:
-            return smallest
+            return judge(smallest.shape, [verdict.release])[0]
