@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.contract.counterexamples import Counterexample, counterexamples, write
 from tests.contract.grammar import FEATURES, Shape, draw, settled
 from tests.contract.releases import RELEASES, python_of_release
-from tests.contract.tables import SHARE, summary
+from tests.contract.tables import SHARE, share, summary
 from tests.contract.verdicts import Verdict, judge
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
                 write(each, len(found), options.found)
     print(f"\n{summary(verdicts, found)}")
     invalid = any(each.invalid for each in verdicts)
-    enough = bool(options.shape) or all(_share(verdicts, release) >= SHARE for release in options.releases)
+    enough = bool(options.shape) or all(share(verdicts, release) >= SHARE for release in options.releases)
     return int(bool(found) or invalid or not enough)
 
 
@@ -59,11 +59,6 @@ def shape_of(text: str) -> Shape:
     if unknown:
         raise SystemExit(f"there is no such value of {', '.join(unknown)}")
     return settled(Shape(**features))
-
-
-def _share(verdicts: Sequence[Verdict], release: str) -> float:
-    repairable = [each for each in verdicts if each.release == release and each.is_repairable]
-    return sum(each.is_fixed for each in repairable) / max(1, len(repairable))
 
 
 def _options() -> argparse.ArgumentParser:

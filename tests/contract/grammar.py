@@ -44,7 +44,7 @@ FEATURES: Mapping[str, Mapping[str, int]] = {
         "sequential": 4,
         "module dict": 2,
         "two stacks": 5,
-        "two stacks, one branch": 3,
+        "two stacks and one branch": 3,
         "subclass replaces": 4,
         "stages": 3,
         "shared": 2,
@@ -320,13 +320,13 @@ def _contradictions(shape: Shape) -> Iterator[tuple[str, str]]:
             wanted["branch"] = "if"
         if shape.checkpoint in ("torch keywords", "func partial", "custom forward tuple", "func forward"):
             wanted["checkpoint"] = "func call"
-    if shape.stack in ("shared", "module dict", "two stacks", "two stacks, one branch", "stages"):
+    if shape.stack in ("shared", "module dict", "two stacks", "two stacks and one branch", "stages"):
         wanted["loop"] = "for"
     if shape.stack == "shared" and shape.branch in ("two loops",):
         wanted["branch"] = "if"
     if shape.loop == "while" and shape.branch in ("continue", "two loops"):
         wanted["branch"] = "if"
-    if shape.stack in ("two stacks", "two stacks, one branch", "stages", "module dict", "shared"):
+    if shape.stack in ("two stacks", "two stacks and one branch", "stages", "module dict", "shared"):
         wanted["runner"] = "none"
     if shape.is_carried:
         wanted["returns"] = "tensor"
@@ -352,7 +352,13 @@ def _contradictions(shape: Shape) -> Iterator[tuple[str, str]]:
         wanted["sides"] = "same"
     if shape.branch == "run method" and shape.checkpoint in ("custom forward", "lambda"):
         wanted["branch"] = "if"
-    if shape.owner == "model" and shape.switch in ("parent sets",):
+    if shape.checkpoint == "helper" and shape.branch in (
+        "run method",
+        "chosen function",
+        "conditional expression",
+    ):
+        wanted["branch"] = "if"
+    if shape.owner == "model" and shape.switch == "parent sets":
         wanted["switch"] = "true at construction"
     if shape.runner == "script wraps blocks" and shape.stack not in ("comprehension", "append", "factory"):
         wanted["runner"] = "none"

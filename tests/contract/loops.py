@@ -131,6 +131,8 @@ class _Calls:
 
     def helpers(self, call: str) -> list[str]:
         """Return the functions that a call needs before it."""
+        if call.startswith("checkpoint_function"):
+            return ["checkpoint_function = self._checkpoint_function()"]
         if "create_custom_forward" not in call:
             return []
         late = ", output_attentions" * (self._shape.extra == "flag" and self._shape.call != "positional")
@@ -211,8 +213,7 @@ def _if(test: str, one: list[str], other: list[str]) -> list[str]:
 def _before(shape: Shape, checkpoint: str) -> list[str]:
     if checkpoint == "none":
         return []
-    lines = [f"use_checkpointing = {condition(shape)}"] * (shape.branch == "computed")
-    return lines + ["checkpoint_function = self._checkpoint_function()"] * (checkpoint == "helper")
+    return [f"use_checkpointing = {condition(shape)}"] * (shape.branch == "computed")
 
 
 def _header(shape: Shape, stack: str) -> tuple[str, str]:

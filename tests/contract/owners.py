@@ -188,7 +188,7 @@ def _stack(shape: Shape) -> list[str]:
             f"self.{name} = nn.ModuleDict({{str(i): ToyLayer(config, i) for i in range(config.num_layers)}})"
         ],
         "two stacks": [f"self.{name} = nn.ModuleList({listed})", _second(listed)],
-        "two stacks, one branch": [f"self.{name} = nn.ModuleList({listed})", _second(listed)],
+        "two stacks and one branch": [f"self.{name} = nn.ModuleList({listed})", _second(listed)],
         "shared": [f"self.{name} = ToyLayer(config)"],
         "clones": [
             "first = ToyLayer(config)",

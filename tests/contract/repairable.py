@@ -15,7 +15,7 @@ _NEUTRALISED = {
 }
 _REPAIRABLE: Mapping[str, frozenset[str]] = {
     "switch": frozenset(("library",)),
-    "stack": frozenset(FEATURES["stack"]) - {"stages", "sequential", "two stacks, one branch", "shared"},
+    "stack": frozenset(FEATURES["stack"]) - {"stages", "sequential", "two stacks and one branch", "shared"},
     "loop": frozenset(FEATURES["loop"]) - {"while"},
     "checkpoint": _UNDERSTOOD,
     "branch": frozenset(("if", "negated", "computed", "conditional expression", "getattr", "grad enabled")),

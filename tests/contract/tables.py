@@ -42,6 +42,12 @@ def summary(verdicts: Sequence[Verdict], found: Sequence[Counterexample]) -> str
     return "\n".join([*lines, *_refusals(verdicts)])
 
 
+def share(verdicts: Sequence[Verdict], release: str) -> float:
+    """Return how many of the models that are repairable under a release were repaired."""
+    repairable = [each for each in verdicts if each.release == release and each.is_repairable]
+    return sum(each.is_fixed for each in repairable) / max(1, len(repairable))
+
+
 def _refusals(verdicts: Sequence[Verdict]) -> list[str]:
     """Return why models that are repairable by construction were not repaired, the most frequent first."""
     reasons: Counter[str] = Counter()
