@@ -8,8 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.contract.__main__ import shape_of
-from tests.contract.grammar import FEATURES, Shape, draw, settled, simpler
+from tests.contract.grammar import FEATURES, Shape, draw, once_broken, settled, shape_of, simpler
 from tests.contract.packages import package
 from tests.contract.releases import RELEASES, python_of_release
 from tests.contract.repairable import is_repairable
@@ -51,6 +50,7 @@ def test_a_shape_is_read_as_it_is_printed() -> None:
     for number in range(300):
         shape = draw(0, number)
         assert shape_of(str(shape)) == shape
+    assert len(set(once_broken())) == len(once_broken())
 
 
 def test_many_models_are_repairable_and_many_are_not() -> None:
@@ -98,7 +98,7 @@ def verdicts() -> Iterator[list[Verdict]]:
         except EnvironmentUnavailable as error:
             pytest.skip(str(error))
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        shapes = [draw(0, number) for number in range(_MODELS)]
+        shapes = [*once_broken(), *(draw(0, number) for number in range(_MODELS))]
         yield [each for of_model in pool.map(judge, shapes) for each in of_model]
 
 

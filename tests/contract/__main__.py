@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.contract.counterexamples import Counterexample, counterexamples, write
-from tests.contract.grammar import FEATURES, Shape, draw, settled
+from tests.contract.grammar import draw, once_broken, shape_of
 from tests.contract.releases import RELEASES, python_of_release
 from tests.contract.tables import SHARE, share, summary
 from tests.contract.verdicts import Verdict, judge
@@ -29,7 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     for release in options.releases:
         python_of_release(release)
     shapes = [shape_of(each) for each in options.shape]
-    shapes = shapes or [draw(options.seed, number) for number in range(options.models)]
+    if not shapes:
+        shapes = [*once_broken(), *(draw(options.seed, number) for number in range(options.models))]
     with ProcessPoolExecutor(options.jobs) as pool:
         verdicts: list[Verdict] = []
         begun = shown = time.monotonic()
@@ -50,15 +51,6 @@ def main(arguments: Sequence[str]) -> int:
     invalid = any(each.invalid for each in verdicts)
     enough = bool(options.shape) or all(share(verdicts, release) >= SHARE for release in options.releases)
     return int(bool(found) or invalid or not enough)
-
-
-def shape_of(text: str) -> Shape:
-    """Return the shape that this command has printed, such as ``switch=no support, stack=append``."""
-    features = dict(each.strip().split("=", 1) for each in text.split(",") if "=" in each)
-    unknown = [name for name, value in features.items() if value not in FEATURES.get(name, ())]
-    if unknown:
-        raise SystemExit(f"there is no such value of {', '.join(unknown)}")
-    return settled(Shape(**features))
 
 
 def _options() -> argparse.ArgumentParser:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 
+_ONCE_BROKEN = Path(__file__).with_name("once_broken.txt")
 LIBRARY_SWITCHES = frozenset(("library", "enabled in init"))
 """Who turns checkpointing on: with these, the library's own method does, for every module with the flag."""
 
@@ -231,6 +233,25 @@ def draw(seed: int, number: int) -> Shape:
         is_drawn = name == "checkpoint" or source.random() < keep
         chosen[name] = source.choices(list(values), list(values.values()))[0] if is_drawn else simplest
     return settled(Shape(**chosen))
+
+
+def shape_of(text: str) -> Shape:
+    """Return the shape that is printed so, such as ``switch=no support, stack=append``.
+
+    Raises:
+        ValueError: there is no such feature, or no such value of it.
+    """
+    features = dict(each.strip().split("=", 1) for each in text.split(",") if "=" in each)
+    unknown = [name for name, value in features.items() if value not in FEATURES.get(name, ())]
+    if unknown:
+        raise ValueError(f"there is no such value of {', '.join(unknown)}")
+    return settled(Shape(**features))
+
+
+def once_broken() -> list[Shape]:
+    """Return the models on which a safe fix once broke a promise."""
+    lines = _ONCE_BROKEN.read_text(encoding="utf-8").splitlines()
+    return [shape_of(line) for line in lines if not line.startswith("#")]
 
 
 _STEPPING_STONES: Mapping[str, tuple[str, ...]] = {

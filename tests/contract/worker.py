@@ -116,7 +116,7 @@ def _examine(request: dict[str, Any], say: Any) -> dict[str, Any]:
     reference: dict[tuple[str, str], Outcome] = {}
     for way in request["ways"]:
         for scenario in request["scenarios"]:
-            outcomes = []
+            outcomes: list[Outcome] = []
             for name, modules in zip(PACKAGES, (before, after), strict=True):
                 place = f"{scenario}, {way['name']}"
                 # What did not work before has no promise to keep.
