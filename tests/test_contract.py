@@ -8,10 +8,11 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.contract.grammar import FEATURES, Shape, draw, once_broken, settled, shape_of, simpler
+from tests.contract.grammar import FEATURES, Shape, draw, once_broken, settled, shape_of
 from tests.contract.packages import package
 from tests.contract.releases import RELEASES, python_of_release
 from tests.contract.repairable import is_repairable
+from tests.contract.simplification import simpler
 from tests.contract.tables import SHARE, share
 from tests.contract.verdicts import Verdict, judge
 from tests.environment import EnvironmentUnavailable

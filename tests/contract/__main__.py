@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.contract.counterexamples import Counterexample, counterexamples, write
 from tests.contract.grammar import draw, once_broken, shape_of
 from tests.contract.releases import RELEASES, python_of_release
+from tests.contract.simplification import singles
 from tests.contract.tables import SHARE, share, summary
 from tests.contract.verdicts import Verdict, judge
 
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     for release in options.releases:
         python_of_release(release)
     shapes = [shape_of(each) for each in options.shape]
+    if options.singles:
+        shapes = singles()
     if not shapes:
         shapes = [*once_broken(), *(draw(options.seed, number) for number in range(options.models))]
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -49,7 +52,9 @@ def main(arguments: Sequence[str]) -> int:
                 write(each, len(found), options.found)
     print(f"\n{summary(verdicts, found)}")
     invalid = any(each.invalid for each in verdicts)
-    enough = bool(options.shape) or all(share(verdicts, release) >= SHARE for release in options.releases)
+    enough = bool(options.shape or options.singles) or all(
+        share(verdicts, release) >= SHARE for release in options.releases
+    )
     return int(bool(found) or invalid or not enough)
 
 
@@ -64,6 +69,7 @@ def _options() -> argparse.ArgumentParser:
         "--releases", nargs="+", default=RELEASES, choices=RELEASES, help="where to train them"
     )
     parser.add_argument("--shape", action="append", default=[], help="judge this model, and no others")
+    parser.add_argument("--singles", action="store_true", help="judge every feature by itself, and no others")
     parser.add_argument("--found", type=Path, metavar="DIR", help="write counterexamples below this folder")
     return parser
 

@@ -254,44 +254,6 @@ def once_broken() -> list[Shape]:
     return [shape_of(line) for line in lines if not line.startswith("#")]
 
 
-_STEPPING_STONES: Mapping[str, tuple[str, ...]] = {
-    "switch": ("true at construction", "script sets"),
-    "checkpoint": ("func call", "torch non-reentrant"),
-    "branch": ("every other",),
-    "encoder": ("given by keyword",),
-    "bias": ("before loop by keyword",),
-    "returns": ("tuple",),
-    "cache": ("past_key_values",),
-    "stack": ("two stacks",),
-    "block": ("gcl",),
-}
-"""The simplest special value of a feature, so that counterexamples of one kind end in the same model."""
-
-
-def simpler(shape: Shape) -> Iterator[Shape]:
-    """Yield the shapes with one special feature less, then those with a simpler special feature."""
-    for name in shape.special:
-        yield from _with(shape, name, next(iter(FEATURES[name])))
-    for name, value in shape.special.items():
-        stones = _STEPPING_STONES.get(name, ())
-        for stone in stones[: stones.index(value)] if value in stones else stones:
-            yield from _with(shape, name, stone)
-
-
-def _with(shape: Shape, name: str, value: str) -> Iterator[Shape]:
-    other = settled(replace(shape, **{name: value}))
-    if _complexity(other) < _complexity(shape):
-        yield other
-
-
-def _complexity(shape: Shape) -> int:
-    total = 0
-    for name, value in shape.special.items():
-        stones = _STEPPING_STONES.get(name, ())
-        total += 10 + (stones.index(value) if value in stones else len(stones))
-    return total
-
-
 _NEEDS_BRANCH = frozenset(FEATURES["switch"]) - {
     "library",
     "enabled in init",

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.contract.grammar import Shape, simpler
+from tests.contract.grammar import Shape
 from tests.contract.packages import package
 from tests.contract.releases import RELEASES, worker
 from tests.contract.repair import Repaired, repair, takes_target
 from tests.contract.repairable import is_repairable
+from tests.contract.simplification import simpler
 
 Broken = tuple[int, str, str]
 """A promise, where it is broken, and how."""
