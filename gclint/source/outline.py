@@ -280,9 +280,13 @@ class Outline:
 
     def _is_left(self, definition: Definition, offset: int) -> bool:
         """Tell whether a definition has ended before ``offset``, a line behind all that were asked about."""
-        dedents = _dedent(len(definition.indent)).finditer(self._lines, definition.seen, offset)
+        indent = len(definition.indent)
+        dedents = _dedent(indent).finditer(self.code, definition.seen, offset)
         definition.seen = offset
-        return not all(self.in_long_string(match.end()) for match in dedents)
+        first = next((each.end() for each in dedents if not self.in_long_string(each.end())), None)
+        if first is None:
+            return False
+        return not _may_be_inside(self.code, first) or self.block_end(definition.header, indent) <= offset
 
     def in_long_string(self, offset: int) -> bool:
         """Tell whether an offset lies inside a triple-quoted string."""
