@@ -148,6 +148,8 @@ class Difference:
     """What the checkpointed call passes where the plain one passes something else."""
     parameter: str | None = None
     """What gets something else, where `forward` does: a parameter, or what one call alone passes."""
+    is_cache_off: bool = False
+    """Whether the checkpointed call only keeps a cache away that the base class of some release would not."""
 
 
 def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
@@ -307,10 +309,16 @@ def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[R
             found = [
                 each
                 for each in compare_calls(legacy, others[0], releases)
-                if each.parameter is not None and (each.argument or each.parameter not in _BESIDE_CACHES)
+                if each.parameter is not None and not _concerns_cache(each)
             ]
             if found:
                 yield legacy, found
+
+
+def _concerns_cache(difference: Difference) -> bool:
+    """Tell whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
+    is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
+    return is_beside or difference.is_cache_off
 
 
 def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
@@ -345,6 +353,7 @@ def _compare_bindings(
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
             argument=None if a is None else a.arg,
             parameter=parameter.name,
+            is_cache_off=still_on is not None,
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):

@@ -62,9 +62,12 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
     for offset, receiver, value in (*_assignments(file.text), *_calls(file.text)):
-        if receiver == "self" or _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
+        if _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
             continue
-        function = _function_around(file, offset)
+        functions = _functions_around(file, offset)
+        if receiver in {each.first_parameter for each in functions if each.parent and each.parent.is_class}:
+            continue  # A method sets the flag of its own object.
+        function = functions[-1] if functions else None
         if function is None or function.name != LIBRARY_SWITCH:
             is_off = _OFF.match(file.text, value) is not None
             yield OutsideSwitch(file, offset, receiver, _is_complete(receiver, function, is_off=is_off))
@@ -126,13 +129,13 @@ def _is_code(file: SourceFile, offset: int) -> bool:
     )
 
 
-def _function_around(file: SourceFile, offset: int) -> Definition | None:
-    around = [
+def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
+    """Return the functions that an offset lies in, the innermost last."""
+    return [
         each
         for each in file.outline.definitions
         if not each.is_class and each.start <= offset < each.limit and offset < each.end
     ]
-    return around[-1] if around else None
 
 
 def _is_complete(receiver: str, function: Definition | None, *, is_off: bool) -> bool:

@@ -267,8 +267,12 @@ def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) ->
     """Tell whether a class sets the flag in a part of its own that is known, and not one of ``owner``'s."""
     first, *names = switch.receiver.split(".")
     module = library_of(project).module(switch.file)
-    for info in module.classes.values() if first == "self" and names else ():
-        if info.definition.start <= switch.offset < info.definition.end:
+    for info in module.classes.values() if names else ():
+        if info.definition.start <= switch.offset < info.definition.end and any(
+            first == method.first_parameter
+            for method in info.methods()
+            if method.start <= switch.offset < method.end
+        ):
             values = info.attribute(names[0])
             return bool(values) and not any(
                 not isinstance(value, Instance) or any(owner in part.mro for part in value.info.all_parts)
