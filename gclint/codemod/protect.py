@@ -20,6 +20,7 @@ from gclint.codemod.branch import (
 from gclint.codemod.call import repair_call
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.leftover import leftover
+from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
@@ -91,6 +92,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     doubts += release_doubts(network, _newly_checkpointed(network, group), loses_branch=bool(group.branches))
     doubts += _branch_doubts(network, group)
     doubts += _shared_bases(network, group)
+    doubts += patch_doubts(network, group.blocks)
     sites, site_doubts = _site_edits(network, group)
     switching = switch_changes(network, _sites(network, group))
     doubts += switching.doubts
