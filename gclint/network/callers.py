@@ -13,9 +13,9 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, Instance
 from gclint.network.evaluation.walk import walk
 from gclint.network.holders import single_attributes
+from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
 from gclint.source.words import has_word
 
@@ -78,14 +78,7 @@ class Callers:
         return info.is_model if exported == -1 else has_word(text, info.name, exported, len(text))
 
     def _is_named_elsewhere(self, info: ClassInfo) -> bool:
-        for path in self._project.paths:
-            try:
-                file = self._project.file(path)
-            except (OSError, UnreadableFile):
-                continue  # The run reports it; it calls nothing.
-            if file is not info.file and info.name in file.text and file.outline.imported(info.name):
-                return True
-        return False
+        return any(file is not info.file for file in given_importing(self._project, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
         return "super().forward(" in info.file.text and any(
