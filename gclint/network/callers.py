@@ -27,7 +27,7 @@ class Caller:
     scope: Scope
     args: Sequence[cst.Arg]
     at: int
-    """Where the call begins."""
+    """Where the call stands among the statements of its function."""
 
 
 class Callers:
@@ -92,7 +92,7 @@ class Callers:
         for site in self._sites():
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
-                yield Caller(site.scope, site.args, site.span(site.call)[0])
+                yield Caller(site.scope, site.args, site.scope.range_of(site.fragment, site.call)[0])
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         if not attributes:
             return
@@ -124,7 +124,7 @@ class Callers:
                             and _called_attribute(node.func) in attributes
                             and piece.fragment is not None
                         ):
-                            yield scope, node, piece.fragment.span(node)[0]
+                            yield scope, node, scope.range_of(piece.fragment, node)[0]
 
 
 def _called_attribute(func: cst.BaseExpression) -> str | None:
