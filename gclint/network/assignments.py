@@ -66,7 +66,10 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
             for binding in bindings:
                 place = places.get(binding.value, _Place())
                 whole = wholes.get(binding.value)
-                start, end = (0, 0) if whole is None or piece.fragment is None else piece.fragment.span(whole)
+                if whole is None or piece.fragment is None:
+                    start, end = 0, 0
+                else:
+                    start, end = scope.range_of(piece.fragment, whole)
                 simple = isinstance(whole, cst.SimpleStatementLine)
                 found.append(
                     Assignment(

@@ -93,7 +93,7 @@ class Gradients:
     def at(self, site: RunSite, value: cst.BaseExpression) -> Carries:
         """Return what an argument of a run site carries."""
         self._steps = 0
-        return self.of(Place(site.scope, site.span(site.call)[0]), value)
+        return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
 
     def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
         """Return what an expression carries.

@@ -34,9 +34,8 @@ def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
 
     Where its file has models and none is seen to hold it, as when a function makes it, all of them are taken.
     """
-    project = owner.module.library.project
     models = list(_models_holding(owner, owner.module))
-    models += (model for module in users(project, owner.module) for model in _models_holding(owner, module))
+    models += (model for module in users(owner.module) for model in _models_holding(owner, module))
     if not models:
         models = [model for module in _siblings(owner.module) for model in _models_holding(owner, module)]
     if not models:
