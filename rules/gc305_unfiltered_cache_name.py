@@ -14,7 +14,7 @@ from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 
-_GUARD = "None if self.gradient_checkpointing and self.training else "
+_GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
 
 
 class UnfilteredCacheName(Rule):
@@ -92,7 +92,7 @@ class UnfilteredCacheName(Rule):
 
 
 def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:
-    if not has_flag(site.owner) or site.scope.self_name != "self":
+    if not has_flag(site.owner) or site.scope.self_name is None:
         return Refusal(
             f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to disable the cache with; "
             f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
@@ -103,6 +103,6 @@ def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | R
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
     return Fix(
         f"Disable `{name}` while checkpointing",
-        (Edit(network.file.path, start, start, _GUARD),),
+        (Edit(network.file.path, start, start, _GUARD.format(site.scope.self_name)),),
         repairs=(repair,),
     )

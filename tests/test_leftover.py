@@ -197,6 +197,7 @@ _WEIGHTS = {
     "the switch": toy(
         more="""
         def gradient_checkpointing_enable(self, **kwargs):
+            super().gradient_checkpointing_enable()
             self._gradient_checkpointing_func = partial(checkpoint, **kwargs)
         """
     ),

@@ -109,7 +109,7 @@ def test_models_beside_an_odd_entry_are_run(entry: str) -> None:
 
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (_ODD, "modeling_y.py"):
-        Path(name).write_text("x = 1\n")
+        Path(name).write_text(BROKEN)
     opened = os.open
 
     def refuse(path: Path, flags: int) -> int:

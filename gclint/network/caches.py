@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from gclint.network.activation import is_constant, is_guarded
+from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _CACHES = EVER_NEUTRALISED - {USE_CACHE}
-_FLAG = "gradient_checkpointing"
-_FLAG_IS_FALSE = re.compile(
-    r"^[ \t]+self\.gradient_checkpointing[ \t]*(?::[ \t]*bool[ \t]*)?=[ \t]*False\b", re.MULTILINE
-)
 
 
 def live_caches(site: RunSite) -> Iterator[tuple[str, cst.Arg]]:
@@ -39,7 +36,7 @@ def _is_off(site: RunSite, value: cst.BaseExpression) -> bool:
     bindings = list(site.scope.bindings(variable))
     if bindings and not site.scope.parameters.has(variable) and all(is_constant(b.value) for b in bindings):
         return True
-    pieces = site.scope.body.pieces_naming((_FLAG,))
+    pieces = site.scope.body.pieces_naming((FLAG,))
     return any(
         _switches_off(node, variable) for piece in pieces for root in piece.nodes or () for node in walk(root)
     )
@@ -48,7 +45,7 @@ def _is_off(site: RunSite, value: cst.BaseExpression) -> bool:
 def _switches_off(node: cst.CSTNode, variable: str) -> bool:
     """Tell whether this is an ``if`` on the checkpointing flag that takes the cache, or its flag, away."""
     if not isinstance(node, cst.If) or not any(
-        isinstance(each, cst.Attribute) and each.attr.value == _FLAG for each in walk(node.test)
+        isinstance(each, cst.Attribute) and each.attr.value == FLAG for each in walk(node.test)
     ):
         return False
     return any(
@@ -61,4 +58,4 @@ def _switches_off(node: cst.CSTNode, variable: str) -> bool:
 
 def has_flag(owner: ClassInfo) -> bool:
     """Tell whether a class has the flag that the library sets while it checkpoints, False at first."""
-    return any(_FLAG_IS_FALSE.search(info.text) is not None for info in owner.mro)
+    return any(setting.is_librarys for setting in flag_settings(owner))

@@ -17,9 +17,10 @@ _FILLING = ("add_module", "setattr")
 # Only a sequence that is made of a list can be a stack.
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
-_CALLED = re.compile(r"(?<![\w.])(self\.)?([A-Za-z_]\w*)\s*\(")
+_CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
 _OPENING = re.compile(r"[ \t]*\(")
-_TARGET = re.compile(r"\bself\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
+# Whatever a method calls its object: values tell later whether it is one.
+_TARGET = re.compile(r"(?<![\w.])[A-Za-z_]\w*\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
 _COUNTING = frozenset(
     (
         "range",
@@ -129,14 +130,25 @@ def _may_hold_blocks(module: Module, offset: int) -> bool:
     text = module.file.outline.code
     opening = text.index("(", offset)
     inner = text[opening + 1 : closing_bracket(text, opening)]
-    called = [(match[1], match[2]) for match in _CALLED.finditer(inner) if match[2] not in _COUNTING]
+    called = [
+        (match[1], match[2])
+        for match in _CALLED.finditer(inner)
+        if match[2] not in _COUNTING and (match[1] is None or match[1] in _own_names(module))
+    ]
     if not called:
         return _TORCH_CALL.search(inner) is None
-    for own, name in called:
+    for receiver, name in called:
         info = module.classes.get(name)
-        if own or info is None or info.is_checkpointing or mixes_sequence(info):
+        if receiver or info is None or info.is_checkpointing or mixes_sequence(info):
             return True
     return False
+
+
+@remembered
+def _own_names(module: Module) -> frozenset[str]:
+    """Return what the methods of a file call their own object."""
+    methods = (method for info in module.classes.values() for method in info.methods())
+    return frozenset(name for method in methods if (name := method.first_parameter) is not None)
 
 
 def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:

@@ -46,6 +46,10 @@ _GOES_ON = re.compile(
     r"|[-+*/%&|^<>=.,:!\"'(\[{~])"
 )
 _AWAITS_MORE = frozenset(",([{=+-*/%&|^<>@.:~")
+# Nothing but names, which need not be taken apart.
+_PLAIN_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
+_OPENING = ("(", "[", "{")
+_CLOSING = (")", "]", "}")
 _LAYOUT = (Kind.NEWLINE, Kind.JOIN, Kind.COMMENT)
 # No string can be part of an import, and brackets mean nothing.
 _IMPORT_WORDS = re.compile(rf"{COMMENT}|{JOIN}|\w+|\.+|[*,]")
@@ -115,6 +119,31 @@ class Definition:
         inside = () if opening is None else tokens(text, opening.end, self.header_end)
         first = next((token for token in inside if token.kind not in _LAYOUT), None)
         return first.text if first is not None and first.kind is Kind.NAME else None
+
+    @cached_property
+    def bases(self) -> tuple[str, ...]:
+        """A class's bases as they are written; what is not a dotted name is left out."""
+        simple = _PLAIN_BASES.match(self.outline.code, self.header)
+        if simple is not None:
+            return tuple(name.strip() for name in simple[1].split(",") if name.strip())
+        return tuple(filter(None, map(_dotted_name, self._arguments())))
+
+    def _arguments(self) -> Iterator[list[str]]:
+        """Yield the arguments of a class's header as their tokens."""
+        text, depth, argument, is_inside = self.outline.text, 0, list[str](), False
+        for token in tokens(text, self.header, self.header_end):
+            if token.kind in _LAYOUT:
+                continue
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            if not is_inside:
+                is_inside = depth == 1 and token.text == "("  # Type parameters stand before it.
+            elif depth == 0 or (depth == 1 and token.text == ","):
+                yield argument
+                argument = []
+                if depth == 0:
+                    return
+            else:
+                argument.append(token.text)
 
     def methods(self) -> Iterator[Definition]:
         """Yield the functions directly in a class; of several with one name the last one counts."""
@@ -364,6 +393,14 @@ class Outline:
         if parent is not None:
             parent.children.append(definition)
         return definition
+
+
+def _dotted_name(code: list[str]) -> str | None:
+    """Return what tokens say that are a dotted name, in brackets or not."""
+    while code[:1] == ["("] and code[-1:] == [")"]:
+        code = code[1:-1]
+    name = "".join(code)
+    return name if name and all(part.isidentifier() for part in name.split(".")) else None
 
 
 def _may_be_inside(code: str, offset: int) -> bool:

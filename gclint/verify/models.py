@@ -6,12 +6,10 @@ Only these are imported, since an import runs all that is in a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.outline import Definition, ImportedName
-from gclint.source.tokens import Kind, tokens
+from gclint.source.outline import ImportedName
 
 _BASE = "PreTrainedModel"
 _LIBRARY = "transformers"
@@ -40,7 +38,7 @@ class ModelFiles:
             self._derives(file, base, _DEPTH)
             for definition in file.outline.definitions
             if definition.is_class and not definition.is_local
-            for base in _bases(file, definition)
+            for base in definition.bases
         )
 
     def _file(self, path: Path) -> SourceFile | None:
@@ -57,7 +55,7 @@ class ModelFiles:
             return _is_known(rest.rpartition(".")[2], is_library=_is_of_library(file.outline.imported(first)))
         own = file.outline.classes.get(name)
         if own is not None:
-            return any(base != name and self._derives(file, base, left - 1) for base in _bases(file, own))
+            return any(base != name and self._derives(file, base, left - 1) for base in own.bases)
         imported = file.outline.imported(name)
         if imported is None:
             return self._derives_otherwise(file, name, left)
@@ -100,28 +98,6 @@ def _read(path: Path) -> SourceFile | None:
         return SourceFile(path, path.read_bytes()) if path.is_file() else None
     except (OSError, UnreadableFile):
         return None
-
-
-def _bases(file: SourceFile, definition: Definition) -> Iterator[str]:
-    """Yield the names that stand first in the arguments of a class's header."""
-    depth, name, is_open = 0, "", False
-    for token in tokens(file.text, definition.header, definition.header_end):
-        if token.kind in (Kind.NEWLINE, Kind.JOIN, Kind.COMMENT):
-            continue
-        if token.text in ("(", "[", "{"):
-            depth += 1
-            is_open = is_open or (token.text == "(" and depth == 1)
-        elif token.text in (")", "]", "}"):
-            depth -= 1
-        elif is_open and depth == 1:
-            if token.kind is Kind.NAME or token.text == ".":
-                name += token.text
-                continue
-            if token.text == "=":
-                name = ""
-        if name and is_open and depth <= 1 and token.text in (",", ")"):
-            yield name
-            name = ""
 
 
 def _is_of_library(imported: ImportedName | None) -> bool:

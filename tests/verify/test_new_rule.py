@@ -12,7 +12,7 @@ import pytest
 from gclint import rules as rules_package
 from gclint.rule import all_rules
 from tests.harness import load_fixtures, verify_findings, verify_fix, verify_suppression
-from tests.verify.command_line import Gclint
+from tests.verify.command_line import MODEL, Gclint
 
 _MODULE = "gc901_unwanted_word"
 _RULE = '''\
@@ -48,7 +48,8 @@ class UnwantedWord(Rule):
         return bool(site.contained_activations)
 '''
 
-_MODEL = """\
+_MODEL = (
+    """\
 from dataclasses import replace
 from gclint.verify.worker.protocol import *
 
@@ -68,6 +69,8 @@ class Model:
         fingerprints = (Fingerprint("default", "same", 1.0, {}),)
         return replace(known, outcome=outcome, failures=failures, sites=(site,), fingerprints=fingerprints)
 """
+    + MODEL
+)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.command_line import Gclint, failing, names, passing, write
+from tests.verify.command_line import MODEL, Gclint, failing, names, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -211,7 +211,9 @@ def test_a_tree_beside_files_without_one_has_a_worker_of_its_own(gclint: Gclint)
     folder = Path("src/toys")
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
-    (folder / "modeling_tree.py").write_text("from toys import __name__ as package\n" + passing("InTree"))
+    (folder / "modeling_tree.py").write_text(
+        "from toys import __name__ as package\n" + passing("InTree") + MODEL
+    )
     write("toy", passing("A"))
     outcome = gclint("--output-format", "json")
     assert (outcome.status, names(outcome)) == (0, ["A", "InTree"])

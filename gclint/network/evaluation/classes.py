@@ -23,7 +23,6 @@ from gclint.network.evaluation.values import (
     Values,
     merge_containers,
 )
-from gclint.network.evaluation.walk import dotted_name
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.generated import is_modular
@@ -37,8 +36,6 @@ CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 MODEL_BASE = "PreTrainedModel"
 _LONGEST_LINE = 200
 """How many bases are followed; nobody writes a class with more, and each class would list them all."""
-# Nothing but names, which need not be parsed.
-_PLAIN_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 
 
 class _HasFacts(Protocol):
@@ -86,13 +83,7 @@ class ClassInfo:
     @cached_property
     def base_names(self) -> tuple[str, ...]:
         """The bases as they are written; what is no dotted name is left out."""
-        simple = _PLAIN_BASES.match(self.file.outline.code, self.definition.header)
-        if simple is not None:
-            return tuple(name.strip() for name in simple[1].split(",") if name.strip())
-        node = self.header_node()
-        if node is None:
-            return ()
-        return tuple(filter(None, (dotted_name(arg.value) for arg in node.bases)))
+        return self.definition.bases
 
     def header_fragment(self) -> Fragment | None:
         """Parse the class's header alone."""
