@@ -15,7 +15,9 @@ from typing import Any
 MODELS = "transformers/models"
 """Where a release has its models."""
 
-_PLACE = re.compile(r" in line \d+")
+_PLACE = re.compile(r" (?:in|on) line \d+")
+_UNREAD = re.compile(r"\d+ other files? looks? like ")
+"""What is said of files that have stacks and another name."""
 
 
 @dataclass(frozen=True, order=True)
@@ -67,7 +69,7 @@ def run_gclint(tree: Path, *options: str, folder: str = MODELS) -> tuple[Reporte
     command = [sys.executable, "-m", "gclint", *options, "--output-format", "json", folder]
     run = subprocess.run(command, cwd=tree, capture_output=True, encoding="utf-8")
     assert run.returncode in (0, 1), run.stderr
-    assert run.stderr == ""
+    assert [line for line in run.stderr.splitlines() if not _UNREAD.match(line)] == []
     return tuple(sorted(_reported(finding) for finding in json.loads(run.stdout)))
 
 
