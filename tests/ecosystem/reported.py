@@ -29,7 +29,7 @@ class Reported:
     """Below the release's models."""
     symbol: str
     parameters: tuple[str, ...]
-    """What is passed in the wrong way; none for GC001."""
+    """What is passed in the wrong way; none for GC001 and GC301."""
     outcome: str
     """``safe fix``, or ``unsafe fix`` or ``no fix`` with the reason."""
     message: str
@@ -74,16 +74,22 @@ def run_gclint(tree: Path, *options: str, folder: str = MODELS) -> tuple[Reporte
 
 
 def _reported(finding: Mapping[str, Any]) -> Reported:
-    subject = finding["message"].partition(" passed to ")[0]
     return Reported(
         finding["code"],
         _below_models(finding["filename"]),
         finding["symbol"],
-        tuple(re.findall(r"`(\w+)`", subject)) if finding["code"] != "GC001" else (),
+        _parameters(finding["code"], finding["message"]),
         _below_models(_PLACE.sub("", _outcome(finding))),
         finding["message"],
         tuple(sorted(_key(heir["filename"], heir["symbol"]) for heir in finding["inherited_by"])),
     )
+
+
+def _parameters(code: str, message: str) -> tuple[str, ...]:
+    if code == "GC101":
+        return tuple(re.findall(r"`(\w+)` gets ", message))
+    subject = re.split(r" (?:is|are) (?:passed to|a list)\b", message)[0]
+    return tuple(re.findall(r"`(\w+)`", subject)) if code in ("GC002", "GC003", "GC103", "GC305") else ()
 
 
 def _key(file: str, symbol: str) -> str:
