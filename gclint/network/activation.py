@@ -199,7 +199,9 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     if not carries:
         return _Role.OTHER
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
-    if Carries.NESTED in carries and not is_stream and not is_mixed:
+    # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
+    may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)
+    if Carries.NESTED in carries and not may_be_tensor:
         return _Role.NESTED
     if kind is _Kind.CONTAINER and not is_named:
         return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER
