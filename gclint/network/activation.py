@@ -207,7 +207,8 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
         return _Role.OTHER
     if is_stream and bound.by_position:
         return _Role.ACTIVATION
-    carries = gradients.at(site, arg.value)
+    # What is named so is an activation as soon as it may be anything.
+    carries = gradients.at(site, arg.value, stops=is_named)
     if not carries:
         return _Role.OTHER
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)

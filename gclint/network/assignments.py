@@ -61,11 +61,14 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
     for piece in () if scope.body is None else scope.body.pieces(name):
         bindings = piece.bindings.get(name, ())
         if bindings:
-            wholes = {node: whole for whole in _statements(piece) for node in walk(whole)}
-            places = {node: place for root in piece.nodes or () for node, place in _placed(root, _Place())}
+            statements = list(_statements(piece))
+            only = statements[0] if len(statements) == 1 else None
+            wholes = {} if only else {node: whole for whole in statements for node in walk(whole)}
+            roots = () if isinstance(only, cst.SimpleStatementLine) else piece.nodes or ()
+            places = {node: place for root in roots for node, place in _placed(root, _Place())}
             for binding in bindings:
                 place = places.get(binding.value, _Place())
-                whole = wholes.get(binding.value)
+                whole = only or wholes.get(binding.value)
                 if whole is None or piece.fragment is None:
                     start, end = 0, 0
                 else:

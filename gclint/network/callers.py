@@ -64,13 +64,17 @@ class Callers:
             method: the name of the method.
             seldom: whether only users are asked about, and not the other files of the run.
         """
-        if method not in RUNNING_METHODS:
-            return not method.startswith("_") and self._is_public(info)
-        if seldom or self._is_public(info):
-            return self._is_public(info)
+        if self.is_for_users(info, method):
+            return True
+        if seldom or method not in RUNNING_METHODS:
+            return False
         if info not in self._open:
             self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
         return self._open[info]
+
+    def is_for_users(self, info: ClassInfo, method: str) -> bool:
+        """Tell whether users may call a class's method, with any arguments."""
+        return (method in RUNNING_METHODS or not method.startswith("_")) and self._is_public(info)
 
     def _is_public(self, info: ClassInfo) -> bool:
         text = info.file.text

@@ -48,7 +48,7 @@ _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
 """A decorator of a function in which no gradients are recorded."""
 _Path = tuple[int, ...]
-_Key = tuple["Place", str, _Path]
+_Key = tuple["Place", str, _Path, bool]
 
 
 class Carries(Flag):
@@ -90,11 +90,20 @@ class Gradients:
         self._met: set[_Key] = set()
         self._given: dict[tuple[Scope, str], list[Assignment]] = {}
         self._steps = 0
+        self._stops = False
+        """Whether nothing more is asked once it is known that a value may be anything."""
         self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
 
-    def at(self, site: RunSite, value: cst.BaseExpression) -> Carries:
-        """Return what an argument of a run site carries."""
+    def at(self, site: RunSite, value: cst.BaseExpression, *, stops: bool = False) -> Carries:
+        """Return what an argument of a run site carries.
+
+        Args:
+            site: the call.
+            value: the argument.
+            stops: whether the rest does not matter once it may be ``UNKNOWN``.
+        """
         self._steps = 0
+        self._stops = stops
         return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
 
     def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
@@ -154,7 +163,7 @@ class Gradients:
             return Carries.NOTHING
         if name in ("True", "False", place.scope.self_name):
             return Carries.CONSTANT
-        key = place, name, path
+        key = place, name, path, self._stops
         if key in self._open:
             self._met.add(key)
             return Carries.NOTHING
@@ -191,11 +200,11 @@ class Gradients:
             return self._free(place, name, path)
         filled = any(each.makes_container for each in last)
         for each in last:
-            if not each.requires(name):
+            if not self._is_enough(found) and not each.requires(name):
                 found |= self._assigned(place, each, path, filled)
         # Where the name stands for something, it may be given something else; None stays None.
         for each in last if found else ():
-            if each.requires(name):
+            if not self._is_enough(found) and each.requires(name):
                 found |= self._assigned(place, each, path, filled)
         return found
 
@@ -244,11 +253,15 @@ class Gradients:
         if place.scope.depth or method is None or place.scope.owner is None:
             return unpassed
         signature = method_signature(place.scope.module.file, method)
+        if self._stops and self._callers.is_for_users(place.scope.owner, method.name):
+            return Carries.UNKNOWN
         callers = self._callers.of(place.scope.owner, method.name)
         if signature is None or not callers:
             return Carries.UNKNOWN
         found = Carries.NOTHING
         for caller in callers:
+            if self._is_enough(found):
+                return found
             binding = bind(caller.args, signature)
             bound = binding.argument(name)
             if bound is not None:
@@ -257,6 +270,9 @@ class Gradients:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
         is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, seldom=bool(found))
         return found | Carries.UNKNOWN if is_open else found
+
+    def _is_enough(self, found: Carries) -> bool:
+        return self._stops and Carries.UNKNOWN in found
 
     # -- attributes and items
 
@@ -273,9 +289,15 @@ class Gradients:
             return Carries.GRADIENT
         if values or _is_buffer(place.scope, node):
             return Carries.CONSTANT
-        if Carries.GRADIENT in self.of(place, node.value) and _STATES.search(name):
+        if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
             return Carries.GRADIENT
         return Carries.UNKNOWN
+
+    def _all_of(self, place: Place, value: cst.BaseExpression) -> Carries:
+        stops, self._stops = self._stops, False
+        found = self.of(place, value)
+        self._stops = stops
+        return found
 
     def _subscript(self, place: Place, node: cst.Subscript, path: _Path) -> Carries:
         first = node.slice[0].slice

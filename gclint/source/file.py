@@ -6,7 +6,7 @@ import codecs
 import io
 import tokenize
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class SourceFile:
             UnreadableFile: the bytes are not text in the encoding that the file declares.
         """
         self.path = path
-        self._occurrences: Counter[int] = Counter()
+        self._places: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
         body = data[len(self._bom) :]
@@ -69,11 +69,10 @@ class SourceFile:
         """The definitions and imports of the text, found without parsing it."""
         return Outline(self.text)
 
-    def occurrence(self, code: str) -> int:
-        """Count the requests for a piece of code, and return how many came before this one."""
-        key = hash(code)
-        self._occurrences[key] += 1
-        return self._occurrences[key] - 1
+    def occurrence(self, code: str, start: int) -> int:
+        """Return at how many other places a piece of code was asked for before it was at this one."""
+        places = self._places[hash(code)]
+        return places.setdefault(start, len(places))
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -40,7 +40,7 @@ class Fragment:
         # An indented block stands alone under a header of our own.
         self._header = f"if 1:{file.newline}" if indent else ""
         self._text = self._header + file.text[start:end] + completion
-        self.module = _parse(self._text, file.occurrence(self._text))
+        self.module = _parse(self._text, file.occurrence(self._text, start))
         if indent:
             block = cst.ensure_type(self.module.body[0], cst.If).body
             self.body = cast("tuple[cst.BaseStatement, ...]", tuple(block.body))
@@ -87,8 +87,8 @@ def _parse(text: str, occurrence: int) -> cst.Module:
 
     Args:
         text: the code.
-        occurrence: how often the same file has asked for the same code already. Files may share a
-            tree, but within one file a node stands for one place.
+        occurrence: at how many other places the same file has the same code, as far as it was asked
+            for. Files may share a tree, but within one file a node stands for one place.
     """
     return cst.parse_module(text)
 
