@@ -12,9 +12,9 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
-from gclint.verify.worker.vocabulary import USE_CACHE
+from gclint.verify.worker.vocabulary import CACHES, USE_CACHE
 
-_CACHES = EVER_NEUTRALISED - {USE_CACHE}
+_CACHES = (EVER_NEUTRALISED | CACHES) - {USE_CACHE}
 _FLAG = "gradient_checkpointing"
 _FLAG_IS_FALSE = re.compile(
     r"^[ \t]+self\.gradient_checkpointing[ \t]*(?::[ \t]*bool[ \t]*)?=[ \t]*False\b", re.MULTILINE
