@@ -38,6 +38,7 @@ _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|ro
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
 """What no repair passes by position, also under names that the base class does not know."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
+_WRITTEN_CONTAINERS = (cst.Tuple, cst.List, cst.Dict)
 _CONTAINER = re.compile(
     r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
 )
@@ -198,6 +199,8 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     carries = gradients.at(site, arg.value)
     if not carries:
         return _Role.OTHER
+    if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
+        return _Role.NESTED
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
     if Carries.NESTED in carries and not is_stream and not is_mixed:
         return _Role.NESTED

@@ -128,20 +128,26 @@ class _Inputs:
 
 
 _VIEWS = frozenset(
-    (
-        *("chunk", "contiguous", "expand", "expand_as", "flatten", "movedim", "narrow", "permute", "reshape"),
-        *(
-            "select",
-            "squeeze",
-            "swapaxes",
-            "t",
-            "transpose",
-            "unbind",
-            "unflatten",
-            "unsqueeze",
-            "view",
-            "view_as",
-        ),
-    )
+    [
+        "chunk",
+        "contiguous",
+        "expand",
+        "expand_as",
+        "flatten",
+        "movedim",
+        "narrow",
+        "permute",
+        "reshape",
+        "select",
+        "squeeze",
+        "swapaxes",
+        "t",
+        "transpose",
+        "unbind",
+        "unflatten",
+        "unsqueeze",
+        "view",
+        "view_as",
+    ]
 )
 """Methods of tensors whose result may share the tensor's memory."""
