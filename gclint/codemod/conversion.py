@@ -76,6 +76,13 @@ def site_edits(network: Network, group: Group) -> tuple[dict[RunSite, tuple[Edit
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
             continue
+        doubts += [
+            f"the call in line {row} passes activations inside of `{bound.parameter.name}`, "
+            "where reentrant checkpointing gives no gradient to them"
+            for binding in known
+            for bound in binding.nested_activations()
+            if bound.parameter is not None
+        ]
         if not any(binding.is_to_be_repaired() for binding in known):
             continue
         repaired = repair_call(site.fragment, site.call, known)

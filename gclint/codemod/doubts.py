@@ -9,8 +9,10 @@ from gclint.codemod.branch import (
     leaves_out_training,
 )
 from gclint.codemod.group import Group, root_of, sites_of
+from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
+from gclint.network.returned import returned_container
 from gclint.network.runsite import RunSite
 from gclint.network.traits import statistics_class, stores_on_self
 
@@ -35,6 +37,17 @@ def block_doubts(info: ClassInfo) -> list[str]:
     return doubts
 
 
+def recomputation_doubts(info: ClassInfo) -> list[str]:
+    """Return why someone should look before a block is recomputed that was not, or in one mode only."""
+    container = returned_container(info)
+    doubts = (
+        []
+        if container is None
+        else [f"`{info.name}.forward` returns {container}, which reentrant checkpointing gives no gradient"]
+    )
+    return [*doubts, *effects(info)]
+
+
 def compiled_doubts(network: Network, group: Group) -> list[str]:
     """Return doubts about blocks that are compiled when they are made, without their base class's part."""
     owners = dict.fromkeys(site.owner for site in sites_of(network, group))
@@ -54,6 +67,8 @@ def branch_doubts(network: Network, group: Group) -> list[str]:
             f"with checkpointing, the call in line {row} changes: {difference.description}"
             for difference in differences(branch, network.releases)
         ]
+        if any(site.option("context_fn") is not None for site in branch.legacy):
+            doubts.append(f"the branch on line {row} passes a `context_fn`, which the base class does not")
         if leaves_out_training(branch):
             doubts.append(
                 f"the branch on line {row} checkpoints in evaluation as well, "

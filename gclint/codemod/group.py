@@ -100,3 +100,9 @@ def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
             if problem is not None:
                 return f"`{heir.name}` in {shown(heir.file.path)} inherits from `{info.name}`, and {problem}"
     return None
+
+
+def has_own_mode(group: Group) -> bool:
+    """Tell whether a branch checkpoints with torch's function itself, in another mode than the library's."""
+    sites = (site for branch in group.branches.values() for site in branch.legacy)
+    return any(not site.calls_library for site in sites)

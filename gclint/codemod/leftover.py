@@ -115,7 +115,7 @@ def _attributes(
 
 
 def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network]:
-    """Yield the other given files that name a block or what runs it, and call a checkpoint function."""
+    """Yield the other files that name a block or what runs it, and call a checkpoint function."""
     index = _by_name(network.project)
     owners = _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
@@ -156,12 +156,12 @@ def _can_go(site: RunSite, network: Network) -> bool:
 
 
 def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
-    """Return the files around a run that call a checkpoint function, by the names that they import."""
+    """Return the files of a run, and around it, that call a checkpoint function, by the names they import."""
     known = project.derived.get(_by_name)
     if isinstance(known, dict):
         return known
     found: defaultdict[str, list[SourceFile]] = defaultdict(list)
-    for path in files_mentioning(project, "checkpoint"):
+    for path in dict.fromkeys((*project.paths, *files_mentioning(project, "checkpoint"))):
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):

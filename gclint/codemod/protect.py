@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gclint.codemod.branch import (
-    unused_helpers,
-)
+from gclint.codemod.branch import unused_helpers
 from gclint.codemod.conversion import base_edits, branch_edits, edits_outside, site_edits
 from gclint.codemod.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
     newly_checkpointed,
+    recomputation_doubts,
     shared_bases,
 )
 from gclint.codemod.elsewhere import fixes_elsewhere
-from gclint.codemod.group import Group, group_of, obstacle, obstacle_in_subclasses, sites_of
+from gclint.codemod.group import (
+    Group,
+    group_of,
+    has_own_mode,
+    obstacle,
+    obstacle_in_subclasses,
+    sites_of,
+)
 from gclint.codemod.leftover import leftover
 from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
@@ -89,6 +95,8 @@ def _doubts(network: Network, group: Group) -> list[str]:
     """Return why someone should look before the blocks of a group become checkpointing layers."""
     doubts = [doubt for info in group.blocks for doubt in block_doubts(info)]
     new = newly_checkpointed(network, group)
+    if new or has_own_mode(group):
+        doubts += [doubt for info in group.blocks for doubt in recomputation_doubts(info)]
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     doubts += branch_doubts(network, group)
     doubts += shared_bases(network, group)

@@ -39,6 +39,7 @@ _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|ro
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
 """What no repair passes by position, also under names that the base class does not know."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
+_WRITTEN_CONTAINERS = (cst.Tuple, cst.List, cst.Dict)
 _CONTAINER = re.compile(
     r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
 )
@@ -211,6 +212,8 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     carries = gradients.at(site, arg.value, stops=is_named)
     if not carries:
         return _Role.OTHER
+    if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
+        return _Role.NESTED
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
     # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
     may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)

@@ -13,9 +13,9 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
-from gclint.verify.worker.vocabulary import USE_CACHE
+from gclint.verify.worker.vocabulary import CACHES, USE_CACHE
 
-_CACHES = EVER_NEUTRALISED - {USE_CACHE}
+_CACHES = (EVER_NEUTRALISED | CACHES) - {USE_CACHE}
 
 
 def live_caches(site: RunSite) -> Iterator[tuple[str, cst.Arg]]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.walk import walk_scope
+from gclint.network.evaluation.values import ClassValue, External
+from gclint.network.evaluation.walk import dotted_name, walk_scope
+from gclint.source.outline import Definition
+
+_BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": "a dict", "list": "a list"}
+_OUTPUT = re.compile(r"Output\w*$")
 
 
 @remembered
@@ -43,3 +50,72 @@ def _is_tuple(scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = fr
             for binding in bindings
         )
     return False
+
+
+@remembered
+def returned_container(info: ClassInfo) -> str | None:
+    """Describe what ``forward`` returns where reentrant checkpointing does not look for tensors in it."""
+    return _container_of_method(info, "forward", frozenset())
+
+
+def _container_of_method(info: ClassInfo, name: str, seen: frozenset[Definition]) -> str | None:
+    found = info.find_method(name)
+    if found is None or found[1] in seen:
+        return None
+    scope = info.scope(found[1], found[0].module)
+    containers = (_container(scope, value, seen | {found[1]}) for _, value in scope.returns())
+    return next(filter(None, containers), None)
+
+
+def _container(scope: Scope, value: cst.BaseExpression, seen: frozenset[Definition | str]) -> str | None:
+    """Describe an expression that is neither a tensor nor a tuple of them; None if it may be one."""
+    if isinstance(value, (cst.Dict, cst.DictComp)):
+        return "a dict"
+    if isinstance(value, (cst.List, cst.ListComp)):
+        return "a list"
+    if isinstance(value, cst.IfExp):
+        return _container(scope, value.body, seen) or _container(scope, value.orelse, seen)
+    if isinstance(value, cst.Tuple):
+        # Behind it stand caches, which need no gradient.
+        first = value.elements[0].value if value.elements else None
+        is_nested = isinstance(first, (cst.Tuple, cst.List, cst.Dict))
+        return "a nested tuple" if is_nested else None
+    if isinstance(value, cst.Name):
+        return _container_of_name(scope, value.value, seen)
+    return _container_of_call(scope, value, seen) if isinstance(value, cst.Call) else None
+
+
+def _container_of_name(scope: Scope, name: str, seen: frozenset[Definition | str]) -> str | None:
+    if name in seen or scope.parameters.has(name):
+        return None
+    values = [each.value for each in scope.bindings(name) if not (each.added or each.iterated or each.path)]
+    # A list that is filled first may become a tuple in the end.
+    if any(_is_tuple(scope, value) or _makes_tuple(value) for value in values):
+        return None
+    return next(filter(None, (_container(scope, value, seen | {name}) for value in values)), None)
+
+
+def _container_of_call(scope: Scope, call: cst.Call, seen: frozenset[Definition | str]) -> str | None:
+    name = dotted_name(call.func)
+    if name in _BUILT:
+        return _BUILT[name]
+    if isinstance(call.func, cst.Attribute) and scope.owner is not None:
+        holder = call.func.value
+        is_super = isinstance(holder, cst.Call) and dotted_name(holder.func) == "super"
+        visited = frozenset(each for each in seen if isinstance(each, Definition))
+        if is_super:
+            bases = scope.owner.mro[1:]
+            found = (_container_of_method(each, call.func.attr.value, visited) for each in bases)
+            return next(filter(None, found), None)
+        if dotted_name(holder) == scope.self_name:
+            return _container_of_method(scope.owner, call.func.attr.value, visited)
+    for made in scope.evaluate(call.func):
+        if isinstance(made, ClassValue) and not made.info.is_module:
+            return f"a `{made.info.name}`"
+        if isinstance(made, External) and _OUTPUT.search(made.name) is not None:
+            return f"a `{made.name.rpartition('.')[2]}`"
+    return None
+
+
+def _makes_tuple(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and dotted_name(value.func) == "tuple"

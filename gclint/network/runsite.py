@@ -83,6 +83,16 @@ class RunSite:
         """Whether the call's output feeds its own next step."""
         return self.whole or bool(self.stream)
 
+    @property
+    def calls_library(self) -> bool:
+        """Whether a checkpointed call is one of the function that the library gave the model."""
+        return isinstance(self.call.func, cst.Attribute) and self.call.func.attr.value in CHECKPOINT_METHODS
+
+    def option(self, name: str) -> cst.Arg | None:
+        """Return what a checkpointed call passes to the checkpoint function itself."""
+        named = (arg for arg in self.call.args if arg.keyword is not None and arg.keyword.value == name)
+        return next(named, None) if self.checkpointed else None
+
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node of the method stands in the file."""
         return self.fragment.span(node)

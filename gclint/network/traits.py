@@ -9,7 +9,7 @@ from functools import partial
 import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import code, dotted_name, walk
 
 _MIXING_WORDS = frozenset(
     [
@@ -54,6 +54,8 @@ _STATISTICS = re.compile(
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
 _IN_PLACE = re.compile(r"(?:add|copy|mul|sub|div|zero|fill)_")
+_FILLING = frozenset(("append", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault"))
+"""What changes a list or a dict."""
 
 
 @remembered
@@ -109,28 +111,66 @@ def statistics_class(info: ClassInfo) -> str | None:
 
 @remembered
 def stores_on_self(info: ClassInfo) -> bool:
-    """Tell whether ``forward``, or a method that it calls, assigns to the object itself."""
+    """Tell whether ``forward``, or a method that it calls, assigns to the object or fills what it holds."""
+    return any(_stores_on(node, name) or _fills(node, name) for node, name in _forward_code(info))
+
+
+@remembered
+def changes_own_state(info: ClassInfo) -> bool:
+    """Tell whether ``forward`` leaves the object another with every call: it counts, or collects.
+
+    To keep what was computed last is not that.
+    """
+    return any(
+        _fills(node, name)
+        or (isinstance(node, (cst.AugAssign, cst.Call)) and _stores_on(node, name))
+        or (isinstance(node, cst.Assign) and _continues(node, name))
+        for node, name in _forward_code(info)
+    )
+
+
+def forward_nodes(info: ClassInfo) -> Iterator[cst.CSTNode]:
+    """Yield the code of ``forward``, and of the object's own methods that it calls."""
+    return (node for node, _ in _forward_code(info))
+
+
+def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
+    """Yield the same, each node with the name that the object itself has there."""
     waiting, seen = ["forward"], set[str]()
     while waiting:
-        name = waiting.pop()
-        found = info.find_method(name)
-        if name in seen or found is None:
+        method = waiting.pop()
+        found = info.find_method(method)
+        if method in seen or found is None:
             continue
-        seen.add(name)
+        seen.add(method)
         scope = info.scope(found[1], found[0].module)
-        nodes = (
-            []
-            if scope.body is None
-            else [node for piece in scope.body.pieces() for node in piece.nodes or ()]
-        )
-        for node in (each for root in nodes for each in walk(root)):
-            if _stores_on(node, scope.self_name):
-                return True
+        pieces = [] if scope.body is None else scope.body.pieces()
+        for node in (each for piece in pieces for root in piece.nodes or () for each in walk(root)):
+            yield node, scope.self_name
             if isinstance(node, cst.Call):
-                holder, _, method = (dotted_name(node.func) or "").rpartition(".")
+                holder, _, called = (dotted_name(node.func) or "").rpartition(".")
                 if holder == scope.self_name:
-                    waiting.append(method)
-    return False
+                    waiting.append(called)
+
+
+def _fills(node: cst.CSTNode, name: str | None) -> bool:
+    """Tell whether a call changes a list or dict that is an attribute of a name."""
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in _FILLING
+        and _is_part_of(name, node.func.value)
+    )
+
+
+def _continues(node: cst.Assign, name: str | None) -> bool:
+    """Tell whether an attribute of a name gets a value that is made of what it was."""
+    read = {code(each) for each in walk(node.value) if isinstance(each, cst.Attribute)}
+    return any(
+        _is_part_of(name, target) and (isinstance(target, cst.Subscript) or code(target) in read)
+        for each in node.targets
+        for target in _targets(each.target)
+    )
 
 
 def _stores_on(node: cst.CSTNode, name: str | None) -> bool:

@@ -121,9 +121,13 @@ class Reaching:
         for small in body:
             if isinstance(small, (cst.Assign, cst.AnnAssign)) and small.value is not None:
                 live = self._expression(small.value, live)
+                for target in small.targets if isinstance(small, cst.Assign) else ():
+                    if isinstance(target.target, cst.Subscript):
+                        live = self._expression(target.target, live)
                 live = self._bound(small, live)
             elif isinstance(small, cst.AugAssign):
                 live = self._expression(small.value, live)
+                live = self._expression(small.target, live)
                 self._additions += [(binding, live) for binding in self._own(small)]
             else:
                 live = self._expression(small, live)

@@ -1,0 +1,153 @@
+"""What a block's ``forward`` does besides computing its result, which recomputation repeats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from gclint.network.evaluation.body import Binding
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.reaching import Reaching
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import Kind
+from gclint.network.evaluation.values import External
+from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.traits import changes_own_state, forward_nodes
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+
+_RANDOM = re.compile(r"(?:random|numpy\.random)\.\w")
+_FILLING = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"))
+"""What changes a list or a dict."""
+_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+
+
+def effects(info: ClassInfo) -> Iterator[str]:
+    """Yield what recomputation does a second time, or does not do alike, in words."""
+    for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
+        name = f"`{part.name}.forward`"
+        if part is not info and changes_own_state(part):
+            yield f"{name} changes the state of the object itself, which recomputation does twice"
+        if _asks_python_for_random_numbers(part):
+            yield f"{name} draws random numbers that are not torch's, and recomputation draws others"
+        if "is_grad_enabled" in part.text and any(map(_asks_for_gradients, forward_nodes(part))):
+            yield f"{name} asks whether gradients are enabled, which they are not in reentrant checkpointing"
+    for name in sorted(changed_inputs(info)):
+        yield f"`{info.name}.forward` changes its argument `{name}` in place, which recomputation does again"
+
+
+def _asks_python_for_random_numbers(info: ClassInfo) -> bool:
+    method = info.find_method("forward")
+    if method is None or not any("random" in base.file.text for base in info.mro):
+        return False
+    scope = info.scope(method[1], method[0].module)
+    return any(
+        isinstance(value, External) and _RANDOM.match(value.name) is not None
+        for node in forward_nodes(info)
+        if isinstance(node, cst.Call)
+        for value in scope.module.resolve(dotted_name(node.func) or "")
+    )
+
+
+def _asks_for_gradients(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and (dotted_name(node.func) or "").endswith("is_grad_enabled")
+
+
+@remembered
+def changed_inputs(info: ClassInfo) -> frozenset[str]:
+    """Return the parameters of ``forward`` whose argument it changes in place; caches are none."""
+    scope = info.method_scope("forward")
+    if scope is None or scope.body is None or info.signature is None:
+        return frozenset()
+    names = {
+        parameter.name
+        for parameter in info.signature.parameters
+        if parameter.kind is not Kind.VAR_KEYWORD and parameter.name not in CACHE_ARGUMENTS
+    }
+    inputs = _Inputs(scope, names)
+    pieces = scope.body.pieces()
+    nodes = (node for piece in pieces for root in piece.nodes or () for node in walk(root))
+    return frozenset(name for node in nodes for target in _changed(node) for name in inputs.of(target))
+
+
+def _changed(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what a statement or a call changes in place, if that is a tensor or a container."""
+    if isinstance(node, cst.AugAssign):
+        is_counted = isinstance(node.value, cst.BaseNumber) and not isinstance(node.operator, _SCALING)
+        if not is_counted and not isinstance(node.value, cst.Tuple):
+            yield node.target
+    elif isinstance(node, cst.AssignTarget):
+        if isinstance(node.target, cst.Subscript):
+            yield node.target
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        method = node.func.attr.value
+        if method in _FILLING or _IN_PLACE.fullmatch(method) is not None:
+            yield node.func.value
+
+
+_SCALING = (cst.MultiplyAssign, cst.DivideAssign)
+"""What is done to a tensor with a number; a number is added to another as well."""
+
+
+class _Inputs:
+    """Finds out which parameters an expression may be, or may be a view of."""
+
+    def __init__(self, scope: Scope, names: set[str]) -> None:
+        self._scope, self._names = scope, names
+        self._reaching: dict[str, Reaching] = {}
+
+    def of(self, node: cst.CSTNode, seen: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
+        """Return the parameters that ``node`` may stand for."""
+        while not isinstance(node, cst.Name):
+            if isinstance(node, cst.Subscript):
+                node = node.value
+            elif (
+                isinstance(node, cst.Call)
+                and isinstance(node.func, cst.Attribute)
+                and node.func.attr.value in _VIEWS
+            ):
+                node = node.func.value
+            else:
+                return set()
+        if node in seen:
+            return set()
+        found: set[str] = set()
+        for entry in self._at(node):
+            if entry is None:
+                found |= {node.value} & self._names
+            elif isinstance(entry, Binding) and not (entry.added or entry.iterated or entry.path):
+                found |= self.of(entry.value, seen | {node})
+        return found
+
+    def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
+        if name.value not in self._reaching:
+            assert self._scope.body is not None
+            self._reaching[name.value] = Reaching(name.value, self._scope.body.pieces())
+        return self._reaching[name.value].at(name)
+
+
+_VIEWS = frozenset(
+    [
+        "chunk",
+        "contiguous",
+        "expand",
+        "expand_as",
+        "flatten",
+        "movedim",
+        "narrow",
+        "permute",
+        "reshape",
+        "select",
+        "squeeze",
+        "swapaxes",
+        "t",
+        "transpose",
+        "unbind",
+        "unflatten",
+        "unsqueeze",
+        "view",
+        "view_as",
+    ]
+)
+"""Methods of tensors whose result may share the tensor's memory."""
