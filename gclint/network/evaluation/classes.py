@@ -161,7 +161,7 @@ class ClassInfo:
 
         Libraries from before had one that is a module with methods for weights, and packages have their own.
         """
-        return "checkpointing" not in self.text and "torch.nn.Module" in self.external_bases
+        return "gradient_checkpointing" not in self.text and "torch.nn.Module" in self.external_bases
 
     # -- what it holds
 

@@ -169,7 +169,8 @@ class Module:
         full = f"{own_name}.{name}" if own_name else name
         external = frozenset((External(full),))
         if name in (MODEL_BASE, CHECKPOINTING_BASE):
-            return external
+            own = self.classes.get(name)
+            return external if own is None or not own.is_namesake else frozenset((ClassValue(own),))
         return self._exported(name) or self.lookup(name) or self._submodule(name, full) or external
 
     @cached_property
@@ -223,8 +224,11 @@ class Module:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
         external = frozenset((External(full),))
-        # The two classes that everything hangs on are known by name.
-        if imported.name in (MODEL_BASE, CHECKPOINTING_BASE) or not self._may_define_blocks(imported):
+        # The two classes that everything hangs on are known by name; packages have models of their own.
+        is_known = imported.name == CHECKPOINTING_BASE or (
+            imported.name == MODEL_BASE and (self.is_library or imported.module.startswith("transformers"))
+        )
+        if is_known or not self._may_define_blocks(imported):
             return external
         file = self.library.project.module(self.file, imported.module, imported.level)
         if file is not None and file is not self.file:
