@@ -31,7 +31,11 @@ _HISTORY = (
 EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutralised)
 """What the base class sets to None or False in one release or another."""
 
+FIRST_WITH_SWITCH = "4.35"
+"""From here on the library sets the flags of modules itself."""
 FIRST_WITH_BASE_CLASS = "4.52"
+
+_WRAPS_FORWARD_SINCE = (5, 23)
 
 _ZERO: Version = (0, 0, 0)
 _CLAUSE = re.compile(
@@ -87,6 +91,15 @@ class Releases:
     def have_base_class(self) -> bool:
         """Whether the base class exists in one of them."""
         return self._between(_since(_HISTORY[0]), None) is not None
+
+    @property
+    def wrapping_forward(self) -> Releases | None:
+        """Those that recompute what ``forward`` is when the class is made, and not what replaces it later."""
+        return self._between((*_WRAPS_FORWARD_SINCE, 0), None)
+
+    def come_before(self, version: str) -> bool:
+        """Tell whether one of them comes before a release."""
+        return self.start < releases(version).start
 
     def not_neutralising(self, name: str) -> str | None:
         """Name those that have the base class, and leave alone an argument passed by keyword as ``name``."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gclint.codemod.leftover import leftover
 from gclint.codemod.protect import remedies
 from gclint.finding import Evidence, Finding
+from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.rule import Rule, Text
@@ -144,6 +145,14 @@ class MissingCheckpointingLayer(Rule):
                 "options pass it by"
             )
         stacked = f"`{name}` is stacked in `{owner}` and is not a `{CHECKPOINTING_BASE}`"
-        if leftover(network, (block.info,), ()) is not None:
+        if leftover(network, (block.info,), ()) is not None or _inherits_checkpoint_call(network, block):
             return f"{stacked}: only code that calls a checkpoint function itself can recompute it"
         return f"{stacked}: with gradient checkpointing enabled it still keeps all its activations"
+
+
+def _inherits_checkpoint_call(network: Network, block: UnprotectedBlock) -> bool:
+    """Tell whether a class that runs a block inherits a call of a checkpoint function from another file."""
+    bases = {base for site in block.sites for base in site.owner.mro if base.file is not network.file}
+    return any(
+        True for base in bases for _ in calls_between(base.module, base.definition.start, base.definition.end)
+    )

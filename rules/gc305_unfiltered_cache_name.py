@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from gclint.codemod.branch import is_spared
 from gclint.finding import Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
@@ -70,7 +71,7 @@ class UnfilteredCacheName(Rule):
             return
         for site in network.run_sites:
             block = next((info for info in site.blocks if info.is_checkpointing), None)
-            if block is None or site.checkpointed or site.function is not None:
+            if block is None or site.checkpointed or site.function is not None or is_spared(site):
                 continue
             for name, arg in live_caches(site):
                 which = left_on[name]

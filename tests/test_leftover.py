@@ -235,6 +235,24 @@ def test_another_file_that_checkpoints_the_block(tmp_path: Path) -> None:
     assert "patches.py" in finding.remedy.reason
 
 
+def test_script_around_the_file_that_checkpoints_the_block(tmp_path: Path) -> None:
+    script = (
+        "from torch.utils.checkpoint import checkpoint\nfrom modeling_toy import ToyModel\n"
+        + textwrap.dedent(
+            """
+        def run(model, states):
+            for layer in model.layers:
+                states = checkpoint(layer, states)
+            return states
+        """
+        )
+    )
+    (tmp_path / "train.py").write_text(script, encoding="utf-8")
+    finding = find(tmp_path, toy())
+    assert isinstance(finding.remedy, Refusal)
+    assert "train.py" in finding.remedy.reason
+
+
 def test_branch_of_another_file_that_cannot_go(tmp_path: Path) -> None:
     other = IMPORTS + _TORCH + "from .modeling_toy import ToyLayer\n\n" + model(
         loop=_SELF.format("_gradient_checkpointing_func").replace("self.training", "mask is None")

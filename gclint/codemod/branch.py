@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -13,7 +13,7 @@ from gclint.finding import Edit, Refusal
 from gclint.network.activation import is_constant, is_guarded
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.signature import Parameter, Signature, function_signature
+from gclint.network.evaluation.signature import Signature, function_signature
 from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
 from gclint.network.returned import returns_tuples
 from gclint.network.runsite import Arm, RunSite
@@ -315,6 +315,11 @@ def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[R
                 yield legacy, found
 
 
+def is_spared(site: RunSite) -> bool:
+    """Tell whether a call stands where the model does not checkpoint, since a branch of its own does that."""
+    return any(_checkpoints(replace(arm, taken=not arm.taken)) for arm in site.arms)
+
+
 def _concerns_cache(difference: Difference) -> bool:
     """Tell whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
     is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
@@ -337,7 +342,7 @@ def _compare_bindings(
         left, right = (parameter.default if value is None else value for value in passed)
         same = left == right if left is None or right is None else same_code(left, right)
         still_on = None
-        if _is_switched_off(parameter, left):
+        if _is_switched_off(parameter.name, left):
             still_on = releases.not_neutralising(parameter.name)
             is_off = b is None or is_constant(b.arg.value) or is_guarded(b.arg.value)
             if still_on is None or is_off:
@@ -362,6 +367,7 @@ def _compare_bindings(
             f"the {which} call passes `{name}` and the {lacking} one does not",
             one_is_silent=True,
             parameter=name,
+            is_cache_off=_is_switched_off(name, extras[0].get(name)),
         )
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if not same_code(extras[0][name], extras[1][name]):
@@ -369,12 +375,13 @@ def _compare_bindings(
                 f"`{name}` gets `{_shown(extras[0][name])}` from the checkpointed call "
                 f"and `{_shown(extras[1][name])}` from the plain one",
                 parameter=name,
+                is_cache_off=_is_switched_off(name, extras[0][name]),
             )
 
 
-def _is_switched_off(parameter: Parameter, value: str | None) -> bool:
+def _is_switched_off(name: str, value: str | None) -> bool:
     """Tell whether a call leaves out a cache that the base class of some release would leave out as well."""
-    return parameter.name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
+    return name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
 
 
 def _extra_arguments(binding: Binding) -> dict[str, str]:

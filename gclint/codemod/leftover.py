@@ -21,6 +21,7 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
 from gclint.source.paths import shown
 from gclint.source.project import Project
+from gclint.source.surroundings import files_mentioning
 
 _WORD = re.compile(r"\w+")
 
@@ -155,16 +156,16 @@ def _can_go(site: RunSite, network: Network) -> bool:
 
 
 def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
-    """Return the given files that call a checkpoint function, by the names that they import."""
+    """Return the files around a run that call a checkpoint function, by the names that they import."""
     known = project.derived.get(_by_name)
     if isinstance(known, dict):
         return known
     found: defaultdict[str, list[SourceFile]] = defaultdict(list)
-    for path in project.paths:
+    for path in files_mentioning(project, "checkpoint"):
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):
-            continue  # The run reports it; it calls nothing.
+            continue  # The run reports it if it is one of its files; it calls nothing.
         if may_call_checkpoint(file.text):
             for word in {word for each in file.outline.imports for word in _WORD.findall(each.text)}:
                 found[word].append(file)

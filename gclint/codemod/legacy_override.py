@@ -15,6 +15,7 @@ from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
 from gclint.network.override import OldOverride
 from gclint.network.traits import statistics_class, stores_on_self
+from gclint.releases import FIRST_WITH_SWITCH
 
 
 def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
@@ -38,8 +39,9 @@ def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
 
 def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
     text = network.file.text
-    if CHECKPOINTING_BASE not in text and CHECKPOINT_FUNCTION not in text:
-        yield "before transformers 4.35 the library sets no flag itself"
+    is_new = CHECKPOINTING_BASE in text or CHECKPOINT_FUNCTION in text
+    if not is_new and network.releases.come_before(FIRST_WITH_SWITCH):
+        yield f"before transformers {FIRST_WITH_SWITCH} the library sets no flag itself"
     for layer in _layers(network, override):
         if statistics_class(layer) is not None:
             yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"

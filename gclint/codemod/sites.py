@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gclint.codemod.branch import is_spared
 from gclint.codemod.call import NeedsReordering, repair_call
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.release import keyword_doubt
@@ -74,7 +75,11 @@ def defective_sites(network: Network) -> Iterator[SiteDefects]:
             continue
         if is_plainly_right(site, network.gradients.named):
             continue
-        blocks = [info for info in site.blocks if info.is_checkpointing or info in unprotected]
+        # A layer is enabled along with its stack, which does not come here then.
+        is_enabled = not is_spared(site)
+        blocks = [
+            info for info in site.blocks if info in unprotected or (is_enabled and info.is_checkpointing)
+        ]
         bindings = [bind_site(site, info, network.gradients) for info in blocks]
         known = tuple(binding for binding in bindings if binding is not None)
         if not known or len(known) != len(blocks):

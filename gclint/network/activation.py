@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 import libcst as cst
 
@@ -72,12 +73,17 @@ class SiteBinding:
     binding: Binding
     activations: frozenset[str]
     """The parameters that receive an activation."""
-    nested: frozenset[str] = frozenset()
+    nested: frozenset[str]
     """The parameters that receive a list, tuple or dict of activations."""
-    uncertain: frozenset[str] = frozenset()
-    """The parameters that may receive an activation, as far as the text says."""
-    tensors: frozenset[str] = frozenset()
+    tensors: frozenset[str]
     """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
+    _find_uncertain: Callable[[], frozenset[str]]
+    """Looks at the masks as well, which only a repair asks for."""
+
+    @cached_property
+    def uncertain(self) -> frozenset[str]:
+        """The parameters that may receive an activation, as far as the text says."""
+        return self._find_uncertain()
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the cache arguments that the base class cannot see."""
@@ -150,23 +156,29 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
             masks.append((bound.arg, bound.parameter))
         else:
             roles[_role(site, bound, bound.parameter, gradients)].add(bound.parameter.name)
-    # A mask alone is no activation, but one that is computed by a learned module moves along with those.
-    for arg, parameter in masks if roles[_Role.ACTIVATION] else ():
-        if Carries.GRADIENT in gradients.at(site, arg.value):
-            roles[_Role.UNCERTAIN].add(parameter.name)
+
+    def uncertain() -> frozenset[str]:
+        # A mask alone is no activation, but one that is computed by a learned module moves along with those.
+        moving = (
+            parameter.name
+            for arg, parameter in (masks if roles[_Role.ACTIVATION] else ())
+            if Carries.GRADIENT in gradients.at(site, arg.value)
+        )
+        return frozenset(roles[_Role.UNCERTAIN]).union(moving)
+
     return SiteBinding(
         block,
         signature,
         binding,
         frozenset(roles[_Role.ACTIVATION]),
         frozenset(roles[_Role.NESTED]),
-        frozenset(roles[_Role.UNCERTAIN]),
         frozenset(
             bound.parameter.name
             for bound in binding.arguments
             if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
         )
         - roles[_Role.NESTED],
+        uncertain,
     )
 
 
@@ -199,7 +211,9 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     if not carries:
         return _Role.OTHER
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
-    if Carries.NESTED in carries and not is_stream and not is_mixed:
+    # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
+    may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)
+    if Carries.NESTED in carries and not may_be_tensor:
         return _Role.NESTED
     if kind is _Kind.CONTAINER and not is_named:
         return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER

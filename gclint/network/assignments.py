@@ -66,8 +66,13 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
             for binding in bindings:
                 place = places.get(binding.value, _Place())
                 whole = wholes.get(binding.value)
-                start, end = (0, 0) if whole is None or piece.fragment is None else piece.fragment.span(whole)
+                if whole is None or piece.fragment is None:
+                    start, end = 0, 0
+                else:
+                    start, end = scope.range_of(piece.fragment, whole)
                 simple = isinstance(whole, cst.SimpleStatementLine)
+                # What is not recorded is a constant, whatever the name stood for before.
+                is_known = simple or (isinstance(whole, cst.With) and not place.records)
                 found.append(
                     Assignment(
                         binding,
@@ -76,7 +81,7 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
                         start,
                         end,
                         simple,
-                        simple and whole is not None and _replaces(whole, binding),
+                        is_known and whole is not None and _replaces(whole, binding),
                     )
                 )
     return found
@@ -107,9 +112,11 @@ def _statements(piece: Piece) -> Iterator[cst.CSTNode]:
 
 
 def _replaces(statement: cst.CSTNode, binding: Binding) -> bool:
+    lines = statement.body.body if isinstance(statement, cst.With) else [statement]
     return not binding.added and any(
         isinstance(node, (cst.Assign, cst.AnnAssign)) and node.value is binding.value
-        for node in children(statement)
+        for line in lines
+        for node in children(line)
     )
 
 
@@ -121,7 +128,7 @@ def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Pl
         if node.orelse is not None:
             yield from _placed(node.orelse, _Place((*place.conditions, (node.test, False)), place.records))
         return
-    if isinstance(node, cst.With) and any(map(_stops_gradients, node.items)):
+    if isinstance(node, cst.With) and any(stops_gradients(item.item) for item in node.items):
         place = _Place(place.conditions, False)
     if place != _Place():
         yield node, place
@@ -129,8 +136,9 @@ def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Pl
         yield from _placed(child, place)
 
 
-def _stops_gradients(item: cst.WithItem) -> bool:
-    called = item.item.func if isinstance(item.item, cst.Call) else item.item
+def stops_gradients(context: cst.BaseExpression) -> bool:
+    """Tell whether a context, or a decorator, keeps gradients from being recorded."""
+    called = context.func if isinstance(context, cst.Call) else context
     return (dotted_name(called) or "").rpartition(".")[2] in _WITHOUT_GRADIENT
 
 

@@ -13,9 +13,9 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, Instance
 from gclint.network.evaluation.walk import walk
 from gclint.network.holders import single_attributes
+from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
 from gclint.source.words import has_word
 
@@ -27,7 +27,7 @@ class Caller:
     scope: Scope
     args: Sequence[cst.Arg]
     at: int
-    """Where the call begins."""
+    """Where the call stands among the statements of its function."""
 
 
 class Callers:
@@ -78,14 +78,7 @@ class Callers:
         return info.is_model if exported == -1 else has_word(text, info.name, exported, len(text))
 
     def _is_named_elsewhere(self, info: ClassInfo) -> bool:
-        for path in self._project.paths:
-            try:
-                file = self._project.file(path)
-            except (OSError, UnreadableFile):
-                continue  # The run reports it; it calls nothing.
-            if file is not info.file and info.name in file.text and file.outline.imported(info.name):
-                return True
-        return False
+        return any(file is not info.file for file in given_importing(self._project, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
         return "super().forward(" in info.file.text and any(
@@ -99,7 +92,7 @@ class Callers:
         for site in self._sites():
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
-                yield Caller(site.scope, site.args, site.span(site.call)[0])
+                yield Caller(site.scope, site.args, site.scope.range_of(site.fragment, site.call)[0])
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         if not attributes:
             return
@@ -131,7 +124,7 @@ class Callers:
                             and _called_attribute(node.func) in attributes
                             and piece.fragment is not None
                         ):
-                            yield scope, node, piece.fragment.span(node)[0]
+                            yield scope, node, scope.range_of(piece.fragment, node)[0]
 
 
 def _called_attribute(func: cst.BaseExpression) -> str | None:

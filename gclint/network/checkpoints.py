@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from typing import cast
 
 from gclint.network.evaluation.classes import remembered
 from gclint.network.evaluation.modules import Module
@@ -124,9 +125,38 @@ def _imported_functions(module: Module) -> frozenset[str]:
     )
 
 
-@remembered
 def _own_names(module: Module) -> frozenset[str]:
     """Return the names at the top of a file that stand for something that calls a checkpoint function."""
+    if _own_names not in module.facts:
+        for each, names in _names_by_file(module).items():
+            each.facts[_own_names] = frozenset(names)
+    return cast("frozenset[str]", module.facts[_own_names])
+
+
+def _names_by_file(module: Module) -> dict[Module, set[str]]:
+    """Return those names for a file and all whose functions it imports, which may import one another."""
+    found: dict[Module, set[str]] = {}
+    importers: defaultdict[Module, set[Module]] = defaultdict(set)
+    waiting = [module]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found[each] = set(_names_of_its_own(each))
+            for other, _, _ in _functions_of_others(each):
+                importers[other].add(each)
+                waiting.append(other)
+    waiting = list(found)
+    while waiting:
+        each = waiting.pop()
+        imported = {bound for other, name, bound in _functions_of_others(each) if name in found[other]}
+        if not imported <= found[each]:
+            found[each] = _closed(each, found[each] | imported)
+            waiting += importers[each]
+    return found
+
+
+@remembered
+def _names_of_its_own(module: Module) -> set[str]:
     file, found = module.file, set[str]()
     direct = _direct(module)
     inside = [each for each in file.outline.definitions if each.parent is None]
@@ -135,14 +165,19 @@ def _own_names(module: Module) -> frozenset[str]:
             assigned = _ASSIGNED.match(file.text, _line_start(file.text, offset))
             if assigned is not None:
                 found.add(assigned[1])
-    functions = list(file.outline.functions.values())
+    functions = file.outline.functions.values()
     found |= {each.name for each in functions if any_between(direct, each.header, each.end)}
-    found |= {name.bound for name in file.outline.all_imported() if _comes_from_function(module, name.bound)}
+    return _closed(module, found)
+
+
+def _closed(module: Module, names: set[str]) -> set[str]:
+    """Return the names and the functions of the file in which one of them stands, and so on."""
+    functions = list(module.file.outline.functions.values())
     while True:
-        more = {each.name for each in functions if each.name not in found and _names_one(each, found)}
+        more = {each.name for each in functions if each.name not in names and _names_one(each, names)}
         if not more:
-            return frozenset(found)
-        found |= more
+            return names
+        names = names | more
 
 
 def _names_one(function: Definition, names: set[str]) -> bool:
@@ -150,17 +185,16 @@ def _names_one(function: Definition, names: set[str]) -> bool:
     return any(any(True for _ in word_ends(text, name, function.header, function.end)) for name in names)
 
 
-def _comes_from_function(module: Module, name: str) -> bool:
-    """Tell whether an imported name is a function of another file that calls a checkpoint function."""
-    if not name[:1].islower() or module.file.outline.imported(name) is None:
-        return False
-    for value in module.lookup(name):
-        if isinstance(value, Function) and value.scope.module is not module:
-            other = value.scope.module
-            imported = module.file.outline.imported(name)
-            if imported is not None and imported.name in _own_names(other):
-                return True
-    return False
+@remembered
+def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
+    """Return the functions that a file imports: where each is defined, its name there and its name here."""
+    return [
+        (value.scope.module, imported.name, imported.bound)
+        for imported in module.file.outline.all_imported()
+        if imported.name is not None and imported.bound[:1].islower()
+        for value in module.lookup(imported.bound)
+        if isinstance(value, Function) and value.scope.module is not module
+    ]
 
 
 def _in_code(module: Module, offsets: Collection[int]) -> list[int]:

@@ -9,7 +9,7 @@ from enum import Flag, auto
 
 import libcst as cst
 
-from gclint.network.assignments import Assignment, assignments, names_needed, reaching
+from gclint.network.assignments import Assignment, assignments, names_needed, reaching, stops_gradients
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
 from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
@@ -45,6 +45,8 @@ _MAX_DEPTH = 3
 _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
+_UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
+"""A decorator of a function in which no gradients are recorded."""
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path]
 
@@ -93,7 +95,7 @@ class Gradients:
     def at(self, site: RunSite, value: cst.BaseExpression) -> Carries:
         """Return what an argument of a run site carries."""
         self._steps = 0
-        return self.of(Place(site.scope, site.span(site.call)[0]), value)
+        return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
 
     def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
         """Return what an expression carries.
@@ -336,6 +338,8 @@ class Gradients:
 
     def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:
         """Return what a function of the project returns in this call."""
+        if _is_unrecorded(called):
+            return Carries.CONSTANT
         inner = self._enter(place, call, called)
         if inner is None:
             return Carries.UNKNOWN
@@ -400,6 +404,19 @@ def _is_frozen(scope: Scope, node: cst.Attribute) -> bool:
                 if isinstance(binding.value, cst.Call) and any(map(_forbids_gradient, binding.value.args)):
                     return True
     return False
+
+
+def _is_unrecorded(called: Bound | Function) -> bool:
+    """Tell whether no gradients are recorded in a function, by a decorator."""
+    if isinstance(called, Function):
+        return isinstance(called.node, cst.FunctionDef) and any(
+            stops_gradients(each.decorator) for each in called.node.decorators
+        )
+    found = called.instance.info.find_method(called.method)
+    if found is None:
+        return False
+    definition = found[1]
+    return _UNRECORDED.search(definition.outline.code, definition.start, definition.header) is not None
 
 
 def _forbids_gradient(arg: cst.Arg) -> bool:

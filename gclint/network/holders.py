@@ -18,7 +18,7 @@ _FILLING = ("add_module", "setattr")
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
-_CREATED = re.compile(r"\b(\w+)[ \t]*\(")
+_OPENING = re.compile(r"[ \t]*\(")
 # Whatever a method calls its object: values tell later whether it is one.
 _TARGET = re.compile(r"(?<![\w.])[A-Za-z_]\w*\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
 _COUNTING = frozenset(
@@ -62,9 +62,14 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
 def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
     """Yield the attributes that a line of a file sets to something made with one of these classes."""
     text = module.file.outline.code
-    creations = (match for match in _CREATED.finditer(text) if match[1] in names)
+    creations = sorted(
+        end - len(name)
+        for name in names
+        for end in word_ends(text, name, 0, len(text))
+        if _OPENING.match(text, end)
+    )
     # The last creation of each line: what is set stands before it.
-    last = {text.find("\n", match.start()): match.start() for match in creations}
+    last = {text.find("\n", start): start for start in creations}
     for offset in last.values():
         target = _TARGET.search(text, text.rfind("\n", 0, offset) + 1, offset)
         if target is not None:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
+_WORD = re.compile(r"\w+")
 _FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b", re.MULTILINE)
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
     """Yield the modules that import a class by its name."""
-    for path in (*_given(project, info), *_around(project, info)):
+    for path in dict.fromkeys((*_given(project, info), *_around(project, info))):
         module = library_of(project).module(project.file(path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
         if module.file is not info.file and any(
@@ -29,14 +31,20 @@ def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
             yield module
 
 
-def users(project: Project, file: Module) -> Iterator[Module]:
-    """Yield the modules that import some class of a module by its name."""
-    seen: set[Path] = set()
-    for info in file.classes.values():
-        for module in importers(project, info):
-            if module.file.path not in seen:
-                seen.add(module.file.path)
-                yield module
+@remembered
+def users(file: Module) -> tuple[Module, ...]:
+    """Return the modules that import some class of a module by its name."""
+    project = file.library.project
+    found = (module for info in file.classes.values() for module in importers(project, info))
+    return tuple({module.file.path: module for module in found}.values())
+
+
+def given_importing(project: Project, name: str) -> Iterator[SourceFile]:
+    """Yield the given files that import something by a name, from wherever."""
+    for path in _index(project).by_word.get(name, ()):
+        file = project.file(path)
+        if file.outline.imported(name):
+            yield file
 
 
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
@@ -53,22 +61,38 @@ def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
 
 def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the given files that import from a module called like a class's own, or like its package."""
-    index = project.derived.get(importers)
-    if not isinstance(index, dict):
-        index = project.derived[importers] = _by_module(project)
-    names = (info.file.path.stem, project.model(info.file.path), "")
-    found = dict.fromkeys(path for name in names for path in index.get(name, ()))
-    yield from (path for path in found if info.name in project.file(path).text)
+    index = _index(project)
+    candidates = index.by_word.get(info.name, ())
+    for name in dict.fromkeys((info.file.path.stem, project.model(info.file.path), "")):
+        yield from (path for path in candidates if name in index.modules[path])
 
 
-def _by_module(project: Project) -> Mapping[str, list[Path]]:
-    """Return the given files by the last names of the modules that they import from."""
-    found: defaultdict[str, list[Path]] = defaultdict(list)
+@dataclass(frozen=True)
+class _Index:
+    """What the given files import."""
+
+    by_word: Mapping[str, Sequence[Path]]
+    """The files by the words that their imports are made of."""
+    modules: Mapping[Path, frozenset[str]]
+    """The last names of the modules that each file imports from."""
+
+
+def _index(project: Project) -> _Index:
+    known = project.derived.get(_index)
+    if not isinstance(known, _Index):
+        known = project.derived[_index] = _indexed(project)
+    return known
+
+
+def _indexed(project: Project) -> _Index:
+    by_word: defaultdict[str, list[Path]] = defaultdict(list)
+    modules: dict[Path, frozenset[str]] = {}
     for path in project.paths:
         try:
-            text = project.file(path).text
+            file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        for module in dict.fromkeys(_FROM.findall(text)):
-            found[module.rpartition(".")[2]].append(path)
-    return dict(found)
+        modules[path] = frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
+        for word in {word for statement in file.outline.imports for word in _WORD.findall(statement.text)}:
+            by_word[word].append(path)
+    return _Index(by_word, modules)

@@ -19,7 +19,8 @@ _BLANKS = r"(?:[ \t]|\\\r?\n)*"
 _ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]+)?=(?!=)")
 _NAMED = re.compile(rf"{_BLANKS},\s*[\"']{FLAG}[\"']\s*,")
 _OFF = re.compile(r"[\s(]*False\b")
-_SETATTR = "setattr("
+_SETTING_CALLS = ("setattr(", "__setattr__(")
+_ITEM = re.compile(rf"[\"']{FLAG}[\"']\s*\]")
 # What holds options has no stack.
 _OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
 _LONGEST_RECEIVER = 200
@@ -61,7 +62,8 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
-    for offset, receiver, value in (*_assignments(file.text), *_calls(file.text)):
+    text = file.text
+    for offset, receiver, value in (*_assignments(text), *_calls(text), *_items(text)):
         if _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
             continue
         functions = _functions_around(file, offset)
@@ -79,7 +81,7 @@ def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
     offset = text.find(word)
     while offset != -1:
         assigned = _ASSIGNED.match(text, offset + len(word))
-        receiver = _receiver(text, offset) if assigned else ""
+        receiver = receiver_before(text, offset) if assigned else ""
         if assigned and receiver:
             yield offset, receiver, assigned.end()
         offset = text.find(word, offset + 1)
@@ -87,18 +89,31 @@ def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
 
 def _calls(text: str) -> Iterator[tuple[int, str, int]]:
     """Yield where ``setattr(receiver, "gradient_checkpointing", value)`` stands, and the same of it."""
-    offset = text.find(_SETATTR)
-    while offset != -1:
-        start = offset + len(_SETATTR)
-        comma = text.find(",", start, start + _LONGEST_RECEIVER)
-        named = _NAMED.match(text, comma) if comma != -1 else None
-        if named:
-            yield offset, text[start:comma].strip(), named.end()
-        offset = text.find(_SETATTR, start)
+    for call in _SETTING_CALLS:
+        offset = text.find(call)
+        while offset != -1:
+            start = offset + len(call)
+            comma = text.find(",", start, start + _LONGEST_RECEIVER)
+            named = _NAMED.match(text, comma) if comma != -1 else None
+            if named:
+                yield offset, text[start:comma].strip(), named.end()
+            offset = text.find(call, start)
 
 
-def _receiver(text: str, end: int) -> str:
-    """Return the expression of names, items and calls that ends at an offset."""
+def _items(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield where ``vars(receiver)["gradient_checkpointing"] = value`` stands, and the same of it."""
+    for key in _ITEM.finditer(text):
+        assigned = _ASSIGNED.match(text, key.end())
+        bracket = text.rfind("[", max(0, key.start() - _LONGEST_RECEIVER), key.start())
+        mapping = receiver_before(text, bracket) if assigned and bracket != -1 else ""
+        if assigned and mapping.startswith("vars("):
+            yield bracket, mapping[len("vars(") : -1], assigned.end()
+        elif assigned and mapping.endswith(".__dict__"):
+            yield bracket, mapping.removesuffix(".__dict__"), assigned.end()
+
+
+def receiver_before(text: str, end: int) -> str:
+    """Return the expression of names, items and calls that ends at an offset; of a long one its end."""
     depth, start = 0, end
     while start > max(0, end - _LONGEST_RECEIVER):
         character = text[start - 1]

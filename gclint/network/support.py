@@ -10,6 +10,7 @@ from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
 from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
+from gclint.source.words import word_ends
 
 _FLAG = "supports_gradient_checkpointing"
 # How the library calls its models: a base model, or one with a head for a task.
@@ -32,15 +33,16 @@ def is_run_by_a_model(owner: ClassInfo) -> bool:
 def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
     """Return the models that hold ``owner``, or are it, in its file, in those beside it and its users.
 
-    Where its file has models and none is seen to hold it, as when a function makes it, all of them are taken.
+    Where none is seen to hold it, as when a function makes it, those of its file that may reach it are taken.
     """
-    project = owner.module.library.project
     models = list(_models_holding(owner, owner.module))
-    models += (model for module in users(project, owner.module) for model in _models_holding(owner, module))
+    models += (model for module in users(owner.module) for model in _models_holding(owner, module))
     if not models:
         models = [model for module in _siblings(owner.module) for model in _models_holding(owner, module)]
     if not models:
         models = [info for info in owner.module.classes.values() if is_like_a_model(info)]
+        reaching = _reaching(owner) if models else None
+        models = [info for info in models if reaching is None or info.name in reaching]
     return tuple(dict.fromkeys(models))
 
 
@@ -77,6 +79,24 @@ def _models_holding(owner: ClassInfo, module: Module) -> Iterator[ClassInfo]:
 
 def _holds(model: ClassInfo, owner: ClassInfo) -> bool:
     return any(owner in part.mro for part in model.all_parts)
+
+
+def _reaching(owner: ClassInfo) -> frozenset[str] | None:
+    """Return what names a class in its file, or names that; None where code outside of definitions does."""
+    outline = owner.module.file.outline
+    text = outline.code
+    outer = [each for each in outline.definitions if each.parent is None]
+    found, waiting = {owner.name}, [owner.name]
+    while waiting:
+        name = waiting.pop()
+        for end in word_ends(text, name, 0, len(text)):
+            around = next((each for each in outer if each.start <= end <= each.end), None)
+            if around is None or text[around.start] == "@":
+                return None
+            if around.name not in found:
+                found.add(around.name)
+                waiting.append(around.name)
+    return frozenset(found)
 
 
 def _siblings(module: Module) -> Iterator[Module]:

@@ -36,7 +36,7 @@ class Fragment:
             libcst.ParserSyntaxError: the text is not what the outline took it for.
         """
         self.file = file
-        self._start = start
+        self._start, self._end = start, end
         # An indented block stands alone under a header of our own.
         self._header = f"if 1:{file.newline}" if indent else ""
         self._text = self._header + file.text[start:end] + completion
@@ -61,6 +61,16 @@ class Fragment:
         """Return where a node's code begins and ends, in characters of the file's text."""
         span = self._spans[node]
         return self._offset(span.start), self._offset(span.start + span.length)
+
+    def statement_range(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return a range that holds a node, and where only its whole statement counts, all of that.
+
+        So no place needs to be computed where the piece is nothing but one statement of a function.
+        """
+        whole = self.body[0]
+        if len(self.body) == 1 and not isinstance(whole, (cst.FunctionDef, cst.ClassDef)):
+            return self._start, self._end
+        return self.span(node)
 
     def _offset(self, byte: int) -> int:
         characters = byte if self._encoded is None else len(self._encoded[:byte].decode("utf-8"))

@@ -343,6 +343,8 @@ def _contradictions(shape: Shape) -> Iterator[tuple[str, str]]:
         wanted["branch"] = "if"
     if shape.owner == "model" and shape.switch == "parent sets":
         wanted["switch"] = "true at construction"
+    if shape.runner == "free function" and shape.returns in ("dict", "output"):
+        wanted["runner"] = "none"
     if shape.runner == "script wraps blocks" and shape.stack not in ("comprehension", "append", "factory"):
         wanted["runner"] = "none"
     for name, value in wanted.items():

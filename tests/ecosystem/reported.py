@@ -15,7 +15,9 @@ from typing import Any
 MODELS = "transformers/models"
 """Where a release has its models."""
 
-_PLACE = re.compile(r" in line \d+")
+_PLACE = re.compile(r" (?:in|on) line \d+")
+_UNREAD = re.compile(r"\d+ other files? looks? like ")
+"""What is said of files that have stacks and another name."""
 
 
 @dataclass(frozen=True, order=True)
@@ -27,7 +29,7 @@ class Reported:
     """Below the release's models."""
     symbol: str
     parameters: tuple[str, ...]
-    """What is passed in the wrong way; none for GC001."""
+    """What is passed in the wrong way; none for GC001 and GC301."""
     outcome: str
     """``safe fix``, or ``unsafe fix`` or ``no fix`` with the reason."""
     message: str
@@ -67,21 +69,27 @@ def run_gclint(tree: Path, *options: str, folder: str = MODELS) -> tuple[Reporte
     command = [sys.executable, "-m", "gclint", *options, "--output-format", "json", folder]
     run = subprocess.run(command, cwd=tree, capture_output=True, encoding="utf-8")
     assert run.returncode in (0, 1), run.stderr
-    assert run.stderr == ""
+    assert [line for line in run.stderr.splitlines() if not _UNREAD.match(line)] == []
     return tuple(sorted(_reported(finding) for finding in json.loads(run.stdout)))
 
 
 def _reported(finding: Mapping[str, Any]) -> Reported:
-    subject = finding["message"].partition(" passed to ")[0]
     return Reported(
         finding["code"],
         _below_models(finding["filename"]),
         finding["symbol"],
-        tuple(re.findall(r"`(\w+)`", subject)) if finding["code"] != "GC001" else (),
+        _parameters(finding["code"], finding["message"]),
         _below_models(_PLACE.sub("", _outcome(finding))),
         finding["message"],
         tuple(sorted(_key(heir["filename"], heir["symbol"]) for heir in finding["inherited_by"])),
     )
+
+
+def _parameters(code: str, message: str) -> tuple[str, ...]:
+    if code == "GC101":
+        return tuple(re.findall(r"`(\w+)` gets ", message))
+    subject = re.split(r" (?:is|are) (?:passed to|a list)\b", message)[0]
+    return tuple(re.findall(r"`(\w+)`", subject)) if code in ("GC002", "GC003", "GC103", "GC305") else ()
 
 
 def _key(file: str, symbol: str) -> str:

@@ -152,8 +152,16 @@ class ClassInfo:
     def is_model(self) -> bool:
         """Whether the class is a model that users enable checkpointing on."""
         return any(name.rpartition(".")[2] == MODEL_BASE for name in self.external_bases) or any(
-            info.name == MODEL_BASE for info in self.mro
+            info.name == MODEL_BASE and not info.is_namesake for info in self.mro
         )
+
+    @property
+    def is_namesake(self) -> bool:
+        """Whether a class that is called like the library's base of models is something else.
+
+        Libraries from before had one that is a module with methods for weights, and packages have their own.
+        """
+        return "checkpointing" not in self.text and "torch.nn.Module" in self.external_bases
 
     # -- what it holds
 

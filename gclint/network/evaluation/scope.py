@@ -35,6 +35,7 @@ from gclint.network.evaluation.walk import walk_scope
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
     from gclint.network.evaluation.modules import Module
+    from gclint.source.fragment import Fragment
 
 _MAX_DEPTH = 4
 _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}
@@ -442,7 +443,12 @@ class Scope:
             for root in piece.nodes or ():
                 for node in (root, *walk_scope(root)):
                     if isinstance(node, cst.Return) and node.value is not None:
-                        yield (None if piece.fragment is None else piece.fragment.span(node)[0]), node.value
+                        at = None if piece.fragment is None else self.range_of(piece.fragment, node)[0]
+                        yield at, node.value
+
+    def range_of(self, fragment: Fragment, node: cst.CSTNode) -> tuple[int, int]:
+        """Return where a node of this code stands, to compare its statement's place with those of others."""
+        return fragment.statement_range(node) if self._parent is None else fragment.span(node)
 
 
 def parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import libcst as cst
 
@@ -60,8 +61,18 @@ class Signature:
         return names.index(name) if name in names else None
 
 
+_SIGNATURES: WeakKeyDictionary[Definition, Signature | None] = WeakKeyDictionary()
+"""Those that were read, as long as their files are at hand."""
+
+
 def method_signature(file: SourceFile, method: Definition) -> Signature | None:
     """Return the signature of a method, or None where it has no ``self`` or cannot be read."""
+    if method not in _SIGNATURES:
+        _SIGNATURES[method] = _read_signature(file, method)
+    return _SIGNATURES[method]
+
+
+def _read_signature(file: SourceFile, method: Definition) -> Signature | None:
     header = header_fragment(file, method)
     if header is None:
         return None

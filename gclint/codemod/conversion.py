@@ -1,0 +1,118 @@
+"""The edits that make a group of blocks checkpointing layers: base class, legacy branches and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from gclint.codemod.branch import (
+    removed_names,
+    replacement,
+    unused_helpers,
+)
+from gclint.codemod.call import repair_call
+from gclint.codemod.group import Group, root_of
+from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.removal import dotted_names, remove_functions
+from gclint.codemod.switching import remove_override
+from gclint.finding import Edit, Refusal
+from gclint.network.activation import bind_site
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.walk import dotted_name
+from gclint.network.model import Network
+from gclint.network.override import OldOverride
+from gclint.network.runsite import RunSite
+from gclint.source.outline import Definition
+
+
+def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
+    """Return the edits that change the base classes and add the import."""
+    edits: list[Edit] = []
+    for info in group.blocks:
+        root = root_of(info)
+        if root.file is not network.file:
+            continue
+        fragment = root.header_fragment()
+        node = root.header_node()
+        if fragment is None or node is None:
+            return Refusal(f"the header of `{root.name}` cannot be read")
+        header = cst.ensure_type(fragment.body[0], cst.ClassDef)
+        arg = _module_base(root, header)
+        if arg is None:
+            return Refusal(f"`{root.name}` has no base `nn.Module` of its own to replace")
+        edits.append(Edit(root.file.path, *fragment.span(arg.value), CHECKPOINTING_BASE))
+    if all(root_of(info).file is not network.file for info in group.blocks):
+        return edits
+    if network.guards_base_class:
+        return edits
+    assert network.checkpointing_module is not None
+    return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
+
+
+def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
+    for arg in header.bases:
+        name = dotted_name(arg.value) or ""
+        if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(name)):
+            return arg
+    return None
+
+
+def site_edits(network: Network, group: Group) -> tuple[dict[RunSite, tuple[Edit, ...]], list[str]]:
+    """Return the repairs of the plain run sites, and doubts about those that have no safe one."""
+    repairs: dict[RunSite, tuple[Edit, ...]] = {}
+    doubts: list[str] = []
+    for site in network.run_sites:
+        blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
+        if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
+            continue
+        bindings = [bind_site(site, info, network.gradients) for info in blocks]
+        row = network.file.position(site.span(site.call)[0]).row
+        if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
+            doubts.append(
+                f"the call of `forward` itself in line {row} is recomputed from transformers 5.23 on only"
+            )
+        known = [binding for binding in bindings if binding is not None]
+        if len(known) != len(bindings):
+            doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
+            continue
+        if not any(binding.is_to_be_repaired() for binding in known):
+            continue
+        repaired = repair_call(site.fragment, site.call, known)
+        if isinstance(repaired, Refusal):
+            doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
+        else:
+            repairs[site] = repaired.edits
+            doubts += [f"in the call in line {row}, {doubt}" for doubt in repaired.doubts]
+    return repairs, doubts
+
+
+def branch_edits(
+    network: Network,
+    group: Group,
+    sites: dict[RunSite, tuple[Edit, ...]],
+    overrides: Iterable[OldOverride],
+) -> list[Edit]:
+    """Return the edits that take legacy branches and old overrides away, and what only they used."""
+    edits: list[Edit] = []
+    names: set[str] = set()
+    functions: dict[Definition, None] = {}
+    for branch in group.branches.values():
+        inner = [edit for site in branch.plain for edit in sites.get(site, ())]
+        edits.append(replacement(branch, inner))
+        names |= removed_names(branch)
+        functions.update(dict.fromkeys(unused_helpers(branch)))
+    edits += remove_functions(network.file, functions)
+    for override in overrides:
+        edits.append(remove_override(override))
+        functions.update({override.method: None} if override.model.file is network.file else {})
+    names |= dotted_names(functions)
+    return [*edits, *drop_unused_imports(network.file, names, edits)]
+
+
+def edits_outside(group: Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:
+    """Yield the repairs of run sites that stand in no branch that goes."""
+    inside = {site for branch in group.branches.values() for site in branch.plain}
+    for site, edits in sites.items():
+        if site not in inside:
+            yield from edits

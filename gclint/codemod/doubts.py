@@ -1,0 +1,93 @@
+"""Why someone should look before blocks become checkpointing layers."""
+
+from __future__ import annotations
+
+import re
+
+from gclint.codemod.branch import (
+    differences,
+    leaves_out_training,
+)
+from gclint.codemod.group import Group, root_of, sites_of
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.network.traits import statistics_class, stores_on_self
+
+_LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
+_COMPILED = re.compile(r"\bjit\.(?:script|trace)\w*[ \t]*\(")
+
+
+def block_doubts(info: ClassInfo) -> list[str]:
+    """Return why someone should look before a block is recomputed in the backward pass."""
+    doubts: list[str] = []
+    part = statistics_class(info)
+    if part is not None:
+        where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
+        doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
+    if stores_on_self(info):
+        doubts.append(f"`{info.name}.forward` assigns to the object itself, which recomputation does twice")
+    if info.find_method("__call__") is not None:
+        doubts.append(f"`{info.name}` has a `__call__` of its own, which may pass by that of the base class")
+    forward = info.find_method("forward")
+    if forward is not None and _LATER.search(forward[1].code):
+        doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint does not run")
+    return doubts
+
+
+def compiled_doubts(network: Network, group: Group) -> list[str]:
+    """Return doubts about blocks that are compiled when they are made, without their base class's part."""
+    owners = dict.fromkeys(site.owner for site in sites_of(network, group))
+    return [
+        f"`{owner.name}` compiles modules by `torch.jit`, which knows nothing of the base class"
+        for owner in owners
+        if any(_COMPILED.search(info.text) for info in owner.mro)
+    ]
+
+
+def branch_doubts(network: Network, group: Group) -> list[str]:
+    """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
+    doubts: list[str] = []
+    for branch in group.branches.values():
+        row = network.file.position(branch.span[0]).row
+        doubts += [
+            f"with checkpointing, the call in line {row} changes: {difference.description}"
+            for difference in differences(branch, network.releases)
+        ]
+        if leaves_out_training(branch):
+            doubts.append(
+                f"the branch on line {row} checkpoints in evaluation as well, "
+                "and the base class in training only"
+            )
+    return doubts
+
+
+def shared_bases(network: Network, group: Group) -> list[str]:
+    """Return doubts about classes that are no blocks and would change along with a base."""
+    doubts: list[str] = []
+    blocks = {block.info for block in network.unprotected_blocks} | set(group.blocks)
+    for info in group.blocks:
+        root = root_of(info)
+        others = sorted(
+            other.name
+            for other in network.module.classes.values()
+            if root in other.mro and other not in blocks and other is not root
+        )
+        if others:
+            doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is no stacked block")
+        holders = sorted(
+            other.name for other in blocks if other not in group.blocks and info in other.all_parts
+        )
+        if holders:
+            doubts.append(f"`{info.name}` is also a part of `{holders[0]}`, which is recomputed as a whole")
+    return doubts
+
+
+def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
+    """Return the plain calls of blocks that stand beside no checkpointed one."""
+    beside = {site for branch in group.branches.values() for site in branch.plain}
+    return [
+        site
+        for site in network.run_sites
+        if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
+    ]

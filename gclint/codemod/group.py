@@ -1,0 +1,102 @@
+"""The blocks that become checkpointing layers together, and what forbids that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from gclint.codemod.branch import (
+    LegacyBranch,
+    differences,
+    legacy_branch,
+)
+from gclint.codemod.switching import switch_obstacle
+from gclint.finding import Refusal
+from gclint.network.activation import requires_cache
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
+from gclint.network.index import subclasses
+from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.runsite import RunSite
+from gclint.source.generated import is_modular
+from gclint.source.paths import shown
+
+
+@dataclass
+class Group:
+    """Blocks that have to be converted together, since one legacy branch checkpoints them all."""
+
+    blocks: dict[ClassInfo, None] = field(default_factory=dict)
+    branches: dict[cst.If, LegacyBranch] = field(default_factory=dict)
+
+
+def group_of(network: Network, block: UnprotectedBlock) -> Group | Refusal:
+    """Return everything that hangs together with a block through legacy branches."""
+    group = Group({block.info: None})
+    waiting = [block.info]
+    while waiting:
+        info = waiting.pop()
+        for site in network.run_sites:
+            if info not in site.blocks or not site.checkpointed:
+                continue
+            branch = legacy_branch(site, network.run_sites)
+            if isinstance(branch, Refusal):
+                return branch
+            group.branches[branch.node] = branch
+            for other in (each for run in branch.legacy for each in run.blocks):
+                if other not in group.blocks and not other.is_checkpointing:
+                    group.blocks[other] = None
+                    waiting.append(other)
+    return group
+
+
+def sites_of(network: Network, group: Group) -> list[RunSite]:
+    """Return the calls in the file that run blocks of a group."""
+    return [site for site in network.run_sites if any(info in group.blocks for info in site.blocks)]
+
+
+def root_of(info: ClassInfo) -> ClassInfo:
+    """Return the class, or the base of it, that names ``nn.Module`` as a base itself."""
+    return info.mro[-1]
+
+
+def obstacle(network: Network, group: Group) -> str | None:
+    """Return what forbids the conversion altogether."""
+    for branch in group.branches.values():
+        for difference in differences(branch, network.releases):
+            if not difference.one_is_silent:
+                row = network.file.position(branch.span[0]).row
+                return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
+    problem = switch_obstacle(network, sites_of(network, group))
+    if problem is not None:
+        return problem
+    for info in group.blocks:
+        if info.is_model:
+            return (
+                f"`{info.name}` is a `{MODEL_BASE}` itself; put what is recomputed into a layer of its own, "
+                f"derived from `{CHECKPOINTING_BASE}`"
+            )
+        name = requires_cache(info)
+        if name is not None:
+            return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
+    return None
+
+
+def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
+    """Return what keeps a subclass in another file from being converted along with its base.
+
+    It becomes a checkpointing layer with its base, so its own legacy branch must be able to go.
+    Modular files are left out: what is generated from them is looked at together with them.
+    """
+    for info in group.blocks:
+        if info.file is not network.file or root_of(info) is not info:
+            continue
+        for heir in subclasses(network.project, info):
+            if heir.file is network.file or is_modular(heir.file.path):
+                continue
+            other = Network(network.project, heir.file)
+            legacy = group_of(other, UnprotectedBlock(heir, ()))
+            problem = legacy.reason if isinstance(legacy, Refusal) else obstacle(other, legacy)
+            if problem is not None:
+                return f"`{heir.name}` in {shown(heir.file.path)} inherits from `{info.name}`, and {problem}"
+    return None

@@ -1,0 +1,70 @@
+"""Code around a run that replaces the ``forward`` of a block, which some releases then do not recompute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Set
+
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.model import Network
+from gclint.network.outside import receiver_before
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.paths import shown
+from gclint.source.surroundings import files_mentioning
+
+_FORWARD = ".forward"
+_ASSIGNED = re.compile(r"[ \t]*=(?!=)")
+_WORD = re.compile(r"\w+")
+
+
+def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
+
+    Such an object is known by a plain name, or by the stack that it is an item of, in a file that names
+    the block, what runs it, or their module.
+    """
+    which = network.releases.wrapping_forward
+    if which is None:
+        return
+    classes = {base.name for info in blocks for base in info.mro}
+    owners = {site.owner.name for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
+    words = classes | owners | {network.file.path.stem}
+    for path in files_mentioning(network.project, _FORWARD):
+        try:
+            file = network.project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # The run reports it if it is one of its files.
+        for offset, receiver in _patches(file):
+            names_class = receiver.rpartition(".")[2] in classes
+            if names_class or (_is_object(receiver, network) and _names(file, network, words)):
+                row = file.position(offset).row
+                where = "" if file is network.file else f" of {shown(file.path)}"
+                place = f"`{receiver}.forward` is replaced on line {row}{where}"
+                yield f"{place}, and {which} would not recompute it"
+                return
+
+
+def _patches(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """Yield where a ``forward`` is replaced, and of what."""
+    text = file.outline.code
+    offset = text.find(_FORWARD)
+    while offset != -1:
+        end = offset + len(_FORWARD)
+        if _ASSIGNED.match(text, end) and not file.outline.in_comment(offset):
+            receiver = receiver_before(text, offset)
+            if receiver and not file.outline.in_long_string(offset):
+                yield offset, receiver
+        offset = text.find(_FORWARD, end)
+
+
+def _is_object(receiver: str, network: Network) -> bool:
+    stack, bracket, _ = receiver.partition("[")
+    return receiver.isidentifier() or (
+        bool(bracket) and stack.rpartition(".")[2] in network.holding_attributes
+    )
+
+
+def _names(file: SourceFile, network: Network, words: Set[str]) -> bool:
+    if file is network.file:
+        return True
+    return any(not words.isdisjoint(_WORD.findall(each.text)) for each in file.outline.imports)

@@ -1,0 +1,56 @@
+"""Code that replaces the `forward` of a block: from 5.23 on, the base class recomputes what it was before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.check import check
+from gclint.finding import Applicability, Fix
+from gclint.releases import releases
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from tests.test_leftover import toy
+from tests.toy_models import LAYERS, LOOP
+
+_LAYERS = LAYERS.partition("class ToyOtherLayer")[0]
+_IMPORT = "from modeling_toy import ToyLayer\n"
+_REPLACING = {
+    "the class's": _IMPORT + "ToyLayer.forward = None",
+    "the class's, by its module": "import modeling_toy\nmodeling_toy.ToyLayer.forward = None",
+    "an object's": _IMPORT + "for layer in model.layers:\n    layer.forward = wrapped(layer.forward)",
+    "an item's": _IMPORT + "model.encoder.layers[0].forward = None",
+}
+_OTHER = {
+    "a part's": _IMPORT + "for layer in model.layers:\n    layer.attention.forward = None",
+    "another model's": "from modeling_other import OtherLayer\nlayer.forward = None",
+    "a comparison": _IMPORT + "assert ToyLayer.forward == None",
+    "a comment": _IMPORT + "# ToyLayer.forward = None",
+}
+
+
+def _reason(folder: Path, script: str, target: str) -> str | None:
+    (folder / "modeling_toy.py").write_text(toy(LOOP, layers=_LAYERS), encoding="utf-8")
+    (folder / "train.py").write_text(script, encoding="utf-8")
+    settings = replace(Settings(), target_version=releases(target))
+    project = Project(settings, [folder / "modeling_toy.py"], [folder])
+    (finding,) = check(project, [rule for rule in all_rules() if rule.code == "GC001"]).findings
+    assert isinstance(finding.remedy, Fix)
+    assert (finding.remedy.applicability is Applicability.UNSAFE) == (finding.remedy.reason is not None)
+    return finding.remedy.reason
+
+
+@pytest.mark.parametrize("script", _REPLACING.values(), ids=list(_REPLACING))
+def test_replaced_forward_is_not_recomputed_by_later_releases(script: str, tmp_path: Path) -> None:
+    reason = _reason(tmp_path, script, ">=4.53")
+    assert reason is not None
+    assert ".forward` is replaced on line" in reason
+    assert _reason(tmp_path, script, ">=4.53,<5.23") is None
+
+
+@pytest.mark.parametrize("script", _OTHER.values(), ids=list(_OTHER))
+def test_what_is_replaced_elsewhere_changes_nothing(script: str, tmp_path: Path) -> None:
+    assert _reason(tmp_path, script, ">=4.53") is None
