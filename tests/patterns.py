@@ -212,16 +212,16 @@ def _method_calls() -> dict[str, list[ast.Call]]:
 # -- texts
 
 
-def texts(pattern: str, flags: int) -> Iterator[str]:
+def texts(pattern: str, flags: int, length: int = LENGTH) -> Iterator[str]:
     """Yield what is hard for patterns in general, and for this one."""
     pieces = [*_GENERAL, *_own(parser.parse(pattern, flags))]
     for piece in dict.fromkeys(pieces):
         if piece:
-            yield (piece * (LENGTH // len(piece) + 1))[:LENGTH]
+            yield (piece * (length // len(piece) + 1))[:length]
     repeated = _repeats(parser.parse(pattern, flags))
     for prefix, piece in dict.fromkeys(repeated):
         if piece:
-            run = (piece * (LENGTH // len(piece) + 1))[: LENGTH - len(prefix)]
+            run = (piece * (length // len(piece) + 1))[: max(length - len(prefix), 0)]
             yield f"{prefix}{run}\x00"
 
 
@@ -331,9 +331,9 @@ def use(pattern: re.Pattern[str], method: str, text: str) -> None:
         getattr(pattern, method)(text)
 
 
-def _run(used: Used) -> None:
+def _run(used: Used, length: int) -> None:
     pattern = re.compile(used.pattern, used.flags)
-    for text in texts(used.pattern, used.flags):
+    for text in texts(used.pattern, used.flags, length):
         for method in {"search" if each not in ("match", "fullmatch") else each for each in used.methods}:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
             resource.setrlimit(resource.RLIMIT_CPU, (int(before) + SECONDS + 1, resource.RLIM_INFINITY))
@@ -342,7 +342,7 @@ def _run(used: Used) -> None:
             use(pattern, method, text)
 
 
-def too_slow(used: Used) -> str | None:
+def too_slow(used: Used, length: int = LENGTH) -> str | None:
     """Return the text on which a pattern does not get through, or None."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -350,7 +350,7 @@ def too_slow(used: Used) -> str | None:
         os.dup2(writing, 1)
         os.close(reading)
         sys.stdout = os.fdopen(1, "w", closefd=False)
-        _run(used)
+        _run(used, length)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as stream:

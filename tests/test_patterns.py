@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.environment import PROJECT
-from tests.patterns import Used, all_patterns, too_slow
+from tests.patterns import LENGTH, Used, all_patterns, too_slow
 
 _SECONDS = 20
 """Of CPU time for a run; one that is linear needs one or two."""
@@ -116,6 +116,8 @@ def test_a_pattern_that_is_not_linear_is_noticed(pattern: str, method: str) -> N
     assert too_slow(Used("here", pattern, 0, frozenset((method,)))) is not None
 
 
-def test_every_pattern_is_linear() -> None:
-    slow = {used.place: found for used in all_patterns() for found in [too_slow(used)] if found}
+# What is quadratic shows on long texts only.
+@pytest.mark.parametrize("length", [LENGTH // 50, pytest.param(LENGTH, marks=pytest.mark.slow)])
+def test_every_pattern_is_linear(length: int) -> None:
+    slow = {used.place: found for used in all_patterns() for found in [too_slow(used, length)] if found}
     assert slow == {}

@@ -42,7 +42,7 @@ _TOKENS = re.compile(
 _NAME = re.compile(rf"(?:class|def|async[ \t]+def)(?:[ \t]|{JOIN})+(\w+)")
 _FIRST_PARAMETER = re.compile(r"(?:async\s+)?def\s+\w+\s*\(\s*(\w+)")
 _GOES_ON = re.compile(
-    r"[ \t\f]*(?:(?:and|or|in|is|if|for|else|not|lambda|await|async(?![ \t]+def\b))\b"
+    r"(?<![ \t\f])[ \t\f]*(?:(?:and|or|in|is|if|for|else|not|lambda|await|async(?![ \t]+def\b))\b"
     r"|[-+*/%&|^<>=.,:!\"'(\[{~])"
 )
 _AWAITS_MORE = frozenset(",([{=+-*/%&|^<>@.:~")
