@@ -15,9 +15,10 @@ from gclint.network.model import Network
 from gclint.network.returned import returned_container
 from gclint.network.runsite import RunSite
 from gclint.network.traits import statistics_class, stores_on_self
+from gclint.source.tokens import Kind, tokens
 
 _LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
-_COMPILED = re.compile(r"\bjit\.(?:script|trace)\w*[ \t]*\(")
+_COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
 
 def block_doubts(info: ClassInfo) -> list[str]:
@@ -32,7 +33,7 @@ def block_doubts(info: ClassInfo) -> list[str]:
     if info.find_method("__call__") is not None:
         doubts.append(f"`{info.name}` has a `__call__` of its own, which may pass by that of the base class")
     forward = info.find_method("forward")
-    if forward is not None and _LATER.search(forward[1].code):
+    if forward is not None and _is_in_code(_LATER, forward[1].code):
         doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint does not run")
     return doubts
 
@@ -54,8 +55,16 @@ def compiled_doubts(network: Network, group: Group) -> list[str]:
     return [
         f"`{owner.name}` compiles modules by `torch.jit`, which knows nothing of the base class"
         for owner in owners
-        if any(_COMPILED.search(info.text) for info in owner.mro)
+        if any(_is_in_code(_COMPILED, info.text) for info in owner.mro)
     ]
+
+
+def _is_in_code(pattern: re.Pattern[str], text: str) -> bool:
+    """Tell whether a text holds something outside of its comments and strings."""
+    if pattern.search(text) is None:
+        return False
+    code = (each.text for each in tokens(text) if each.kind not in (Kind.COMMENT, Kind.STRING))
+    return pattern.search(" ".join(code)) is not None
 
 
 def branch_doubts(network: Network, group: Group) -> list[str]:

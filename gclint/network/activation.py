@@ -36,6 +36,8 @@ _NEVER_ACTIVATION = re.compile(
 """What requires no grad wherever it comes from."""
 _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
 """What is not looked at where nothing else is in need of it."""
+_POSITION_EMBEDDINGS = "position_embeddings"
+_MADE_BY_ROTATION = re.compile(rf"{_POSITION_EMBEDDINGS}[ \t]*=[ \t]*self\.\w*(?:rotary|rope)")
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
 """What no repair passes by position, also under names that the base class does not know."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
@@ -128,10 +130,21 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         if name is None:
             right = index == 0 or arg.star == "**"
         else:
-            right = name in CACHE_ARGUMENTS or _PLAIN.search(name) is not None
+            right = name in CACHE_ARGUMENTS or (_PLAIN.search(name) is not None and _is_rotary(site, name))
         if not right or name in extra_names:
             return False
     return True
+
+
+def _is_rotary(site: RunSite, name: str) -> bool:
+    """Tell whether what is passed under a plain name is computed from positions alone.
+
+    ``position_embeddings`` are that where a rotary embedding makes them, and may be learned elsewhere.
+    """
+    if name != _POSITION_EMBEDDINGS:
+        return True
+    method = None if site.scope.body is None else site.scope.body.definition
+    return method is not None and _MADE_BY_ROTATION.search(method.code) is not None
 
 
 def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
