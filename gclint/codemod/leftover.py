@@ -36,11 +36,11 @@ def leftover(
         blocks: what becomes a checkpointing layer.
         removed: the pieces of the file that go.
     """
-    for offset in _in_file(network, blocks):
+    for offset in sorted(_in_file(network, blocks)):
         if not any(start <= offset < end for start, end in removed):
             return _reason(network, network.file, offset)
     for other in _others(network, blocks):
-        for offset in _in_other_file(network, other, blocks):
+        for offset in sorted(_in_other_file(network, other, blocks)):
             return _reason(network, other.file, offset)
     return None
 
