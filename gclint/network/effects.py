@@ -60,7 +60,7 @@ def _asks_for_gradients(node: cst.CSTNode) -> bool:
 
 @remembered
 def changed_inputs(info: ClassInfo) -> frozenset[str]:
-    """Return which arguments ``forward`` changes in place, and which names of its module; caches are none."""
+    """Return which arguments ``forward`` changes in place; caches are none."""
     return _changed_inputs(info, frozenset())
 
 
@@ -150,18 +150,10 @@ class _Inputs:
         found: set[str] = set()
         for entry in self._at(node):
             if entry is None:
-                found |= {node.value} & self._names or self._global(node.value)
+                found |= {node.value} & self._names
             elif isinstance(entry, Binding) and not (entry.added or entry.iterated or entry.path):
                 found |= self.of(entry.value, seen | {node})
         return found
-
-    def _global(self, name: str) -> set[str]:
-        """Return the name if the module gives it a value that is no class, function or module."""
-        scope = self._scope
-        if name == scope.self_name or scope.parameters.has(name) or scope.binds(name):
-            return set()
-        text = scope.module.file.outline.code
-        return {name} if re.search(rf"(?m)^{name}\b[^=\n]{{0,200}}=", text) else set()
 
     def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
         if name.value not in self._reaching:
