@@ -69,7 +69,9 @@ class MissingCheckpointingLayer(Rule):
     one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
     are. It is also unsafe where a run site would still be wrong afterwards, where a branch checkpoints
     in evaluation as well, where the block keeps running
-    statistics (recomputation updates them twice) or assigns to itself in `forward`, and where other
+    statistics (recomputation updates them twice) or assigns to itself in `forward`, where a block that
+    was not recomputed before returns a dict, a list or an output class, changes its arguments in place or
+    draws random numbers that are not torch's, and where other
     classes that are no blocks share the base that has to change. There is none for a block that
     takes its cache apart in training, nor for one that is a model itself.
 

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from gclint.network.binding import bind
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.reaching import Reaching
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Kind
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.values import External, Instance
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.traits import changes_own_state, forward_nodes
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _RANDOM = re.compile(r"(?:random|numpy\.random)\.\w")
+_MAX_DEPTH = 2
 _FILLING = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"))
 """What changes a list or a dict."""
 _IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
@@ -33,8 +35,10 @@ def effects(info: ClassInfo) -> Iterator[str]:
             yield f"{name} draws random numbers that are not torch's, and recomputation draws others"
         if "is_grad_enabled" in part.text and any(map(_asks_for_gradients, forward_nodes(part))):
             yield f"{name} asks whether gradients are enabled, which they are not in reentrant checkpointing"
+        if any(isinstance(node, cst.Global) for node in forward_nodes(part)):
+            yield f"{name} changes a global variable, which recomputation does again"
     for name in sorted(changed_inputs(info)):
-        yield f"`{info.name}.forward` changes its argument `{name}` in place, which recomputation does again"
+        yield f"`{info.name}.forward` changes `{name}` in place, which recomputation does again"
 
 
 def _asks_python_for_random_numbers(info: ClassInfo) -> bool:
@@ -56,9 +60,13 @@ def _asks_for_gradients(node: cst.CSTNode) -> bool:
 
 @remembered
 def changed_inputs(info: ClassInfo) -> frozenset[str]:
-    """Return the parameters of ``forward`` whose argument it changes in place; caches are none."""
+    """Return which arguments ``forward`` changes in place; caches are none."""
+    return _changed_inputs(info, frozenset())
+
+
+def _changed_inputs(info: ClassInfo, outer: frozenset[ClassInfo]) -> frozenset[str]:
     scope = info.method_scope("forward")
-    if scope is None or scope.body is None or info.signature is None:
+    if scope is None or scope.body is None or info.signature is None or len(outer) > _MAX_DEPTH:
         return frozenset()
     names = {
         parameter.name
@@ -67,8 +75,23 @@ def changed_inputs(info: ClassInfo) -> frozenset[str]:
     }
     inputs = _Inputs(scope, names)
     pieces = scope.body.pieces()
-    nodes = (node for piece in pieces for root in piece.nodes or () for node in walk(root))
-    return frozenset(name for node in nodes for target in _changed(node) for name in inputs.of(target))
+    nodes = [node for piece in pieces for root in piece.nodes or () for node in walk(root)]
+    targets = [target for node in nodes for target in _changed(node)]
+    for node in nodes:
+        if isinstance(node, cst.Call):
+            targets += _changed_by_parts(scope, node, outer | {info})
+    return frozenset(name for target in targets for name in inputs.of(target))
+
+
+def _changed_by_parts(scope: Scope, call: cst.Call, outer: frozenset[ClassInfo]) -> Iterator[cst.CSTNode]:
+    """Yield the arguments of a call that the module which it runs changes in place."""
+    for part in (value.info for value in scope.evaluate(call.func) if isinstance(value, Instance)):
+        if part in outer or part.signature is None:
+            continue
+        changed = _changed_inputs(part, outer)
+        for bound in bind(call.args, part.signature).arguments if changed else ():
+            if bound.parameter is not None and bound.parameter.name in changed:
+                yield bound.arg.value
 
 
 def _changed(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -77,13 +100,25 @@ def _changed(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         is_counted = isinstance(node.value, cst.BaseNumber) and not isinstance(node.operator, _SCALING)
         if not is_counted and not isinstance(node.value, cst.Tuple):
             yield node.target
-    elif isinstance(node, cst.AssignTarget):
+    elif isinstance(node, (cst.AssignTarget, cst.Del)):
         if isinstance(node.target, cst.Subscript):
             yield node.target
-    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        method = node.func.attr.value
-        if method in _FILLING or _IN_PLACE.fullmatch(method) is not None:
-            yield node.func.value
+    elif isinstance(node, cst.Call):
+        yield from _changed_by_call(node)
+
+
+def _changed_by_call(call: cst.Call) -> Iterator[cst.CSTNode]:
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    options = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    is_in_place = _IN_PLACE.fullmatch(method) is not None
+    if isinstance(call.func, cst.Attribute) and (is_in_place or method in _FILLING):
+        yield call.func.value
+    if "out" in options:
+        yield options["out"]
+    # Functions such as `torch.relu_(states)`, and `next(noise)`.
+    is_flagged = "inplace" in options and dotted_name(options["inplace"]) == "True"
+    if call.args and (is_in_place or is_flagged or dotted_name(call.func) == "next"):
+        yield call.args[0].value
 
 
 _SCALING = (cst.MultiplyAssign, cst.DivideAssign)

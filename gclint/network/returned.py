@@ -13,7 +13,7 @@ from gclint.network.evaluation.walk import dotted_name, walk_scope
 from gclint.source.outline import Definition
 
 _BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": "a dict", "list": "a list"}
-_OUTPUT = re.compile(r"Output\w*$")
+_OUTPUT = re.compile(r"(?:Output\w*|SimpleNamespace|UserDict|TensorDict)$")
 
 
 @remembered

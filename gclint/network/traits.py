@@ -181,6 +181,8 @@ def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
         return node.value is not None and _is_part_of(name, node.target)
     if isinstance(node, cst.AsName):
         return any(map(partial(_is_part_of, name), _targets(node.name)))
+    if isinstance(node, cst.Call) and dotted_name(node.func) == "setattr" and node.args:
+        return dotted_name(node.args[0].value) == name
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
@@ -202,4 +204,7 @@ def _is_part_of(name: str | None, node: cst.CSTNode) -> bool:
     """Tell whether an expression is an attribute of a name, at any depth, or an item of one."""
     if not isinstance(node, (cst.Attribute, cst.Subscript)):
         return False
-    return (isinstance(node.value, cst.Name) and node.value.value == name) or _is_part_of(name, node.value)
+    holder = node.value
+    if isinstance(holder, cst.Call) and dotted_name(holder.func) == "type" and len(holder.args) == 1:
+        holder = holder.args[0].value  # What `type(self)` holds.
+    return (isinstance(holder, cst.Name) and holder.value == name) or _is_part_of(name, holder)
