@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gclint.codemod.branch import mismatches
 from gclint.finding import Finding, Refusal
+from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
 from gclint.network.support import models_running
 from gclint.rule import Rule
@@ -63,7 +64,9 @@ class MismatchedCheckpointBranches(Rule):
         for legacy, differences in mismatches(network.run_sites, network.releases):
             if legacy.fragment.file is not network.file or not models_running(legacy.owner):
                 continue
-            argument = next((each.argument for each in differences if each.argument is not None), None)
+            # One that a wrapper passes stands elsewhere.
+            own = {id(node) for node in walk(legacy.call)}
+            argument = next((each.argument for each in differences if id(each.argument) in own), None)
             start, end = legacy.span(legacy.call if argument is None else argument)
             blocks = " and ".join(f"`{info.name}`" for info in legacy.blocks)
             yield Finding(
