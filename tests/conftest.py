@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.ecosystem.releases import release_tree
 from tests.ecosystem.wheels import WheelUnavailable
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collect_garbage() -> Iterator[None]:
+    """Give back what a module's runs left behind: what is frozen is copied with every process that is forked."""
+    yield
+    gc.unfreeze()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

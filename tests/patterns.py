@@ -342,7 +342,7 @@ def _run(used: Used, length: int) -> None:
             use(pattern, method, text)
 
 
-def too_slow(used: Used, length: int = LENGTH) -> str | None:
+def too_slow(used: Used) -> str | None:
     """Return the text on which a pattern does not get through, or None."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -350,7 +350,7 @@ def too_slow(used: Used, length: int = LENGTH) -> str | None:
         os.dup2(writing, 1)
         os.close(reading)
         sys.stdout = os.fdopen(1, "w", closefd=False)
-        _run(used, length)
+        _run(used, LENGTH)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as stream:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.environment import PROJECT
-from tests.patterns import LENGTH, Used, all_patterns, too_slow
+from tests.patterns import Used, all_patterns, too_slow
 
 _SECONDS = 20
 """Of CPU time for a run; one that is linear needs one or two."""
@@ -85,7 +85,12 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
 
 
-@pytest.mark.parametrize("name", _TEXTS)
+_QUICK = ("inner functions", "classes", "a ruler in a header")
+
+
+@pytest.mark.parametrize(
+    "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _TEXTS if name not in _QUICK)]
+)
 def test_a_file_that_goes_on_and_on_is_checked_in_time(tmp_path: Path, name: str) -> None:
     path = tmp_path / "modeling_x.py"
     path.write_text(_HEAD + _TEXTS[name](), encoding="utf-8")
@@ -117,7 +122,7 @@ def test_a_pattern_that_is_not_linear_is_noticed(pattern: str, method: str) -> N
 
 
 # What is quadratic shows on long texts only.
-@pytest.mark.parametrize("length", [LENGTH // 50, pytest.param(LENGTH, marks=pytest.mark.slow)])
-def test_every_pattern_is_linear(length: int) -> None:
-    slow = {used.place: found for used in all_patterns() for found in [too_slow(used, length)] if found}
+@pytest.mark.slow
+def test_every_pattern_is_linear() -> None:
+    slow = {used.place: found for used in all_patterns() for found in [too_slow(used)] if found}
     assert slow == {}
