@@ -14,7 +14,7 @@ from tests.ecosystem.wheels import WheelUnavailable
 
 @pytest.fixture(scope="module", autouse=True)
 def _collect_garbage() -> Iterator[None]:
-    """Give back what a module's runs left behind: what is frozen is copied with every process that is forked."""
+    """Give back what the runs of a module left behind, which every forked process would hold as well."""
     yield
     gc.unfreeze()
     gc.collect()
