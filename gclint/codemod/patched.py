@@ -13,7 +13,7 @@ from gclint.source.paths import shown
 from gclint.source.surroundings import files_mentioning
 
 _FORWARD = ".forward"
-_ASSIGNED = re.compile(r"[ \t]*=(?!=)")
+_ASSIGNED = re.compile(r"\.forward(?=[ \t]*=(?!=))")
 _WORD = re.compile(r"\w+")
 
 
@@ -47,14 +47,12 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
 def _patches(file: SourceFile) -> Iterator[tuple[int, str]]:
     """Yield where a ``forward`` is replaced, and of what."""
     text = file.outline.code
-    offset = text.find(_FORWARD)
-    while offset != -1:
-        end = offset + len(_FORWARD)
-        if _ASSIGNED.match(text, end) and not file.outline.in_comment(offset):
+    for match in _ASSIGNED.finditer(text):
+        offset = match.start()
+        if not file.outline.in_comment(offset):
             receiver = receiver_before(text, offset)
             if receiver and not file.outline.in_long_string(offset):
                 yield offset, receiver
-        offset = text.find(_FORWARD, end)
 
 
 def _is_object(receiver: str, network: Network) -> bool:

@@ -21,6 +21,9 @@ from gclint.source.fragment import Fragment
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _MAX_NESTING = 2
+_BRANCHING = frozenset(
+    (cst.For, cst.While, cst.If, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
+)
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,13 @@ def _fragment(piece: Piece) -> Fragment:
 
 
 def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]]:
-    if isinstance(node, (cst.For, cst.While)):
+    kind = type(node)
+    if kind not in _BRANCHING:
+        if kind is cst.Call:
+            yield cst.ensure_type(node, cst.Call), place
+        for child in children(node):
+            yield from _calls(child, place)
+    elif isinstance(node, (cst.For, cst.While)):
         inner = _Place(place.fragment, (*place.loops, node), place.arms)
         yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
         yield from _calls(node.body, inner)
@@ -163,11 +172,6 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
         inner = _Place(place.fragment, place.loops, place.arms, node)
         for child in children(node):
             yield from _calls(child, inner)
-    elif not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-        if isinstance(node, cst.Call):
-            yield node, place
-        for child in children(node):
-            yield from _calls(child, place)
 
 
 def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:

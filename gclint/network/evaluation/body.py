@@ -114,10 +114,12 @@ class Piece:
         collected: defaultdict[str, list[Binding]] = defaultdict(list)
         for root in self.nodes or ():
             for node in (root, *walk_scope(root)):
-                if isinstance(node, cst.FunctionDef):
-                    self._functions[node.name.value] = node
-                elif type(node) in BINDING_KINDS:
+                kind = type(node)
+                if kind in BINDING_KINDS:
                     collect_bindings(collected, node)
+                elif kind is cst.FunctionDef:
+                    function = cst.ensure_type(node, cst.FunctionDef)
+                    self._functions[function.name.value] = function
         self._bindings = dict(collected)
 
 
