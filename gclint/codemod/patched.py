@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Set
 
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.model import Network
 from gclint.network.outside import receiver_before
 from gclint.source.file import SourceFile, UnreadableFile
@@ -34,7 +35,7 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
             file = network.project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it if it is one of its files.
-        for offset, receiver in _patches(file):
+        for offset, receiver in _patches(library_of(network.project).module(file)):
             names_class = receiver.rpartition(".")[2] in classes
             if names_class or (_is_object(receiver, network) and _names(file, network, words)):
                 row = file.position(offset).row
@@ -44,8 +45,13 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
                 return
 
 
-def _patches(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield where a ``forward`` is replaced, and of what."""
+@remembered
+def _patches(module: Module) -> tuple[tuple[int, str], ...]:
+    """Return where a ``forward`` is replaced, and of what."""
+    return tuple(_patched(module.file))
+
+
+def _patched(file: SourceFile) -> Iterator[tuple[int, str]]:
     text = file.outline.code
     for match in _ASSIGNED.finditer(text):
         offset = match.start()

@@ -211,7 +211,9 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS or is_constant(arg.value):
         return _Role.OTHER
-    if _NEVER_ACTIVATION.search(name) and name not in gradients.named:
+    if name not in gradients.named and (
+        _NEVER_ACTIVATION.search(name) or (name == _POSITION_EMBEDDINGS and _is_rotary(site, name))
+    ):
         return _Role.OTHER
     is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
     # What models return is a tuple, and some blocks annotate what they get alike.
