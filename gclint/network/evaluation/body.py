@@ -250,6 +250,10 @@ class Body:
 
     def pieces_naming(self, words: Collection[str]) -> Sequence[Piece]:
         """Return the pieces, parsed, in whose code one of ``words`` stands; a docstring is none."""
+        if self._definition is not None:
+            # Most words stand nowhere in the function, and need not be looked for in each statement.
+            code, start, end = self._file.outline.code, self._definition.start, self._definition.end
+            words = [word for word in words if code.find(word, start, end) != -1]
         return self._parsed([piece for piece in self._pieces if piece.names(words)])
 
     def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
