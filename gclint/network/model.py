@@ -88,7 +88,7 @@ class Network:
     @cached_property
     def gradients(self) -> Gradients:
         """Where what is passed to blocks comes from."""
-        callers = Callers(self.project, self.module, lambda: self.run_sites)
+        callers = Callers(self.project, self.module, self.run_sites)
         return Gradients(callers, self.project.settings.given(ACTIVATION_NAMES) or ())
 
     @cached_property

@@ -35,6 +35,10 @@ class Arm:
     """Whether the call stands under the condition itself, not under ``else``."""
 
 
+Peer = tuple[cst.Call, tuple[cst.For | cst.While, ...]]
+"""The call of a site, and the loops around it: sites that held each other would never be forgotten."""
+
+
 @dataclass(eq=False)
 class RunSite:
     """A call that runs a block."""
@@ -59,7 +63,7 @@ class RunSite:
     """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
     whole: bool = False
     """Whether a sequence of blocks is called, which hands the output of each to the next."""
-    peers: list[RunSite] = field(default_factory=list, repr=False)
+    peers: list[Peer] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
 
     @property
@@ -72,7 +76,7 @@ class RunSite:
     def stream(self) -> frozenset[str]:
         """The names that carry the block's output from one step of the loop to the next."""
         for loop in reversed(self.loops):
-            calls = frozenset(peer.call for peer in self.peers if loop in peer.loops)
+            calls = frozenset(call for call, loops in self.peers if loop in loops)
             carried = carried_names(loop, calls)
             fed_back = carried.intersection(
                 node.value for arg in self.args for node in walk(arg.value) if isinstance(node, cst.Name)
@@ -135,11 +139,11 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, list(site.args), search)
-    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[RunSite]] = {}
+    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[Peer]] = {}
     for site in sites:
         # Two loops may call their variables the same.
         peers = by_receiver.setdefault((code(site.receiver), site.blocks), [])
-        peers.append(site)
+        peers.append((site.call, site.loops))
         site.peers = peers
     return sites
 
