@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Set
 
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.model import Network
 from gclint.network.outside import receiver_before
 from gclint.source.file import SourceFile, UnreadableFile
@@ -13,7 +14,7 @@ from gclint.source.paths import shown
 from gclint.source.surroundings import files_mentioning
 
 _FORWARD = ".forward"
-_ASSIGNED = re.compile(r"[ \t]*=(?!=)")
+_ASSIGNED = re.compile(r"\.forward(?=[ \t]*=(?!=))")
 _WORD = re.compile(r"\w+")
 
 
@@ -34,7 +35,7 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
             file = network.project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it if it is one of its files.
-        for offset, receiver in _patches(file):
+        for offset, receiver in _patches(library_of(network.project).module(file)):
             names_class = receiver.rpartition(".")[2] in classes
             if names_class or (_is_object(receiver, network) and _names(file, network, words)):
                 row = file.position(offset).row
@@ -44,17 +45,20 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
                 return
 
 
-def _patches(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield where a ``forward`` is replaced, and of what."""
+@remembered
+def _patches(module: Module) -> tuple[tuple[int, str], ...]:
+    """Return where a ``forward`` is replaced, and of what."""
+    return tuple(_patched(module.file))
+
+
+def _patched(file: SourceFile) -> Iterator[tuple[int, str]]:
     text = file.outline.code
-    offset = text.find(_FORWARD)
-    while offset != -1:
-        end = offset + len(_FORWARD)
-        if _ASSIGNED.match(text, end) and not file.outline.in_comment(offset):
+    for match in _ASSIGNED.finditer(text):
+        offset = match.start()
+        if not file.outline.in_comment(offset):
             receiver = receiver_before(text, offset)
             if receiver and not file.outline.in_long_string(offset):
                 yield offset, receiver
-        offset = text.find(_FORWARD, end)
 
 
 def _is_object(receiver: str, network: Network) -> bool:

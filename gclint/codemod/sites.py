@@ -13,6 +13,7 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
+from gclint.network.evaluation.classes import remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 
@@ -67,8 +68,13 @@ class SiteDefects:
         )
 
 
-def defective_sites(network: Network) -> Iterator[SiteDefects]:
-    """Yield the plain run sites that pass a cache by position, or an activation where it gets no gradient."""
+@remembered
+def defective_sites(network: Network) -> tuple[SiteDefects, ...]:
+    """Return the plain run sites with a cache by position, or an activation where it gets no gradient."""
+    return tuple(_defective_sites(network))
+
+
+def _defective_sites(network: Network) -> Iterator[SiteDefects]:
     unprotected = layers_to_be(network)
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:

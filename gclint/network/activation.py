@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property
 
 import libcst as cst
 
@@ -17,6 +16,7 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
+from gclint.source.lazy import cached_property
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 ACTIVATION_NAMES = "activation-names"
@@ -211,7 +211,9 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS or is_constant(arg.value):
         return _Role.OTHER
-    if _NEVER_ACTIVATION.search(name) and name not in gradients.named:
+    if name not in gradients.named and (
+        _NEVER_ACTIVATION.search(name) or (name == _POSITION_EMBEDDINGS and _is_rotary(site, name))
+    ):
         return _Role.OTHER
     is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
     # What models return is a tuple, and some blocks annotate what they get alike.

@@ -125,15 +125,17 @@ def _replaces(statement: cst.CSTNode, binding: Binding) -> bool:
 
 def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Place]]:
     """Yield what stands under a condition, or where no gradients are recorded, with its place."""
-    if isinstance(node, cst.If):
+    kind = type(node)
+    if kind is cst.If:
+        node = cst.ensure_type(node, cst.If)
         yield from _placed(node.test, place)
         yield from _placed(node.body, _Place((*place.conditions, (node.test, True)), place.records))
         if node.orelse is not None:
             yield from _placed(node.orelse, _Place((*place.conditions, (node.test, False)), place.records))
         return
-    if isinstance(node, cst.With) and any(stops_gradients(item.item) for item in node.items):
+    if kind is cst.With and any(stops_gradients(item.item) for item in cst.ensure_type(node, cst.With).items):
         place = _Place(place.conditions, False)
-    if place != _Place():
+    if place.conditions or not place.records:
         yield node, place
     for child in children(node):
         yield from _placed(child, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -33,13 +33,13 @@ class Caller:
 class Callers:
     """Finds the calls of methods."""
 
-    def __init__(self, project: Project, module: Module, sites: Callable[[], Iterable[RunSite]]) -> None:
+    def __init__(self, project: Project, module: Module, sites: Sequence[RunSite]) -> None:
         """Look into one file.
 
         Args:
             project: the files of the run, to know what is imported elsewhere.
             module: the file.
-            sites: returns the run sites of the file.
+            sites: the run sites of the file.
         """
         self._project = project
         self._module = module
@@ -93,7 +93,7 @@ class Callers:
         """Yield the calls of objects of the class, or of a class that inherits its ``forward``."""
         kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
         stacked = set[cst.Call]()
-        for site in self._sites():
+        for site in self._sites:
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
                 yield Caller(site.scope, site.args, site.scope.range_of(site.fragment, site.call)[0])

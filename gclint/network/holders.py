@@ -48,10 +48,10 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
         return
     for base in info.mro:
         definition = base.definition
-        checkpoints = any_between(_checkpoint_calls(base.module), definition.header, definition.limit)
+        checkpoints = _calls_checkpoint(base)
         if not checkpoints and not any_between(_makings(base.module), definition.header, definition.limit):
             continue
-        for name in _assigned_attributes(info, base, checkpoints):
+        for name in _assigned_attributes(base):
             values = info.attribute(name)
             # Attributes with computed names are a stack that is spread over them.
             held = list_of(values) if name == "*" else values
@@ -151,22 +151,30 @@ def _own_names(module: Module) -> frozenset[str]:
     return frozenset(name for method in methods if (name := method.first_parameter) is not None)
 
 
-def _assigned_attributes(info: ClassInfo, base: ClassInfo, checkpoints: bool) -> set[str]:
+def _calls_checkpoint(info: ClassInfo) -> bool:
+    """Tell whether a class's own methods call a checkpoint function by themselves."""
+    calls = _checkpoint_calls(info.module)
+    return any_between(calls, info.definition.header, info.definition.limit)
+
+
+@remembered
+def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
     """Return the attributes that a class's own methods assign where they make modules."""
+    checkpoints = _calls_checkpoint(base)
     makings = _makings(base.module)
     found: set[str] = set()
     for method in base.methods():
         all_of_it = checkpoints and method.name == "__init__"
         if not all_of_it and not any_between(makings, method.header, method.limit):
             continue
-        scope = info.scope(method, base.module)
+        scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
             continue
         prefix = scope.self_name + "."
         pieces = scope.body.pieces() if all_of_it else scope.body.pieces_at(makings)
         for piece in pieces:
             found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
-    return found
+    return frozenset(found)
 
 
 def _may_run_blocks(value: Value, checkpoints: bool) -> bool:

@@ -49,14 +49,22 @@ def given_importing(project: Project, name: str) -> Iterator[SourceFile]:
 
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the files beside the given ones that have to do with checkpointing and name a class."""
-    for path in files_mentioning(project, FLAG):
-        if path not in project.given:
-            try:
-                named = info.name in project.file(path).text
-            except (OSError, UnreadableFile):
-                continue  # It is none of the run's.
-            if named:
-                yield path
+    for path in _beside(project):
+        try:
+            named = info.name in project.file(path).text
+        except (OSError, UnreadableFile):
+            continue  # It is none of the run's.
+        if named:
+            yield path
+
+
+def _beside(project: Project) -> Sequence[Path]:
+    """Return the files beside the given ones that have to do with checkpointing."""
+    known = project.derived.get(_beside)
+    if not isinstance(known, tuple):
+        found = (path for path in files_mentioning(project, FLAG) if path not in project.given)
+        known = project.derived[_beside] = tuple(found)
+    return known
 
 
 def _given(project: Project, info: ClassInfo) -> Iterator[Path]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
 from gclint.network.callers import Callers
@@ -20,6 +19,7 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
+from gclint.source.lazy import cached_property
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.words import any_between
@@ -88,7 +88,7 @@ class Network:
     @cached_property
     def gradients(self) -> Gradients:
         """Where what is passed to blocks comes from."""
-        callers = Callers(self.project, self.module, lambda: self.run_sites)
+        callers = Callers(self.project, self.module, self.run_sites)
         return Gradients(callers, self.project.settings.given(ACTIVATION_NAMES) or ())
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import libcst as cst
 
@@ -17,10 +16,14 @@ from gclint.network.evaluation.walk import children, code, dotted_name, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
 from gclint.source.fragment import Fragment
+from gclint.source.lazy import cached_property
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _MAX_NESTING = 2
+_BRANCHING = frozenset(
+    (cst.For, cst.While, cst.If, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class Arm:
     branch: cst.If
     taken: bool
     """Whether the call stands under the condition itself, not under ``else``."""
+
+
+Peer = tuple[cst.Call, tuple[cst.For | cst.While, ...]]
+"""The call of a site, and the loops around it: sites that held each other would never be forgotten."""
 
 
 @dataclass(eq=False)
@@ -56,7 +63,7 @@ class RunSite:
     """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
     whole: bool = False
     """Whether a sequence of blocks is called, which hands the output of each to the next."""
-    peers: list[RunSite] = field(default_factory=list, repr=False)
+    peers: list[Peer] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
 
     @property
@@ -69,7 +76,7 @@ class RunSite:
     def stream(self) -> frozenset[str]:
         """The names that carry the block's output from one step of the loop to the next."""
         for loop in reversed(self.loops):
-            calls = frozenset(peer.call for peer in self.peers if loop in peer.loops)
+            calls = frozenset(call for call, loops in self.peers if loop in loops)
             carried = carried_names(loop, calls)
             fed_back = carried.intersection(
                 node.value for arg in self.args for node in walk(arg.value) if isinstance(node, cst.Name)
@@ -132,11 +139,11 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, list(site.args), search)
-    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[RunSite]] = {}
+    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[Peer]] = {}
     for site in sites:
         # Two loops may call their variables the same.
         peers = by_receiver.setdefault((code(site.receiver), site.blocks), [])
-        peers.append(site)
+        peers.append((site.call, site.loops))
         site.peers = peers
     return sites
 
@@ -147,7 +154,13 @@ def _fragment(piece: Piece) -> Fragment:
 
 
 def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]]:
-    if isinstance(node, (cst.For, cst.While)):
+    kind = type(node)
+    if kind not in _BRANCHING:
+        if kind is cst.Call:
+            yield cst.ensure_type(node, cst.Call), place
+        for child in children(node):
+            yield from _calls(child, place)
+    elif isinstance(node, (cst.For, cst.While)):
         inner = _Place(place.fragment, (*place.loops, node), place.arms)
         yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
         yield from _calls(node.body, inner)
@@ -163,11 +176,6 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
         inner = _Place(place.fragment, place.loops, place.arms, node)
         for child in children(node):
             yield from _calls(child, inner)
-    elif not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-        if isinstance(node, cst.Call):
-            yield node, place
-        for child in children(node):
-            yield from _calls(child, place)
 
 
 def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:

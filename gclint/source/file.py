@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import tokenize
 from bisect import bisect_right
 from collections import defaultdict
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from gclint.finding import Position
+from gclint.source.lazy import cached_property
 from gclint.source.outline import Outline
 
+_LINE_END = re.compile("\n")
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
@@ -129,11 +132,8 @@ def _not_for_code(encoding: str) -> str:
 def _line_starts(text: str) -> list[int]:
     """Return the offsets of line beginnings; Python ends lines at LF, CR LF and CR only."""
     starts = [0]
-    offset = text.find("\n")
     if "\r" not in text:
-        while offset != -1:
-            starts.append(offset + 1)
-            offset = text.find("\n", offset + 1)
+        starts += (match.end() for match in _LINE_END.finditer(text))
         return starts
     for index, character in enumerate(text):
         if character == "\n" or (character == "\r" and text[index + 1 : index + 2] != "\n"):

@@ -12,9 +12,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 
+from gclint.source.lazy import cached_property
 from gclint.source.straight import straightened, with_line_feeds
 from gclint.source.tokens import (
     COMMENT,

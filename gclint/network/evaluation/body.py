@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 
 import libcst as cst
@@ -15,6 +15,7 @@ from libcst.helpers import ensure_type
 from gclint.network.evaluation.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
+from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
@@ -114,10 +115,12 @@ class Piece:
         collected: defaultdict[str, list[Binding]] = defaultdict(list)
         for root in self.nodes or ():
             for node in (root, *walk_scope(root)):
-                if isinstance(node, cst.FunctionDef):
-                    self._functions[node.name.value] = node
-                elif type(node) in BINDING_KINDS:
+                kind = type(node)
+                if kind in BINDING_KINDS:
                     collect_bindings(collected, node)
+                elif kind is cst.FunctionDef:
+                    function = cst.ensure_type(node, cst.FunctionDef)
+                    self._functions[function.name.value] = function
         self._bindings = dict(collected)
 
 
@@ -248,6 +251,10 @@ class Body:
 
     def pieces_naming(self, words: Collection[str]) -> Sequence[Piece]:
         """Return the pieces, parsed, in whose code one of ``words`` stands; a docstring is none."""
+        if self._definition is not None:
+            # Most words stand nowhere in the function, and need not be looked for in each statement.
+            code, start, end = self._file.outline.code, self._definition.start, self._definition.end
+            words = [word for word in words if code.find(word, start, end) != -1]
         return self._parsed([piece for piece in self._pieces if piece.names(words)])
 
     def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:

@@ -18,6 +18,10 @@ _Live: TypeAlias = "frozenset[Entry]"
 _DEAD: _Live = frozenset()
 _LEAVING = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
+# Most nodes are none of these, and LibCST's are slow to ask what they are an instance of.
+_NOT_PLAIN = frozenset(
+    (*_COMPREHENSIONS, cst.Name, cst.Lambda, cst.FunctionDef, cst.ClassDef, cst.Call, cst.NamedExpr)
+)
 
 
 class Reaching:
@@ -138,6 +142,11 @@ class Reaching:
     # -- expressions
 
     def _expression(self, node: cst.CSTNode, live: _Live) -> _Live:
+        kind = type(node)
+        if kind not in _NOT_PLAIN:
+            for child in children(node):
+                live = self._expression(child, live)
+            return live
         if isinstance(node, cst.Name):
             if node.value == self._name:
                 self._places[node] |= live

@@ -50,10 +50,13 @@ def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the nodes directly below ``node`` that hold code, in the order of the text."""
+    kind: Hashable = type(node)
+    if kind is cst.Name:
+        return []
     found: list[cst.CSTNode] = []
-    for name in _code_fields(type(node)) or ():
+    for name in _code_fields(kind) or ():
         value = getattr(node, name)
-        kind: Hashable = value.__class__
+        kind = value.__class__
         if kind is tuple or kind is list:
             found += [item for item in value if _code_fields(item.__class__) is not None]
         elif _code_fields(kind) is not None:
