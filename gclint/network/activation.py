@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 import libcst as cst
 
@@ -16,7 +17,6 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.lazy import cached_property
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 ACTIVATION_NAMES = "activation-names"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
 from gclint.network.callers import Callers
@@ -19,7 +20,6 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
-from gclint.source.lazy import cached_property
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.words import any_between

@@ -8,11 +8,10 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections import defaultdict
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from gclint.finding import Position
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Outline
 
 _LINE_END = re.compile("\n")

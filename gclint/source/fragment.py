@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import cast
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 
 from gclint.source.file import SourceFile
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition
 
 _KEPT_TREES = 2048

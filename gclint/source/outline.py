@@ -12,10 +12,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 
-from gclint.source.lazy import cached_property
 from gclint.source.straight import straightened, with_line_feeds
 from gclint.source.tokens import (
     COMMENT,

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 
 import libcst as cst
@@ -15,7 +15,6 @@ from libcst.helpers import ensure_type
 from gclint.network.evaluation.walk import walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import libcst as cst
@@ -26,7 +26,6 @@ from gclint.network.evaluation.values import (
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.generated import is_modular
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition
 from gclint.source.words import word_ends
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
@@ -25,7 +26,6 @@ from gclint.network.evaluation.values import (
 )
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.fragment import parse_definition
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import libcst as cst
@@ -11,7 +12,6 @@ import libcst as cst
 from gclint.network.evaluation.walk import code, walk
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
-from gclint.source.lazy import cached_property
 from gclint.source.outline import Definition
 
 
