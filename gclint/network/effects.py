@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -73,9 +73,9 @@ def _changed_inputs(info: ClassInfo, outer: frozenset[ClassInfo]) -> frozenset[s
         for parameter in info.signature.parameters
         if parameter.kind is not Kind.VAR_KEYWORD and parameter.name not in CACHE_ARGUMENTS
     }
-    inputs = _Inputs(scope, names)
     pieces = scope.body.pieces()
     nodes = [node for piece in pieces for root in piece.nodes or () for node in walk(root)]
+    inputs = _Inputs(scope, names, nodes)
     targets = [target for node in nodes for target in _changed(node)]
     for node in nodes:
         if isinstance(node, cst.Call):
@@ -128,8 +128,10 @@ _SCALING = (cst.MultiplyAssign, cst.DivideAssign)
 class _Inputs:
     """Finds out which parameters an expression may be, or may be a view of."""
 
-    def __init__(self, scope: Scope, names: set[str]) -> None:
+    def __init__(self, scope: Scope, names: set[str], nodes: Iterable[cst.CSTNode]) -> None:
         self._scope, self._names = scope, names
+        # What is added to a tensor in place is not what it stands for from then on.
+        self._added = {node.value for node in nodes if isinstance(node, cst.AugAssign)}
         self._reaching: dict[str, Reaching] = {}
 
     def of(self, node: cst.CSTNode, seen: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
@@ -151,9 +153,13 @@ class _Inputs:
         for entry in self._at(node):
             if entry is None:
                 found |= {node.value} & self._names
-            elif isinstance(entry, Binding) and not (entry.added or entry.iterated or entry.path):
+            elif isinstance(entry, Binding) and self._is_whole(entry):
                 found |= self.of(entry.value, seen | {node})
         return found
+
+    def _is_whole(self, binding: Binding) -> bool:
+        """Tell whether a name stands for all of what is bound to it."""
+        return not (binding.added or binding.iterated or binding.path or binding.value in self._added)
 
     def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
         if name.value not in self._reaching:
