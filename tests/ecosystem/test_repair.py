@@ -67,7 +67,8 @@ def test_legacy_calls_that_remain_are_reported(repaired: Callable[[str], Repaire
     result = repaired("4.52.4")
     remaining = {name: list(_legacy_calls(result.after / name)) for name in _modeling_files(result.after)}
     calls = sum(map(len, remaining.values()))
-    assert 0 < calls <= 10
+    # Three hang on the configuration, which enables no checkpointing layer.
+    assert 0 < calls <= 13
     explained = {each.file for each in result.left if each.code == "GC001"}
     assert {name for name, found in remaining.items() if found} <= explained
 
