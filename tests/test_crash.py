@@ -82,4 +82,5 @@ def test_fixture_without_one_of_its_lines_is_fixed_without_a_crash(
         paths.append(damaged)
     result = fix(Project(Settings(), paths), all_rules(), unsafe=True)
     assert _unjustified(result.problems) == []
-    assert result.files >= len(paths) / 2
+    # Of few lines, most may be those that nothing goes without.
+    assert result.files >= (len(paths) / 2 if how_many == "many" else 1)
