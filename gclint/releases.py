@@ -39,8 +39,8 @@ _WRAPS_FORWARD_SINCE = (5, 23)
 
 _ZERO: Version = (0, 0, 0)
 _CLAUSE = re.compile(
-    r"(?P<operator>===|==|~=|>=|<=|!=|[<>^~=])?\s*v?(?P<numbers>\d{1,9}(?:\.\d{1,9})*)"
-    r"(?P<series>\.[*x])?(?P<suffix>[-_.+]?[a-z][\w.+-]*)?(?:[,\s]+|$)",
+    r"(?P<operator>===|==|~=|>=|<=|!=|[<>^~=])?\s{0,99}v?(?P<numbers>\d{1,9}(?:\.\d{1,9}){0,9})"
+    r"(?P<series>\.[*x])?(?P<suffix>[-_.+]?[a-z][\w.+-]{0,99})?(?:[,\s]{1,99}|$)",
     re.IGNORECASE,
 )
 

@@ -28,13 +28,21 @@ def _each(texts: Texts, dress: Callable[[str], str]) -> dict[str, str]:
     return {name: dress(text) if name.endswith(".py") else text for name, text in texts.items()}
 
 
+_MEANING_MORE = {
+    # Whatever decorates a class may make it, so that it is not known any more who does.
+    ("GC001/run_by_another", "decorated classes"),
+    # Scripts beside the models are searched for words as they are usually written.
+    ("GC001/forward_replaced_in_a_script", "spaced attributes"),
+}
+
+
 def _dressed_fixtures() -> Iterator[object]:
     """Yield all pairs; in the quick part each fixture is in two dresses, and each dress on three fixtures."""
     pairs = [
         (fixture, name)
         for fixture in _FIXTURES
         for name, dress in DRESSES.items()
-        if _each(fixture.before, dress) != fixture.before
+        if _each(fixture.before, dress) != fixture.before and (fixture.name, name) not in _MEANING_MORE
     ]
     quick: Counter[str] = Counter()
     # In an order that is not that of the names, and is the same in each run.

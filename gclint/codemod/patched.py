@@ -14,7 +14,7 @@ from gclint.source.paths import shown
 from gclint.source.surroundings import files_mentioning
 
 _FORWARD = ".forward"
-_ASSIGNED = re.compile(r"\.forward(?=[ \t]*=(?!=))")
+_ASSIGNED = re.compile(r"\.forward(?=[ \t]{0,99}=(?!=))")
 _WORD = re.compile(r"\w+")
 
 

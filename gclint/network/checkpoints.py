@@ -17,7 +17,7 @@ from gclint.source.tokens import Kind, tokens
 from gclint.source.words import any_between, word_ends
 
 # In a text without any of these no checkpoint function is called, and none handed on.
-_CALLING = re.compile(r"checkpoint(?:\w*[ \t]*\(|ing_func|\.|\b(?![ \t]*=))")
+_CALLING = re.compile(r"checkpoint(?:\w{0,99}[ \t]{0,99}\(|ing_func|\.|\b(?![ \t]{0,99}=))")
 _CALLING_TOO = ("ckpt", "remat", ".checkpoint", "CheckpointWrapper", "CheckpointFunction")
 _HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
 # Weights, and the switch: these have the word and recompute nothing.
@@ -36,8 +36,8 @@ _SWITCH_NAMES = (
 _SWITCHES = frozenset(prefix + name for name in _SWITCH_NAMES for prefix in ("", "_"))
 _DEFINING = re.compile(r"\b(?:def|class)[ \t]+$")
 _MODULE_OF_FUNCTIONS = re.compile(r"checkpoint[ \t]*\.[ \t]*$")
-_ASSIGNED = re.compile(r"[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
-_AFTER = re.compile(r"[ \t]*(\(|==|=|)")
+_ASSIGNED = re.compile(r"[ \t]{0,99}(\w{1,99})[ \t]{0,99}(?::[^=\n]{1,400})?=(?!=)")
+_AFTER = re.compile(r"[ \t]{0,99}(\(|==|=|)")
 
 
 def may_call_checkpoint(text: str) -> bool:
@@ -53,14 +53,14 @@ def checkpoint_calls(module: Module) -> list[int]:
     well. Imports, comments, strings, and methods that are the switch do not.
     """
     file = module.file
-    if not may_call_checkpoint(file.text):
+    if not may_call_checkpoint(file.outline.code):
         return []
     names = _own_names(module)
     found = set(_direct(module))
     for name in names:
-        for end in word_ends(file.text, name, 0, len(file.text)):
+        for end in word_ends(file.outline.code, name, 0, len(file.outline.code)):
             start = end - len(name)
-            if not file.text[_line_start(file.text, start) : start].rstrip().endswith("."):
+            if not file.outline.code[_line_start(file.outline.code, start) : start].rstrip().endswith("."):
                 found.add(start)
     return [offset for offset in _in_code(module, found) if not _in_switch(module, offset)]
 
@@ -68,7 +68,7 @@ def checkpoint_calls(module: Module) -> list[int]:
 @remembered
 def _direct(module: Module) -> list[int]:
     """Return where a word of the file itself is that of a checkpoint function."""
-    text, imported = module.file.text, _imported_functions(module)
+    text, imported = module.file.outline.code, _imported_functions(module)
     found: list[int] = []
     end = 0
     for match in _HINT.finditer(text):
@@ -162,7 +162,7 @@ def _names_of_its_own(module: Module) -> set[str]:
     inside = [each for each in file.outline.definitions if each.parent is None]
     for offset in direct:
         if not any(each.start <= offset < each.end for each in inside):
-            assigned = _ASSIGNED.match(file.text, _line_start(file.text, offset))
+            assigned = _ASSIGNED.match(file.outline.code, _line_start(file.outline.code, offset))
             if assigned is not None:
                 found.add(assigned[1])
     functions = file.outline.functions.values()
@@ -181,7 +181,7 @@ def _closed(module: Module, names: set[str]) -> set[str]:
 
 
 def _names_one(function: Definition, names: set[str]) -> bool:
-    text = function.outline.text
+    text = function.outline.code
     return any(any(True for _ in word_ends(text, name, function.header, function.end)) for name in names)
 
 
@@ -199,7 +199,7 @@ def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
 
 def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
     """Return the offsets, in order, that lie in no import, comment or string; one for ``getattr`` counts."""
-    outline, text = module.file.outline, module.file.text
+    outline, text = module.file.outline, module.file.outline.code
     found: list[int] = []
     lines: defaultdict[int, list[int]] = defaultdict(list)
     for offset in sorted(offsets):

@@ -13,7 +13,7 @@ from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
 from gclint.source.words import has_word, word_ends
 
-_CLASS_ATTRIBUTE = re.compile(r"[ \t]*(?::[^=\n]+)?=[ \t]*\(*[ \t]*(\w+)")
+_CLASS_ATTRIBUTE = re.compile(r"[ \t]{0,99}(?::[^=\n]{1,400})?=[ \t]{0,99}\({0,99}[ \t]{0,99}(\w{1,99})")
 _CONSTRUCTOR = "__init__"
 
 

@@ -18,7 +18,7 @@ _FILLING = ("add_module", "setattr")
 _SEQUENCE = re.compile(r"\bSequential\(\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
-_OPENING = re.compile(r"[ \t]*\(")
+_OPENING = re.compile(r"[ \t]{0,99}\(")
 # Whatever a method calls its object: values tell later whether it is one.
 _TARGET = re.compile(r"(?<![\w.])[A-Za-z_]\w*\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
 _COUNTING = frozenset(

@@ -15,12 +15,12 @@ from gclint.source.tokens import Kind, tokens
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
-_BLANKS = r"(?:[ \t]|\\\r?\n)*"
-_ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]+)?=(?!=)")
-_NAMED = re.compile(rf"{_BLANKS},\s*[\"']{FLAG}[\"']\s*,")
-_OFF = re.compile(r"[\s(]*False\b")
+_BLANKS = r"(?:[ \t]|\\\r?\n){0,99}"
+_ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]{{1,400}})?=(?!=)")
+_NAMED = re.compile(rf"{_BLANKS},\s{{0,400}}[\"']{FLAG}[\"']\s{{0,400}},")
+_OFF = re.compile(r"[\s(]{0,400}False\b")
 _SETTING_CALLS = ("setattr(", "__setattr__(")
-_ITEM = re.compile(rf"[\"']{FLAG}[\"']\s*\]")
+_ITEM = re.compile(rf"[\"']{FLAG}[\"']\s{{0,400}}\]")
 # What holds options has no stack.
 _OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
 _LONGEST_RECEIVER = 200

@@ -38,7 +38,7 @@ _METHODS = (
     "activation_checkpointing_enable",
     "activation_checkpointing_disable",
 )
-_ASSIGNED = re.compile(r"[ \t]*(?::[^=\n]+)?=(?!=)")
+_ASSIGNED = re.compile(r"[ \t]{0,99}(?::[^=\n]{1,400})?=(?!=)")
 _ENABLE = "call `gradient_checkpointing_enable()` on the model instead"
 
 

@@ -20,8 +20,8 @@ else:
 
 _NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
 _REQUIRES = f"Requires-Dist: {LIBRARY}"
-_EXTRAS = re.compile(r"[ \t]*\[[^\[\]\n]*\]")
-_SPECIFIER = re.compile(r"[ \t(]*([<>=!~][^;#)@\n]*)")
+_EXTRAS = re.compile(r"[ \t]{0,99}\[[^\[\]\n]{0,400}\]")
+_SPECIFIER = re.compile(r"[ \t(]{0,99}([<>=!~][^;#)@\n]{0,400})")
 
 
 def required_releases(folder: Path) -> Releases | None:

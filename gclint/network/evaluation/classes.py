@@ -326,8 +326,8 @@ _KNOWN_BASES = {
 
 # Nothing goes on for longer than a line of code does, so that no character is looked at too often.
 _ASSIGNMENT = re.compile(
-    r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]+\s*)?=(?!=)|:[^=\n]{1,400}=|\+="
-    r"|(?:[)\]]+\s*)?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s*=(?!=)"
+    r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]{1,99}\s{0,400})?=(?!=)|:[^=\n]{1,400}=|\+="
+    r"|(?:[)\]]{1,99}\s{0,400})?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s{0,400}=(?!=)"
     r"|\.(?:append|extend|insert|add|update|add_module)\b)"
 )
 
