@@ -147,6 +147,20 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class InputEmbedding:
+    """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
+
+    place: Place
+    """Where the class is defined."""
+    model: str
+    """The name of the class."""
+    module: str
+    """The way from the model to the module, such as ``embeddings.projection``."""
+    present: str | None = None
+    """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+
+
+@dataclass(frozen=True)
 class Cost:
     """What steps of one mode cost, in the default scenario without dropout."""
 
@@ -210,6 +224,8 @@ class ClassResult:
     recipe: Recipe | None = None
     """How to reproduce it, where something failed."""
     seconds: float = 0.0
+    embeddings: tuple[InputEmbedding, ...] = ()
+    """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
 
 
 @dataclass(frozen=True)
