@@ -1,1 +1,1 @@
-"""Models of a release with one line changed, so that their checkpointing breaks, or only looks as if it did."""
+"""Models of a release with one line changed, so that their checkpointing breaks, or only seems to."""

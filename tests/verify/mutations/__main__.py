@@ -16,7 +16,6 @@ from gclint.verify.run import verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import target_of
 from gclint.verify.worker.protocol import ClassResult
-from tests.ecosystem.environments import release_environment
 from tests.environment import PROJECT
 from tests.verify.mutations.drawing import Mutation, draw, passing_classes
 from tests.verify.mutations.kinds import DEFECTS, RIGHT, UNKNOWN
