@@ -147,6 +147,18 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class Ran:
+    """Steps that were run with checkpointing, and judged."""
+
+    mode: Mode
+    scenario: str
+    failed: tuple[str, ...] = ()
+    """The names of the checks that do not hold; none where all is right."""
+    requires_input_grads: bool = False
+    """Whether ``enable_input_require_grads()`` was called before."""
+
+
+@dataclass(frozen=True)
 class InputEmbedding:
     """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
 
@@ -226,6 +238,8 @@ class ClassResult:
     seconds: float = 0.0
     embeddings: tuple[InputEmbedding, ...] = ()
     """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
+    ran: tuple[Ran, ...] = ()
+    """All that was run with checkpointing and judged, scenario by scenario."""
 
 
 @dataclass(frozen=True)

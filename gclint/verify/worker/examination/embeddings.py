@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import carries_gradient, tensors_in
 from gclint.verify.worker.examination.trace import definition
 from gclint.verify.worker.protocol import InputEmbedding
@@ -21,34 +22,37 @@ _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
 """The names of modules that embed positions: these feed a block too, but are not what is embedded."""
 
 
-class Feeding:
+def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
+    """Return what ``get_input_embeddings()`` has to return, for each class where something feeds a block.
+
+    Args:
+        subject: the model; it is changed.
+        blocks: the names of the blocks that are recomputed.
+    """
+    return _Feeding(subject, tuple(blocks)).find()
+
+
+class _Feeding:
     """Looks for the modules whose output feeds the first blocks of a model with a frozen base."""
 
-    def __init__(
-        self, model: Any, blocks: Mapping[nn.Module, str], prepare: Callable[[bool], Mapping[str, Any]]
-    ) -> None:
-        """Look at nothing yet.
-
-        Args:
-            model: the model; what is done to it is undone.
-            blocks: the blocks that are recomputed, and how the model calls them.
-            prepare: brings the model to its start, with everything frozen or nothing, and returns inputs;
-                frozen, blocks have adapters inside of them.
-        """
-        self._model = model
-        self._names = {module: name for name, module in model.named_modules()}
+    def __init__(self, subject: Subject, blocks: tuple[str, ...]) -> None:
+        self._subject = subject
+        self._model = subject.model
+        self._names = {module: name for name, module in subject.model.named_modules()}
+        modules = dict(subject.model.named_modules())
+        members = {each: _within(modules[each]) for each in blocks}
         self._blocks = [
-            block
-            for block in blocks
-            if not any(block is not each and block in _within(each) for each in blocks)
+            modules[name]
+            for name in blocks
+            if not any(name != other and modules[name] in inside for other, inside in members.items())
         ]
-        self._prepare = prepare
         self._requiring: list[nn.Module] = []
         """The modules whose output is let require grad."""
 
     def find(self) -> tuple[InputEmbedding, ...]:
-        """Return what ``get_input_embeddings()`` has to return, for each class where something feeds a block."""
+        self._subject.prepare(dropout=False)
         before = self._modules_before()
+        self._subject.freeze(map(self._names.__getitem__, self._blocks))
         self._requiring = [module for module in self._names if self._is_reached(module) and self._takes(module)]
         found: dict[type, InputEmbedding] = {}
         tried: set[nn.Module] = set()
@@ -64,7 +68,7 @@ class Feeding:
     def _takes(self, module: nn.Module) -> bool:
         """Return whether the model can be run once the output of a module requires grad."""
         try:
-            self._forward(lambda *_: None, {module: _require_grad}, frozen=True)
+            self._forward(lambda *_: None, {module: _require_grad})
         except Exception:  # Such as an operation in place on a leaf.
             return False
         return True
@@ -142,7 +146,7 @@ class Feeding:
         def look(block: nn.Module, args: Any, kwargs: Any) -> None:
             fed.setdefault(block, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
 
-        self._forward(look, dict.fromkeys(self._requiring, _require_grad), frozen=True)
+        self._forward(look, dict.fromkeys(self._requiring, _require_grad))
         return [block for block, is_fed in fed.items() if not is_fed]
 
     def _modules_before(self) -> dict[nn.Module, list[nn.Module]]:
@@ -163,14 +167,15 @@ class Feeding:
             nodes = (each.grad_fn for _, each in tensors_in((args, kwargs)) if each.grad_fn is not None)
             inputs.setdefault(block, next(nodes, None))
 
-        self._forward(look, {each: note for each in self._names if each not in around}, frozen=False)
+        for parameter in self._model.parameters():
+            parameter.requires_grad_(parameter.is_floating_point())
+        self._forward(look, {each: note for each in self._names if each not in around})
         return {block: _on_the_way(node, made) for block, node in inputs.items()}
 
-    def _forward(
-        self, look: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]], *, frozen: bool
-    ) -> None:
+    def _forward(self, look: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
         """Make a forward pass; ``look`` is called before each block, and ``notes`` after other modules."""
-        inputs = self._prepare(frozen)
+        seed(0)
+        inputs = self._subject.inputs(use_cache=False)
         handles = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self._blocks]
         handles += [module.register_forward_hook(note) for module, note in notes.items()]
         try:

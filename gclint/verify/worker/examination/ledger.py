@@ -7,11 +7,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
 from gclint.verify.worker.examination.recipe import recipe
 from gclint.verify.worker.examination.sites import Sites
-from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Fingerprint, Outcome, Recipe, Source
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Cost,
+    Failure,
+    Fingerprint,
+    InputEmbedding,
+    Outcome,
+    Ran,
+    Recipe,
+    Source,
+)
 from gclint.verify.worker.specimen import Specimen
 
 
@@ -36,6 +47,8 @@ class Ledger:
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
         self.sites = Sites()
+        self.ran: list[Ran] = []
+        self._embeddings: dict[Any, InputEmbedding] = {}
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
@@ -68,6 +81,16 @@ class Ledger:
         if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
+    def failed_by(self, scenario: str, causes: Collection[Cause]) -> bool:
+        """Return whether a scenario has shown a failure that comes from one of these causes."""
+        failures = self._failures.values()
+        return any(each.scenario == scenario and each.cause in causes for each in failures)
+
+    def feed(self, embeddings: Collection[InputEmbedding]) -> None:
+        """Take up what lets the first blocks be fed by what requires grad."""
+        for each in embeddings:
+            self._embeddings.setdefault((each.place, each.model), each)
+
     def result(self) -> ClassResult:
         """Return what is known now."""
         blocks, recomputed = self.sites.counts()
@@ -84,6 +107,8 @@ class Ledger:
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
+            embeddings=tuple(self._embeddings.values()),
+            ran=tuple(self.ran),
         )
 
     def not_run(self, doubt: Doubt) -> ClassResult:

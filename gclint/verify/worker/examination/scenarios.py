@@ -16,7 +16,7 @@ from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.protocol import Cost, Failure, Mode
+from gclint.verify.worker.protocol import Cost, Failure, Mode, Ran
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -25,6 +25,8 @@ _NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", 
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
+_OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
+"""The causes that another module than the embeddings of now may cure."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -98,6 +100,8 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         else:
             self._note(scenario, doubt)
+        if self._ledger.failed_by(scenario.name, _OF_EMBEDDINGS) and scenario.frozen_base:
+            self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -139,8 +143,11 @@ class Scenarios:
     def _judge(self, case: Case, scenario: Scenario) -> Case:
         """Take up what is wrong, and return the case without what rounding alone would change as much."""
         case, symptoms = self._symptoms(case, scenario)
-        if symptoms and (scenario.reference is None or self._is_confirmed(case, scenario)):
+        is_wrong = bool(symptoms) and (scenario.reference is None or self._is_confirmed(case, scenario))
+        if is_wrong:
             self._ledger.judge(case, symptoms, self._specimen)
+        checks = tuple(dict.fromkeys(each.check for each in symptoms)) if is_wrong else ()
+        self._ledger.ran.append(Ran(case.run.mode, scenario.name, checks, scenario.require_input_grads))
         return case
 
     def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
