@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Iterator
-from types import CodeType, FunctionType
+import sys
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch.utils.checkpoint
@@ -57,14 +59,26 @@ def _functions(kind: Any) -> Iterator[FunctionType]:
 def _checkpointing(function: FunctionType) -> str | None:
     """Return what a function calls in order to checkpoint."""
     for code in _codes(function.__code__):
-        names = code.co_names
-        if _FUNCTION in names:
+        if _FUNCTION in code.co_names:
             return _FUNCTION
-        if "checkpoint" in names:
-            known = function.__globals__.get("checkpoint")
-            if known in (torch.utils.checkpoint.checkpoint, torch.utils.checkpoint) or "utils" in names:
-                return "torch.utils.checkpoint.checkpoint"
+        if "checkpoint" in code.co_names and _loads_checkpoint(code, function.__globals__):
+            return "torch.utils.checkpoint.checkpoint"
     return None
+
+
+def _loads_checkpoint(code: CodeType, known: Mapping[str, Any]) -> bool:
+    """Tell whether code loads torch's function, and not an attribute that is called like it."""
+    before: Any = None
+    for each in dis.get_instructions(code):
+        if each.opname == "LOAD_GLOBAL":
+            before = known.get(str(each.argval))
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"):
+            before = getattr(before, str(each.argval), None) if isinstance(before, ModuleType) else None
+        elif each.opname == "IMPORT_NAME":
+            before = sys.modules.get(str(each.argval))
+        if before is torch.utils.checkpoint or before is torch.utils.checkpoint.checkpoint:
+            return True
+    return False
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
