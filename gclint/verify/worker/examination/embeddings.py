@@ -53,7 +53,9 @@ class _Feeding:
         self._subject.prepare(dropout=False)
         before = self._modules_before()
         self._subject.freeze(map(self._names.__getitem__, self._blocks))
-        self._requiring = [module for module in self._names if self._is_reached(module) and self._takes(module)]
+        self._requiring = [
+            module for module in self._names if self._is_reached(module) and self._takes(module)
+        ]
         found: dict[type, InputEmbedding] = {}
         tried: set[nn.Module] = set()
         while starved := [each for each in self._starved() if each not in tried]:

@@ -11,12 +11,13 @@ from gclint.verify.worker.examination.case import Case, Symptom, differences, ro
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
+from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
 from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.protocol import Cost, Failure, Mode, Ran
+from gclint.verify.worker.protocol import Cost, Mode, Ran
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -196,17 +197,7 @@ class Scenarios:
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called"
-        )
-        explanation = (
-            "It lets the output of the module that get_input_embeddings() returns require grad: "
-            "that must be one tensor, which is not changed in place."
-        )
-        failure = Failure(
-            FROZEN, "plain", run.conditions.scenario.name, message, cause=Cause.HOOK, explanation=explanation
-        )
-        self._ledger.fail(failure, self._specimen)
+        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None
