@@ -103,7 +103,8 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
 
 def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
     names = [f"`{name}`" for name in sorted(seen)]
-    return (f"that {' and '.join(names)} requires grad was seen in a run",) if names else ()
+    verb = "requires" if len(names) == 1 else "require"
+    return (f"that {' and '.join(names)} {verb} grad was seen in a run",) if names else ()
 
 
 def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:

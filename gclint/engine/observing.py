@@ -7,10 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from gclint.observations import Observations, Observed
+from gclint.source.generated import is_modular
 from gclint.source.project import Project
+from gclint.verify.files import Runner
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
 _Key = tuple[Path, int, int, str, Path]
+
+
+def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
+    """Run files as they are, and let ``project`` know what was seen.
+
+    Raises:
+        NothingRuns: nothing at all can be run.
+        OSError: a file cannot be read.
+    """
+    ran = run([path for path in paths if not is_modular(path)], {})
+    project.observe(observations(project, [result for each in ran.values() for result in each.results]))
 
 
 def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:

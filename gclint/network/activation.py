@@ -125,8 +125,10 @@ class SiteBinding:
 def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
     """Tell whether a site passes only its stream by position, and nothing but caches and masks by keyword.
 
-    Most do, and their blocks' signatures need not be read.
+    Most do, and their blocks' signatures need not be read, unless a run saw more.
     """
+    if any(each.keywords or each.containers for each in site.seen):
+        return False
     for index, arg in enumerate(site.args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:

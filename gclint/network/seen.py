@@ -8,6 +8,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
+from gclint.network.evaluation.walk import walk
 from gclint.network.runsite import RunSite, calls_as_sites
 from gclint.observations import Observed
 from gclint.source.file import UnreadableFile
@@ -65,10 +66,11 @@ def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | 
         for method in owner.methods():
             if method.header <= offset < method.end:
                 scope = owner.scope(method)
+                sites = [each for each in calls_as_sites(scope, offset, (info,)) if _is_about(observed, each)]
+                # What is called may come from a call itself.
+                inner = {node for site in sites for node in walk(site.call.func)}
                 candidates = [
-                    site
-                    for site in calls_as_sites(scope, offset, (info,))
-                    if _is_about(observed, site) and _can_run(scope, site, info)
+                    site for site in sites if site.call not in inner and _can_run(scope, site, observed, info)
                 ]
                 if len(candidates) == 1:
                     candidates[0].only_seen = frozenset((info,))
@@ -76,7 +78,10 @@ def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | 
     return None
 
 
-def _can_run(scope: Scope, site: RunSite, info: ClassInfo) -> bool:
+def _can_run(scope: Scope, site: RunSite, observed: Observed, info: ClassInfo) -> bool:
     """Tell whether a call is not known to be one of something else."""
+    named = {arg.keyword.value for arg in site.args if arg.keyword is not None}
+    if not observed.keywords <= named and not any(arg.star == "**" for arg in site.args):
+        return False
     values = scope.evaluate(site.receiver)
     return not values or any(isinstance(value, Instance) and value.info is info for value in values)
