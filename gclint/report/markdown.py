@@ -82,8 +82,9 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
     places: defaultdict[tuple[str, str, str, str, Applicability], dict[str, None]] = defaultdict(dict)
     for finding in report.repairs.made:
         if (fix := finding.fix) is not None:
-            where = (finding.code, finding.name, _place(report, finding.path))
-            places[*where, fix.reason or "", fix.applicability][f"`{finding.symbol}`"] = None
+            where = _place(report, finding.path)
+            key = (finding.code, finding.name, where, fix.reason or "", fix.applicability)
+            places[key][f"`{finding.symbol}`"] = None
     rows = sorted(places.items(), key=lambda each: each[0][:-1])
     for applicability, heading in _HEADINGS.items():
         lines = [
