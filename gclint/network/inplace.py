@@ -18,7 +18,9 @@ _GETTER = "get_input_embeddings"
 _RETURNED = re.compile(rf"def {_GETTER}\(self\)[^\n]*:\s*return self(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE)
 _DEFAULT = re.compile(r"^[ \t]+_input_embed_layer = [\"'](\w+)[\"']", re.MULTILINE)
 _USUAL = "embed_tokens"
-_IN_PLACE = re.compile(r"^[ \t]+\w+(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE)
+_IN_PLACE = re.compile(
+    r"^[ \t]+\w+(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE
+)
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """The names of methods that only generation calls."""
 _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))

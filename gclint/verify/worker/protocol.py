@@ -172,6 +172,8 @@ class InputEmbedding:
     """The way from the model to the module, such as ``embeddings.projection``."""
     present: str | None = None
     """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+    fails: bool = False
+    """Whether that returns something other than one tensor, so that the hook on it raises."""
 
 
 @dataclass(frozen=True)

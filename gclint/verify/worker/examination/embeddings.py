@@ -46,6 +46,8 @@ class _Feeding:
             for name in blocks
             if not any(name != other and modules[name] in inside for other, inside in members.items())
         ]
+        self._untensorial: set[nn.Module] = set()
+        """The modules that returned something other than one tensor."""
         self._requiring: list[nn.Module] = []
         """The modules whose output is let require grad."""
 
@@ -88,9 +90,11 @@ class _Feeding:
             self._model.disable_input_require_grads()
 
     def _embedding(self, owner: Any, module: nn.Module) -> InputEmbedding:
-        kind, present = type(owner), _present(owner)
+        kind: Any = type(owner)
+        present = _present(owner)
         way = None if present is None else self._way(owner, present)
-        return InputEmbedding(definition(kind), kind.__name__, self._way(owner, module), way)
+        fails = present in self._untensorial
+        return InputEmbedding(definition(kind), kind.__name__, self._way(owner, module), way, fails)
 
     def _way(self, owner: nn.Module, module: nn.Module) -> str:
         """Return the way from a module to one inside of it; empty if it is not."""
@@ -162,7 +166,9 @@ class _Feeding:
         inputs: dict[nn.Module, Any] = {}
 
         def note(module: nn.Module, _args: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.grad_fn is not None:
+            if not isinstance(output, Tensor):
+                self._untensorial.add(module)
+            elif output.grad_fn is not None:
                 made.setdefault(module, output.grad_fn)
 
         def look(block: nn.Module, args: Any, kwargs: Any) -> None:
