@@ -7,11 +7,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gclint.source.disk import read_bytes
+from gclint.source.file import SourceFile
+from gclint.verify.changed import changed_places
 from gclint.verify.process import work
 from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
-from gclint.verify.worker.protocol import Environment, Message, Request, Source
+from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,17 @@ def _request(
         settings.jobs,
         settings.seconds,
         settings.gigabytes,
+        _watched(overlay),
+        settings.complete,
+    )
+
+
+def _watched(overlay: Mapping[str, str]) -> tuple[Place, ...]:
+    """Return the changed statements in texts, which a comparison with what is written is about."""
+    return tuple(
+        Place(path, first, last)
+        for path, text in overlay.items()
+        for first, last in changed_places(SourceFile(Path(path), read_bytes(Path(path))).text, text)
     )
 
 
