@@ -119,6 +119,11 @@ def summary_lines(results: Results) -> Iterator[str]:
             f"Python {environment.python}, torch {environment.torch}, "
             f"transformers {environment.transformers}, on {environment.device}"
         )
+    if results.empty:
+        number = len(results.empty)
+        what, have = ("1 file", "has") if number == 1 else (f"{number} files", "have")
+        such = "" if number == 1 else "such as "
+        yield f"{what} {have} no model class that supports checkpointing: {such}{shown(results.empty[0])}."
     uncovered = [result for result in (*passed, *failed) if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."

@@ -22,14 +22,13 @@ class Sites:
     """Gathers the calls of all runs by their places."""
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._runs: list[tuple[Run, Mapping[str, type]]] = []
         self._blocks: dict[str, Block] = {}
         self._recomputed: dict[str, bool] = {}
 
-    def add(self, run: Run) -> None:
-        """Take up what is seen in a run, which may still go on."""
-        if not any(each is run for each in self._runs):
-            self._runs.append(run)
+    def add(self, case: Case) -> None:
+        """Take up what is seen in a run."""
+        self._runs.append((case.run, case.kinds))
 
     def judge(self, case: Case) -> None:
         """Take up which blocks were recomputed in a run; one that lost its gradients says nothing."""
@@ -49,12 +48,12 @@ class Sites:
     def facts(self) -> tuple[RunSite, ...]:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[Place, type], _Site] = {}
-        for run in self._runs:
+        for run, kinds in self._runs:
             for call in run.calls:
-                site = sites.setdefault((call.place, call.kind), _Site())
+                site = sites.setdefault((call.place, kinds[call.block]), _Site())
                 site.calls.append(call)
-                written = [each for each in call.caches if id(each) in run.consequences.caches]
-                site.rewritten.update({type(each).__name__: None for each in written})
+                written = [kind for each, kind in call.caches.items() if each in run.consequences.caches]
+                site.rewritten.update(dict.fromkeys(written))
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 

@@ -36,17 +36,16 @@ class Call:
 
     block: str
     """The name of the block in the model."""
-    kind: type
     place: Place
     keyword: Mapping[str, int]
     """The keyword arguments that carry gradient, each with the identity of its tensor."""
     contained: Mapping[str, tuple[int, ...]]
     """The arguments that contain such tensors."""
     positional_caches: tuple[str, ...]
-    caches: tuple[Any, ...]
-    """The caches that were passed in any way."""
-    dictionaries: Mapping[str, dict[Any, Any]]
-    """The dictionaries that were passed, by parameter."""
+    caches: Mapping[int, str]
+    """The caches that were passed in any way: the identity of each, and its class."""
+    dictionaries: Mapping[str, int]
+    """The dictionaries that were passed, by parameter, and the identity of each."""
     has_gradient: bool
     """Whether any tensor that was passed carries gradient."""
 
@@ -63,6 +62,10 @@ class Trace:
     """The blocks that returned tensors in containers inside of containers."""
     records_gradients: bool = True
     """Whether gradients were recorded where the block that runs now was called."""
+    caches: dict[int, Any] = field(default_factory=dict)
+    """The caches that calls were passed, by their identities."""
+    dictionaries: dict[int, dict[Any, Any]] = field(default_factory=dict)
+    """The dictionaries that calls were passed, by their identities."""
     _kept: list[Any] = field(default_factory=list)
     # Every argument: as long as they are kept, their identities are theirs.
     _running: set[nn.Module] = field(default_factory=set)
@@ -112,15 +115,18 @@ class Trace:
             return
         self._kept.append((args, kwargs))
         named = (*_named(type(module), args), *kwargs.items())
+        caches = [each for name, each in named if each is not True and _is_cache_argument(name, each)]
+        dictionaries = {name: each for name, each in named if type(each) is dict}
+        self.caches |= {id(each): each for each in caches}
+        self.dictionaries |= {id(each): each for each in dictionaries.values()}
         call = Call(
             self.names[module],
-            type(module),
             place,
             {name: id(each) for name, each in kwargs.items() if carries_gradient(each)},
             {name: found for name, each in named if (found := tuple(_inner(each)))},
             tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
-            tuple(each for name, each in named if each is not True and _is_cache_argument(name, each)),
-            {name: each for name, each in named if type(each) is dict},
+            {id(each): type(each).__name__ for each in caches},
+            {name: id(each) for name, each in dictionaries.items()},
             any(carries_gradient(each) for _, each in tensors_in((args, kwargs))),
         )
         self.calls.append(call)
