@@ -100,7 +100,7 @@ def _request(
     tree: str | None, sources: list[Source], overlay: dict[str, str], settings: RunSettings
 ) -> Request:
     return Request(
-        tuple(sources),
+        tuple(replace(source, complete=settings.complete) for source in sources),
         () if tree is None else (tree,),
         overlay,
         settings.device,
@@ -108,7 +108,6 @@ def _request(
         settings.seconds,
         settings.gigabytes,
         _watched(overlay),
-        settings.complete,
     )
 
 

@@ -43,6 +43,8 @@ class Source:
     """For a file outside of any package: the folder that its relative imports are relative to."""
     only: tuple[str, ...] = ()
     """The names of the classes to run; none means all."""
+    complete: bool = False
+    """Whether to run also what only a comparison of two texts of a model needs."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,6 @@ class Request:
     """The memory limit of one process."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
-    complete: bool = False
-    """Whether to run also what only a comparison of two texts of a model needs."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _computed(run: Run) -> Iterator[tuple[str, Tensor]]:
     for name, value in sorted(run.values.items()):
         # Nothing changes parameters but an optimizer, and there is none.
         if name not in gradients:
-            yield f"the buffer {name}", _dense(value)
+            yield f"the value of {name}", _dense(value)
 
 
 def _dense(tensor: Tensor) -> Tensor:
