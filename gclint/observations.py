@@ -59,7 +59,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Feeding:
-    """The module that feeds the first block of a model, and that ``get_input_embeddings()`` does not return."""
+    """A module that feeds the first block of a model, and is not what ``get_input_embeddings()`` returns."""
 
     path: Path
     """The file of the model's class, by its identity."""

@@ -21,8 +21,9 @@ class InplaceEmbeddingOutput(Rule):
 
     ## What it does
 
-    Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is what the module that
-    `get_input_embeddings()` returns has just returned, under whatever name.
+    Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is what the
+    module that `get_input_embeddings()` leads to has just returned, under whatever name; and lines that
+    raised this error in a run.
 
     ## Why is this bad?
 

@@ -62,9 +62,9 @@ class UnreachedInputEmbedding(Rule):
 
     The fix gives the model the method, with the module that a run has found; a run has also shown that the
     release sets its hook there. Releases before 5.0 ask only the outermost model, which has to return the
-    embeddings of its tokens: there a tower can be repaired for itself, and not within another model. A model that
-    returns the embeddings of tokens is left alone. The fix is always unsafe: the method is part of the model's
-    interface. Without it, `use_reentrant=False` gives adapters their gradients.
+    embeddings of its tokens: there a tower can be repaired for itself, and not within another model. A
+    model that returns the embeddings of tokens is left alone. The fix is always unsafe: the method is part of
+    the model's interface. Without it, `use_reentrant=False` gives adapters their gradients.
 
     ## References
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
+from gclint.engine.shown import is_shown
 from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal, in_reading_order
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.project import Project
@@ -87,18 +88,18 @@ class _Scales:
         rule = self._rules.get(finding.code)
         if rule is None:
             return None
-        if any(self._is_shown_by(rule, finding, failure, run) for run in runs for failure in run.failures):
+        if self._is_shown(rule, finding, runs):
             return Evidence.CONFIRMED
         matching = [site for site in sites if self._is_about(rule, finding, site)]
         return rule.evidence(matching, self._text) if matching else None
 
-    def _is_shown_by(self, rule: Rule, finding: Finding, failure: Failure, run: ClassResult) -> bool:
-        """Tell whether a failure shows what a finding is about."""
-        if failure.cause not in rule.causes:
-            return False
-        if not failure.places:
-            return rule.concerns(finding, failure, run)
-        return any(self._covers(place, finding) for place in failure.places)
+    def _is_shown(self, rule: Rule, finding: Finding, runs: Iterable[ClassResult]) -> bool:
+        row = self._project.file(finding.path).position(finding.start).row
+        return any(
+            is_shown(rule, finding, row, run, failure, self._project.identify)
+            for run in runs
+            for failure in run.failures
+        )
 
     def _is_about(self, rule: Rule, finding: Finding, site: RunSite) -> bool:
         files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}

@@ -19,9 +19,10 @@ from gclint.verify.worker.protocol import (
     Fingerprint,
     InputEmbedding,
     Outcome,
-    Ran,
+    Place,
     Recipe,
     Source,
+    Verdict,
 )
 from gclint.verify.worker.specimen import Specimen
 
@@ -46,15 +47,22 @@ class Ledger:
         self.fingerprints: list[Fingerprint] = []
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
+        self.verdicts: list[Verdict] = []
         self.sites = Sites()
-        self.ran: list[Ran] = []
         self._embeddings: dict[Any, InputEmbedding] = {}
+        self.is_complete = source.complete
+        """Whether to run also what only a comparison of two texts of the class needs."""
+        self._executed: set[Place] = set()
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
         self._failures: dict[Any, Failure] = {}
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
+
+    def come_to(self, places: Collection[Place]) -> None:
+        """Take up which watched places of the source a run that can be judged has come to."""
+        self._executed.update(places)
 
     def cover_all_but(self, parts: Collection[str]) -> None:
         """Take up that one more specimen ran all parts of the model but these."""
@@ -108,7 +116,8 @@ class Ledger:
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
-            ran=tuple(self.ran),
+            verdicts=tuple(self.verdicts),
+            executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
 
     def not_run(self, doubt: Doubt) -> ClassResult:
