@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gclint.finding import Applicability, Edit, Finding, Fix
-from gclint.network.inplace import Change, changes_in_place
+from gclint.network.inplace import Change, changes_in_place, changes_seen
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 _REASON = (
-    "whether the hook of `enable_input_require_grads()` is on that module, only a run shows; "
-    "where it is not, this is a copy for nothing"
+    "whether the hook of `enable_input_require_grads()` is on that module, only a run shows, "
+    "and where it is not, this is a copy for nothing"
 )
 
 
@@ -50,8 +50,8 @@ class InplaceEmbeddingOutput(Rule):
     ## Fix safety
 
     The fix clones the tensor before it is changed. Every value and every gradient stays the same, to the bit
-    and whatever the types, which `x = x + y` would not promise; the copy needs memory. It is unsafe: the text
-    does not say that the hook is ever on that module, and who passed the tensor in may rely on the change.
+    and whatever the types, which `x = x + y` would not promise; the copy needs memory. The text does not say
+    that the hook is ever on that module, so the fix is made by `--fix --verify` only, where a run proves it.
 
     ## References
 
@@ -64,17 +64,22 @@ class InplaceEmbeddingOutput(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each statement that changes such an output."""
-        for change in changes_in_place(network):
+        written: set[tuple[int, int]] = set()
+        for change in (*changes_in_place(network), *changes_seen(network)):
             start, end = change.fragment.span(change.statement)
+            if (start, end) in written:
+                continue
+            written.add((start, end))
+            source = "is" if change.module is None else f"is what `{change.module}` has returned, and is"
             yield Finding(
                 self.code,
                 self.name,
-                f"`{change.name}` is changed in place, and is what `{change.module}` has returned: once "
-                "`enable_input_require_grads()` lets that require grad, the forward pass raises",
+                f"`{change.name}` {source} changed in place: once `enable_input_require_grads()` lets it "
+                "require grad, the forward pass raises",
                 network.file.path,
                 start,
                 end,
-                change.owner.name,
+                change.owner,
                 _fix(network, change, start),
             )
 
@@ -84,4 +89,4 @@ def _fix(network: Network, change: Change, start: int) -> Fix:
     line = file.line_starts[file.position(start).row - 1]
     indent = file.text[line:start]
     edit = Edit(file.path, start, start, f"{change.name} = {change.name}.clone(){file.newline}{indent}")
-    return Fix(f"Clone `{change.name}` before it is changed", (edit,), Applicability.UNSAFE, _REASON)
+    return Fix(f"Clone `{change.name}` before it is changed", (edit,), Applicability.PROVABLE, _REASON)

@@ -20,8 +20,8 @@ class TupleInputEmbedding(Rule):
 
     ## What it does
 
-    Reports models of which a run has seen that the module which `get_input_embeddings()` leads to returns a
-    tuple, and that a module inside of it, such as a projection, returns the tensor that feeds the first block. The
+    Reports models of which a run has seen that what `get_input_embeddings()` returns gives a tuple,
+    and that a module inside of it, such as a projection, returns the tensor that feeds the first block. The
     text does not say so: the rule is silent unless the model was run, by `gclint verify` or with `--verify`.
 
     ## Why is this bad?

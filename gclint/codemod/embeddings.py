@@ -16,6 +16,7 @@ from gclint.observations import Feeding
 from gclint.source.fragment import parse_definition
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
+from gclint.source.twins import definition_region
 
 if TYPE_CHECKING:
     from gclint.verify.worker.protocol import ClassResult
@@ -176,9 +177,8 @@ def _new_method(info: ClassInfo, expression: str) -> Edit:
     indent = before.indent if before is not None else f"{definition.indent}    "
     step = indent[len(definition.indent) :]
     newline = file.newline
-    lines = f"{indent}def {_GETTER}(self):{newline}{indent}{step}return {expression}"
-    end = (before or definition).end
-    gap = newline if before is not None else ""
-    if end == len(file.text) and not file.text.endswith(("\n", "\r")):
-        return Edit(file.path, end, end, f"{newline}{gap}{lines}")
-    return Edit(file.path, end, end, f"{gap}{lines}{newline}")
+    lines = f"{indent}def {_GETTER}(self):{newline}{indent}{step}return {expression}{newline}"
+    end = definition_region(file, before or definition).spans[-1][1]
+    is_last = not file.text[:end].endswith(("\n", "\r"))
+    content = f"{newline}{newline}{lines.removesuffix(newline)}" if is_last else f"{newline}{lines}"
+    return Edit(file.path, end, end, content)

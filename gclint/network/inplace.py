@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.model import Network
 from gclint.network.support import supports_checkpointing
 from gclint.source.fragment import Fragment, parse_definition
@@ -34,10 +33,10 @@ class Change:
     statement: cst.SimpleStatementLine
     name: str
     """The variable."""
-    module: str
-    """The name of the module's attribute, or the method that returns it."""
-    owner: ClassInfo
-    """The class in whose method it stands."""
+    module: str | None
+    """The name of its attribute, or of the method that returns it; None where only a run has seen it."""
+    owner: str
+    """The name of the class in whose method it stands, or of the function."""
 
 
 def changes_in_place(network: Network) -> Iterator[Change]:
@@ -55,7 +54,32 @@ def changes_in_place(network: Network) -> Iterator[Change]:
             if calls.search(code) and _IN_PLACE.search(code) and supports_checkpointing(owner):
                 fragment = parse_definition(network.file, method)
                 for found in _Flow(names).of(fragment.body[0]):
-                    yield Change(fragment, *found, owner)
+                    yield Change(fragment, *found, owner.name)
+
+
+def changes_seen(network: Network) -> Iterator[Change]:
+    """Yield the statements of a file that changed in place, in a run, what had to stay as it was."""
+    rows = network.project.observations.changed(network.file.path)
+    for definition in network.file.outline.definitions if rows else ():
+        if definition.is_class or definition.is_local:
+            continue
+        first, last = (network.file.position(each).row for each in (definition.start, definition.end))
+        if any(first <= row <= last for row in rows):
+            fragment = parse_definition(network.file, definition)
+            parent = definition.parent
+            for statement in walk(fragment.body[0]):
+                if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+                    name = changed_name(statement.body[0])
+                    span = [network.file.position(each).row for each in fragment.span(statement)]
+                    is_seen = any(span[0] <= row <= span[1] for row in rows)
+                    if name is not None and is_seen and not _is_cloned(network, name, span[0]):
+                        symbol = definition.name if parent is None else parent.name
+                        yield Change(fragment, statement, name, None, symbol)
+
+
+def _is_cloned(network: Network, name: str, row: int) -> bool:
+    """Tell whether the line above a row clones a variable."""
+    return row > 1 and network.file.line(row - 1).split("#")[0].strip() == f"{name} = {name}.clone()"
 
 
 class _Flow:
