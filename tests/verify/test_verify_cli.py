@@ -160,6 +160,27 @@ def test_an_interpreter_that_is_none_is_told(gclint: Gclint, tmp_path: Path) -> 
     assert "has ended: nonsense is wrong" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"x = 1\nif x\n",
+            "modeling_toy.py:2:5: error: it is not imported: this is not Python (expec",
+        ),
+        (b"x = 1\n", "modeling_toy.py: error: it is not imported: by its text, it defines no class that"),
+        (
+            b"# \xff\nclass X(PreTrainedModel): ...\n",
+            "modeling_toy.py:1:1: error: invalid or missing encoding",
+        ),
+    ],
+)
+def test_a_file_that_is_no_model_is_told_with_the_reason(gclint: Gclint, data: bytes, message: str) -> None:
+    Path("modeling_toy.py").write_bytes(data)
+    outcome = gclint("modeling_toy.py")
+    assert outcome.status == 2
+    assert outcome.err.startswith(message)
+
+
 def test_modular_files_are_not_what_runs(gclint: Gclint) -> None:
     write("toy", passing("A"))
     Path("modular_toy.py").write_text("import no_such_library\n")

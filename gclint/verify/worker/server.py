@@ -133,6 +133,9 @@ class _SourceRun:
         """Yield what is left to say when its process has ended."""
         if not self.is_imported:
             what = end.message if end.cause == "error" else f"there was {end.message}"
+            frame = end.place_in(self.source.path)
+            if frame is not None and frame != end.frames[0]:
+                what = f"{what}, from line {frame.line}"
             yield Unusable(f"it cannot be imported: {what}", self.source.path)
         for name in self._missing:
             reason = f"there was {end.message} in the process that runs the classes of this file"
