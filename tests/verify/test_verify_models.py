@@ -232,3 +232,43 @@ def test_an_error_that_is_the_models_own_is_its_failure(tmp_path: Path) -> None:
     for name in _NOT_OWN:
         assert results[name]["outcome"] == "not run", results[name]
     assert results["Library"]["category"] == "extra library"
+
+
+_CURIOUS = _HEALTHY + """
+import json, os, subprocess, sys
+from pathlib import Path
+
+Path.home().joinpath("left").mkdir(parents=True)
+reach = "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)"
+json.dump(
+    {
+        "token": os.environ.get("HF_TOKEN"),
+        "homes": [str(Path.home()), os.environ["HF_HOME"], os.environ["TMPDIR"]],
+        "network": subprocess.run([sys.executable, "-c", reach], capture_output=True, text=True).stderr,
+        "environments": [
+            path.read_bytes().decode(errors="replace").count("secret-of-mine")
+            for path in Path("/proc").glob("[0-9]*/environ")
+            if os.access(path, os.R_OK)
+        ],
+    },
+    open("seen.json", "w"),
+)
+"""
+
+
+def test_a_model_finds_no_secrets_and_its_home_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret-of-mine")
+    path = _write(tmp_path / "remote", _CURIOUS)
+    status, found = _gclint(tmp_path, path)
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    (environment,) = found["environments"]
+    assert (status, seen["token"]) == (0, None)
+    assert not any(Path(each).exists() for each in seen["homes"])
+    isolation = environment["isolation"]
+    assert isolation[0] == "an environment without secrets, and a temporary home"
+    if "no network" in isolation:
+        assert "Network is unreachable" in seen["network"]
+    if "other processes are hidden" in isolation:
+        assert not any(seen["environments"])
