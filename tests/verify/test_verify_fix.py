@@ -136,7 +136,7 @@ def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: boo
     (failure,) = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
     assert (failure["cause"], failure["explanation"]) == ("not a checkpointing layer", "")
     assert failure["repaired_by"] == [
-        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "whole": True}
+        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "verify": False, "whole": True}
     ]
     assert gclint(*command.split()[1:], command=()).status == 0
     assert gclint(str(path)).status == 0
