@@ -234,7 +234,9 @@ def test_an_error_that_is_the_models_own_is_its_failure(tmp_path: Path) -> None:
     assert results["Library"]["category"] == "extra library"
 
 
-_CURIOUS = _HEALTHY + """
+_CURIOUS = (
+    _HEALTHY
+    + """
 import json, os, subprocess, sys
 from pathlib import Path
 
@@ -254,6 +256,7 @@ json.dump(
     open("seen.json", "w"),
 )
 """
+)
 
 
 def test_a_model_finds_no_secrets_and_its_home_is_gone(
