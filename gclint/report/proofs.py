@@ -37,6 +37,8 @@ def _repairs(proof: Proof) -> Iterator[str]:
 
 
 def _runs(proof: Proof) -> Iterator[str]:
+    from gclint.verify.proven import proven_setting
+
     earlier = _by_name(proof.before)
     for name, after in _by_name(proof.after).items():
         before = earlier.get(name)
@@ -53,6 +55,9 @@ def _runs(proof: Proof) -> Iterator[str]:
         for when, result in (("before", before), ("after", after)):
             for failure in result.failures:
                 yield f"    {when}, {failure.mode}, {failure.scenario}: {failure.text}"
+        setting = proven_setting(before if proof.obstacles else after)
+        if setting is not None:
+            yield f"    proven setting: {setting}"
 
 
 def _by_name(runs: Mapping[Path, FileRun]) -> dict[str, ClassResult]:

@@ -92,6 +92,8 @@ class Scenarios:
 
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
+        if scenario.frozen_statistics and not self._ledger.failed_by({Cause.STATISTICS}):
+            return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         reference = self._reference(scenario)
@@ -106,7 +108,7 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         else:
             self._note(scenario, doubt)
-        if self._ledger.failed_by(scenario.name, _OF_EMBEDDINGS) and scenario.frozen_base:
+        if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
             self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:

@@ -101,6 +101,8 @@ class Steps:
             subject.shake()
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks)
+        if scenario.frozen_statistics:
+            subject.freeze_statistics()
         if conditions.mode != "plain":
             run.stage = "switching checkpointing on"
             subject.switch_on(conditions.mode)
