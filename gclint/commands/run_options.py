@@ -61,7 +61,7 @@ def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Comma
             "--memory-limit",
             metavar="GIGABYTES",
             type=click.FloatRange(min=0, min_open=True),
-            help=f"Limit of memory for each process, or of GPU memory.  [default: {GIGABYTES:g}; no GPU limit]",
+            help=f"Memory limit of each process, on a GPU of that.  [default: {GIGABYTES:g}; no GPU limit]",
         ),
     )
 
