@@ -220,9 +220,11 @@ class _Prover:
         """Tell whether the defect was there in a run before the repair."""
         if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
             return True
-        # A class that fails before it comes to its blocks shows a defect of this kind by failing.
-        results = (result for path in unit.run_files for result in self._before[path].results)
-        return any(failure.cause in rule.causes for result in results for failure in result.failures)
+        # A class that fails before it comes to its blocks shows a defect by failing.
+        results = [result for path in unit.run_files for result in self._before[path].results]
+        stopped = [result for result in results if result.outcome == "failed" and not result.sites]
+        causes = {failure.cause for result in results for failure in result.failures}
+        return bool(stopped) or not causes.isdisjoint(rule.causes)
 
     def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
         """Return the calls of blocks of these names which lie, or whose blocks lie, in the unit's files."""

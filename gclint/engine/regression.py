@@ -16,6 +16,7 @@ _MORE_BYTES = 1.01
 _SHOWN = 3
 _ERROR = "error"
 _LOST = "missing gradients"
+_WARNING = "warning"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d[\d,.]*(?:e[+-]?\d+)?")
 _Key = tuple[str, Mode]
 
@@ -95,8 +96,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             text = "was run before, and is not any more"
             yield Regression(after.name, f"{text}{f' ({why})' if why else ''}", *where, kind=("not run",))
             continue
-        if any(each.check == _ERROR for each in now.observations):
-            continue  # The error itself is what is to be said.
+        if any(each.check == _ERROR for each in (*now.observations, *verdict.observations)):
+            continue  # The error itself is what is to be said; where there was one, there was nothing else.
         fewer = [name for name in now.not_compared if name not in verdict.not_compared]
         if fewer:
             text = f"{_names(fewer)} could be compared before, and cannot be any more"
@@ -133,7 +134,7 @@ def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regressi
     known = {} if before is None or before.outcome == "not run" else _observed(before)
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
-        for each in observations:
+        for each in _telling(observations):
             if not any(_is_as_grave(other, each) for other in known.get(key, ())):
                 scenario, mode = key
                 yield Regression(
@@ -144,6 +145,11 @@ def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regressi
                     _before(each, known.get(key), earlier.get(key)),
                     (each.check, each.cause, _NUMBERS.sub("0", each.message) if not each.about else ""),
                 )
+
+
+def _telling(observations: list[Observation]) -> list[Observation]:
+    """Leave out a warning of torch beside what it warns of."""
+    return [each for each in observations if each.check != _WARNING] or observations
 
 
 def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
