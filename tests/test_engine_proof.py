@@ -136,6 +136,15 @@ def test_other_numbers_without_checkpointing_refuse_it() -> None:
     assert "was run without checkpointing before, and is not any more" in obstacle
 
 
+def test_adapters_in_further_blocks_do_not_count_as_other_numbers() -> None:
+    frozen = replace(_PLAIN, scenario="frozen base")
+    more = replace(frozen, digest="abd", loss=2.0, parts={**frozen.parts, "the gradient of adapter": "a"})
+    assert _proof(_earlier(fingerprints=(frozen,)), _result(fingerprints=(more,))).obstacles == ()
+    assert _proof(
+        _earlier(fingerprints=(_PLAIN,)), _result(fingerprints=(replace(more, scenario="default"),))
+    ).obstacles
+
+
 @pytest.mark.parametrize(
     ("found", "is_same"),
     [
@@ -329,6 +338,21 @@ def test_the_true_reason_is_given_where_nothing_runs() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     (obstacle,) = prove(project, repaired, all_rules(), _Runs(FileRun(), FileRun()))[0].obstacles
     assert "modeling_x.py has no class that supports gradient checkpointing" in obstacle
+
+
+def test_a_class_that_cannot_be_switched_on_is_the_reason_where_no_other_runs() -> None:
+    flagless = replace(_not_run(), category="no support flag", reason="the flag is not set")
+    (obstacle,) = _proof(flagless, flagless, text="class Model:\n    bad = 1\n").obstacles
+    assert obstacle == (
+        "GC001: no class that was run runs `bad`: Model could not be run (no support flag): "
+        "the flag is not set"
+    )
+    project, repaired = _repair(modeling_x="class Head:\n    bad = 1\n")
+    runs = _Runs(
+        FileRun((_earlier(), replace(flagless, name="Head"))),
+        FileRun((_result(), replace(flagless, name="Head"))),
+    )
+    assert prove(project, repaired, all_rules(), runs)[0].obstacles == ()
 
 
 _TWO_CLASSES = """

@@ -22,7 +22,7 @@ from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.changed import changed_places
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import ClassResult, Mode, RunSite
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Mode, RunSite
 
 _SHOWN = 3
 
@@ -187,7 +187,10 @@ class _Prover:
                 known = earlier.get(result.name)
                 if result.outcome == "not run":
                     # What was run before is told as something that is worse.
-                    is_told = known is not None and known.outcome != "not run"
+                    # What cannot be switched on by itself runs as a part of other classes, or not at all.
+                    is_told = (known is not None and known.outcome != "not run") or (
+                        result.category == NO_FLAG
+                    )
                     if not is_told and reach.has(path, result.name, text):
                         yield (
                             f"{result.name} runs what is changed, as far as names lead, and could not be run "
