@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mode, Observation, Verdict
 from gclint.verify.worker.scenarios import SCENARIOS
@@ -37,6 +38,19 @@ class Regression:
     """What regressions of several classes have in common that are one and the same."""
 
 
+def was_run(result: ClassResult | None) -> TypeGuard[ClassResult]:
+    """Tell whether anything of a class was run; one that is broken by itself has failed before that."""
+    if result is None or result.outcome == "not run":
+        return False
+    return bool(result.scenarios or result.verdicts or result.fingerprints)
+
+
+def why_not_run(result: ClassResult) -> str:
+    """Return why nothing of a class was run."""
+    reason = result.reason or next((failure.text for failure in result.failures), "nobody knows why")
+    return f"{result.category}: {reason}" if result.category else reason
+
+
 def regressions(before: ClassResult | None, after: ClassResult | None, *, exact: bool) -> list[Regression]:
     """Return what is worse in a class than it was.
 
@@ -55,11 +69,11 @@ def _regressions(
         if before is not None:
             yield Regression(before.name, "was found before the repair and is not found any more")
         return
-    if after.outcome == "not run":
-        if before is not None and before.outcome != "not run":
-            yield Regression(after.name, f"cannot be run any more: {after.reason}")
+    if not was_run(after):
+        if was_run(before):
+            yield Regression(after.name, f"cannot be run any more: {why_not_run(after)}")
         return
-    if before is not None and before.outcome != "not run":
+    if before is not None and was_run(before):
         yield from _other_results(before, after, exact=exact)
         yield from _missing_runs(before, after)
     yield from _graver(before, after)
@@ -135,7 +149,7 @@ def _grows(before: int | None, after: int | None) -> bool:
 
 def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:
     """Yield the failures that were not there before, or were not as grave."""
-    known = {} if before is None or before.outcome == "not run" else _observed(before)
+    known = {} if before is None or not was_run(before) else _observed(before)
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
         for each in _telling(observations):
