@@ -12,9 +12,10 @@ from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.protocol import Cost, Failure, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
@@ -41,6 +42,8 @@ class Scenarios:
         self._plain_runs: dict[Scenario, Run] = {}
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
+        self._plain_calls: list[Call] = []
+        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -61,14 +64,16 @@ class Scenarios:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
         self._plain_runs[scenario] = reference
-        again = self._plain_run(replace(scenario, steps=1))
+        self._runner.blocks, stacked = reference.blocks, reference.stacked
+        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         self._ledger.cover_all_but(self._specimen.not_covered)
-        blocks, stacked = reference.blocks, reference.stacked
-        self._runner.blocks = blocks
-        self._runner.watched = stacked.union(each.name for each in blocks)
+        self._plain_calls = again.calls
+        blocks = tuple(each for each in reference.blocks if not each.is_lone)
+        lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         unstable = differences(reference, again)
         if unstable:
@@ -76,7 +81,7 @@ class Scenarios:
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -124,6 +129,9 @@ class Scenarios:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
+            if run.error is not None and run.stage == SWITCHING_ON:
+                # It does not come to calls; they would be these.
+                run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
             if is_ordinary:
