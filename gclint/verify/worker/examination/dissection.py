@@ -165,14 +165,12 @@ class Dissection:
         return linked
 
     def _are_alike(self, one: _Call, other: _Call) -> bool:
-        """Return whether two calls of one stack are of the same kind of step: both keep the shape of a tensor.
+        """Return whether two calls of one stack are steps of the same kind: they keep a tensor's shape.
 
-        Where lists are stacked in a list, what stands between them may change it.
+        Where lists are stacked in a list, what stands between two of them may change it.
         """
-        if (
-            type(one.module) is type(other.module)
-            and self._lists[one.module] is not self._lists[other.module]
-        ):
+        lists = {self._lists[one.module], self._lists[other.module]}
+        if len(lists) > 1 and type(one.module) is type(other.module):
             return _keeps_shape(one) and _keeps_shape(other)
         return _keeps_shape(one, other)
 
