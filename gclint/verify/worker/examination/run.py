@@ -33,10 +33,8 @@ class Conditions:
     """Whether to change all parameters by about what rounding does, to see what that alone changes."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
-<<<<<<< HEAD
     traced: bool = False
     """Whether to record the calls of blocks without checkpointing, too."""
-=======
     evaluated: bool = False
     """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
 
@@ -48,7 +46,6 @@ OTHERWISE = {
     "evaluation with a cache": Conditions(_CACHED, "plain", evaluated=True),
 }
 """Ways to compute without checkpointing that no scenario needs, and that a repair leaves as they are."""
->>>>>>> main
 
 
 @dataclass(frozen=True)
