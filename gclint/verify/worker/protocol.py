@@ -65,6 +65,8 @@ class Request:
     """The memory limit of one process."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
+    home: str = ""
+    """An empty folder for what is kept for a user; the real one is used if there is none."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Environment:
     transformers: str
     device: str
     """``cpu``, or the name of the GPU."""
+    isolation: tuple[str, ...] = field(default=(), compare=False)
+    """What keeps the code that is run apart from the machine, in words."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,7 @@ def decode(line: str) -> Message | Request:
         content = json.loads(line)
         kind = _KINDS[content.pop("kind")]
         decoded: Message | Request = _restore(kind, content)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error
     return decoded
 
