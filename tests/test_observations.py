@@ -9,7 +9,7 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.engine.fix import fix
-from gclint.engine.observing import Reached
+from gclint.engine.provable import Reached
 from gclint.finding import Applicability, Evidence, Finding, Heir
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules

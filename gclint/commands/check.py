@@ -330,8 +330,9 @@ def _proven(
 ) -> tuple[FixResult, tuple[Proof, ...]]:
     """Run the files, repair them by what is seen, run them again, and return what is proven."""
     from gclint.engine.fix import fix
-    from gclint.engine.observing import Reached, observe
+    from gclint.engine.observing import observe
     from gclint.engine.proof import prove
+    from gclint.engine.provable import Reached
     from gclint.engine.transaction import proven_only
 
     project = selection.project

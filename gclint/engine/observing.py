@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gclint.engine.fix import FixResult
-from gclint.finding import Finding
-from gclint.observations import Observations, Observed
-from gclint.rule import Rule
+from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.files import Runner
@@ -32,36 +29,7 @@ def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
     project.observe(observations(project, [result for each in ran.values() for result in each.results]))
 
 
-class Reached:
-    """Which repairs a run can prove: it came to the calls that they are about."""
-
-    def __init__(self, project: Project, rules: Iterable[Rule]) -> None:
-        """Judge findings by what ``project`` has observed."""
-        self._about_calls = frozenset(rule.code for rule in rules if rule.is_about_calls)
-        observed = (each for path in project.paths for each in project.observations.of(path))
-        self._blocks = frozenset(each.block for each in observed)
-
-    def provable(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return the findings without those that would keep others in their files from being proven."""
-        files = {each.path for each in findings if self._has(each)}
-        return [each for each in findings if self._has(each) or each.path not in files]
-
-    def judged(self, result: FixResult) -> FixResult:
-        """Return what is left, without fixes that nobody can prove."""
-        left = (_not_reached(each) if each.fix and not self._has(each) else each for each in result.findings)
-        return replace(result, findings=tuple(left))
-
-    def _has(self, finding: Finding) -> bool:
-        """Tell whether a repair can be proven, as far as the calls go that it is about."""
-        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
-        return finding.code not in self._about_calls or not self._blocks.isdisjoint(names)
-
-
-def _not_reached(finding: Finding) -> Finding:
-    return finding.refused(f"no class that was run runs `{finding.symbol}`, so the repair cannot be proven")
-
-
-def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
+def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
     """Return what runs of the files, as ``project`` has them now, saw of their calls."""
     found: dict[_Key, Observed] = {}
     for run in runs:
@@ -70,7 +38,25 @@ def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
                 one = _observed(project, run, site)
                 key = (one.path, one.first, one.last, one.block, one.definition)
                 found[key] = _joined(found[key], one) if key in found else one
-    return Observations(found.values())
+    return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
+
+
+def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]:
+    found: dict[tuple[Path, str], Feeding] = {}
+    for run in runs:
+        for each in run.embeddings:
+            path = project.identify(Path(each.place.path))
+            feeding = Feeding(path, each.model, each.module, each.present, each.fails)
+            found.setdefault((path, each.model), feeding)
+    yield from found.values()
+
+
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+    for run in runs:
+        for failure in run.failures:
+            if failure.cause is Cause.LEAF:
+                for place in failure.places:
+                    yield Changed(project.identify(Path(place.path)), place.line)
 
 
 def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
