@@ -11,14 +11,16 @@ from gclint.verify.worker.examination.case import Case, Symptom, differences, ro
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
+from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
 from gclint.verify.worker.examination.record import verdict
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
-from gclint.verify.worker.protocol import Cost, Failure, Fingerprint, Mode
+from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -27,6 +29,8 @@ _NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", 
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
+_OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
+"""The causes that another module than the embeddings of now may cure."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -45,6 +49,8 @@ class Scenarios:
         self._plain_runs: dict[Scenario, Run] = {}
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
+        self._plain_calls: list[Call] = []
+        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -66,14 +72,16 @@ class Scenarios:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
         self._plain_runs[scenario] = reference
-        again = self._plain_run(replace(scenario, steps=1))
+        self._runner.blocks, stacked = reference.blocks, reference.stacked
+        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         self._ledger.cover_all_but(self._specimen.not_covered)
-        blocks, stacked = reference.blocks, reference.stacked
-        self._runner.blocks = blocks
-        self._runner.watched = stacked.union(each.name for each in blocks)
+        self._plain_calls = again.calls
+        blocks = tuple(each for each in reference.blocks if not each.is_lone)
+        lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         unstable = differences(reference, again)
         if unstable:
@@ -81,7 +89,7 @@ class Scenarios:
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -103,6 +111,8 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         else:
             self._note(scenario, doubt)
+        if self._ledger.failed_by(scenario.name, _OF_EMBEDDINGS) and scenario.frozen_base:
+            self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -132,6 +142,9 @@ class Scenarios:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
+            if run.error is not None and run.stage == SWITCHING_ON:
+                # It does not come to calls; they would be these.
+                run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
             self._ledger.come_to(run.executed)
@@ -221,17 +234,7 @@ class Scenarios:
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called"
-        )
-        explanation = (
-            "It lets the output of the module that get_input_embeddings() returns require grad: "
-            "that must be one tensor, which is not changed in place."
-        )
-        failure = Failure(
-            FROZEN, "plain", run.conditions.scenario.name, message, cause=Cause.HOOK, explanation=explanation
-        )
-        self._ledger.fail(failure, self._specimen)
+        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None
