@@ -18,7 +18,7 @@ from gclint.verify.worker.examination.evidence import Consequences, Evidence
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Step
+from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
@@ -100,11 +100,11 @@ class Steps:
         if conditions.shaken:
             subject.shake()
         if scenario.frozen_base:
-            subject.freeze(each.name for each in self._blocks)
+            subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if scenario.frozen_statistics:
             subject.freeze_statistics()
         if conditions.mode != "plain":
-            run.stage = "switching checkpointing on"
+            run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
@@ -151,7 +151,7 @@ class Steps:
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         evidence = None
         try:
-            with phases, nullcontext() if is_plain else trace:
+            with phases, trace if conditions.traced or not is_plain else nullcontext():
                 self._begin("the forward pass")
                 with clock, saved, dissection or nullcontext():
                     outputs = _outputs(subject.model(**inputs))
