@@ -35,6 +35,7 @@ CHECKS = (
     "recomputation",
     "missing gradients",
     "gradients",
+    "values",
     "loss",
     "outputs",
     "saved bytes",

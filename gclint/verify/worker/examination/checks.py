@@ -120,6 +120,16 @@ def _gradients(case: Case) -> Iterator[Symptom]:
         )
 
 
+def _values(case: Case) -> Iterator[Symptom]:
+    replay = case.run.replay
+    if replay.different:
+        yield Symptom(
+            "values",
+            f"{replay.different} of {replay.compared} tensors are recomputed as others than the forward pass "
+            f"had, the first a {replay.first}",
+        )
+
+
 def _loss(case: Case) -> Iterator[Symptom]:
     if case.different_loss(0):
         expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
@@ -205,6 +215,7 @@ _CHECKS = (
     Check("recomputation", _recomputation),
     Check("missing gradients", _missing_gradients),
     Check("gradients", _gradients),
+    Check("values", _values),
     Check("loss", _loss),
     Check("outputs", _outputs),
     Check("saved bytes", _saved_bytes),
@@ -218,6 +229,8 @@ _CHECKS = (
 
 FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
+VALUES = "values"
+"""The name of the check that what is recomputed is what the forward pass had."""
 
 
 def frozen_base(case: Case) -> Iterator[Symptom]:
