@@ -128,7 +128,6 @@ def receiver_before(text: str, end: int) -> str:
     return text[start:end].strip()
 
 
-
 def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
     """Return the functions that an offset lies in, the innermost last."""
     return [

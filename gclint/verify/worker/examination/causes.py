@@ -18,15 +18,20 @@ def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
         case: what the checks have seen.
         symptoms: what they found, the gravest first.
     """
+    return [_failure(case, group, explanation) for group, explanation in explained(case, symptoms)]
+
+
+def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Symptom], Explanation]]:
+    """Return the symptoms in groups of one cause each, with what it is."""
     left = list(symptoms)
     found = []
     for suspect in _SUSPECTS:
-        explained = [each for each in left if each.check in suspect.explains]
-        explanation = suspect.find(case, explained) if explained else None
+        group = [each for each in left if each.check in suspect.explains]
+        explanation = suspect.find(case, group) if group else None
         if explanation is not None:
-            left = [each for each in left if each not in explained]
-            found.append(_failure(case, explained, explanation))
-    return found + [_failure(case, [each], Explanation(each.cause)) for each in left]
+            left = [each for each in left if each not in group]
+            found.append((group, explanation))
+    return found + [([each], Explanation(each.cause)) for each in left]
 
 
 def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:

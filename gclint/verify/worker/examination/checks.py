@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
@@ -10,6 +11,8 @@ from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.words import described, names, plural
 
+VALUES = "values"
+"""The name of the check that what is recomputed is what the forward pass had."""
 _NO_INPUT = "None of the inputs have requires_grad"
 
 
@@ -39,9 +42,9 @@ def _error(case: Case) -> Iterator[Symptom]:
 def _switches(case: Case) -> Iterator[Symptom]:
     off, on = case.run.still_off, case.run.still_on
     if off:
-        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}")
+        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}", about=off)
     if on:
-        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}")
+        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}", about=on)
 
 
 def _recomputation(case: Case) -> Iterator[Symptom]:
@@ -124,7 +127,7 @@ def _values(case: Case) -> Iterator[Symptom]:
     replay = case.run.replay
     if replay.different:
         yield Symptom(
-            "values",
+            VALUES,
             f"{replay.different} of {replay.compared} tensors are recomputed as others than the forward pass "
             f"had, the first a {replay.first}",
         )
@@ -148,7 +151,11 @@ def _outputs(case: Case) -> Iterator[Symptom]:
             for what, which in (("missing:", missing), ("new:", new), ("with other values:", others))
             if which
         ]
-        yield Symptom("outputs", f"the outputs are not those without checkpointing; {'; '.join(parts)}")
+        yield Symptom(
+            "outputs",
+            f"the outputs are not those without checkpointing; {'; '.join(parts)}",
+            about=tuple(different),
+        )
 
 
 def _buffers(case: Case) -> Iterator[Symptom]:
@@ -182,6 +189,7 @@ def _state(case: Case) -> Iterator[Symptom]:
         yield Symptom(
             "state",
             f"attributes of modules are not what they are without checkpointing: {names(different)}",
+            about=tuple(different),
         )
 
 
@@ -190,6 +198,7 @@ def _second_step(case: Case) -> Iterator[Symptom]:
         yield Symptom(
             "second step",
             "the first step is right and the second one is not: something is left over from the first",
+            about=case.later,
         )
 
 
@@ -215,9 +224,9 @@ _CHECKS = (
     Check("recomputation", _recomputation),
     Check("missing gradients", _missing_gradients),
     Check("gradients", _gradients),
-    Check("values", _values),
     Check("loss", _loss),
     Check("outputs", _outputs),
+    Check(VALUES, _values),
     Check("saved bytes", _saved_bytes),
     Check("double recomputation", _double_recomputation),
     Check("buffers", _buffers),
@@ -229,18 +238,15 @@ _CHECKS = (
 
 FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
-VALUES = "values"
-"""The name of the check that what is recomputed is what the forward pass had."""
 
 
 def frozen_base(case: Case) -> Iterator[Symptom]:
     """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
+    where = "with a frozen base, "
     for check in (_error, _missing_gradients, _gradients):
         for symptom in check(case):
-            yield Symptom(
-                FROZEN, f"with a frozen base, {symptom.message}", symptom.parameters, symptom.blocks
-            )
-            return
+            yield replace(symptom, check=FROZEN, message=f"{where}{symptom.message}", kind=symptom.check)
+            where = ""
 
 
 CHECKS = {each.name: each for each in (*_CHECKS, Check(FROZEN, frozen_base))}

@@ -67,7 +67,9 @@ def difference(origin: Origin) -> Difference:
     return Difference(_operation(origin.kind, origin.name or origin.other), origin.stack, origin.other_stack)
 
 
-def first_operation(origin: Origin, second: str = "the recomputation", first: str = "the forward pass") -> str:
+def first_operation(
+    origin: Origin, second: str = "the recomputation", first: str = "the forward pass"
+) -> str:
     """Return where two passes begin to differ, in a sentence.
 
     Args:

@@ -35,7 +35,9 @@ _LOST = (
 
 def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     written = case.run.consequences.caches
-    calls = [each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)]
+    calls = [
+        each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)
+    ]
     if not calls or not case.run.conditions.scenario.use_cache:
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)

@@ -32,7 +32,8 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
             return _explained(
                 Cause.LATE_BINDING,
                 origin,
-                f"`{changed[0].owner}`, the function that {checkpoint_at(each)} is given, reads {variables} from "
+                f"`{changed[0].owner}`, the function that {checkpoint_at(each)} is given, reads "
+                f"{variables} from "
                 "around it, and these are others by the time of the recomputation: a variable of a loop has "
                 "its last value then. Bind each when the function is made, or pass it as an argument",
                 each,
@@ -42,13 +43,16 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
 
 def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     for each, origin in _divergent(case):
-        drawn = [change for change in each.changes if change.holder == "generator" and _name(change) in each.drawn]
+        drawn = [
+            change for change in each.changes if change.holder == "generator" and _name(change) in each.drawn
+        ]
         if drawn:
             return _explained(
                 Cause.RANDOM_NUMBERS,
                 origin,
                 f"A block draws random numbers from {names(dict.fromkeys(map(_name, drawn)))}, whose state "
-                "checkpointing does not restore, so the recomputation draws others. Draw them with torch, and "
+                "checkpointing does not restore, so the recomputation draws others. Draw them with torch, "
+                "and "
                 "without a generator of one's own",
                 each,
             )
@@ -56,7 +60,8 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
             return _explained(
                 Cause.RANDOM_NUMBERS,
                 origin,
-                f"{checkpoint_at(each)} is called with `preserve_rng_state=False`, so the recomputation draws "
+                f"{checkpoint_at(each)} is called with `preserve_rng_state=False`, so the recomputation "
+                "draws "
                 "other random numbers. Leave it out",
                 each,
             )
@@ -69,7 +74,8 @@ def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
         return None
     return Explanation(
         Cause.RANDOM_NUMBERS,
-        f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does not "
+        f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does "
+        "not "
         "restore. Draw them with torch.",
         tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place)),
     )
@@ -87,7 +93,8 @@ def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
             return _explained(
                 Cause.CHANGED_ARGUMENT,
                 origin,
-                f"What {checkpoint_at(each)} runs changes its argument {', '.join(changed)} in place{shown}, so "
+                f"What {checkpoint_at(each)} runs changes its argument {', '.join(changed)} in "
+                f"place{shown}, so "
                 "the recomputation is passed something else than the forward pass. Work on a copy",
                 each,
                 lines,
@@ -101,7 +108,8 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.MODE,
                 origin,
-                f"The model asks {origin.question} at {line(origin.question_stack[0])}, and the answer is not "
+                f"The model asks {origin.question} at {line(origin.question_stack[0])}, and the answer is "
+                "not "
                 "the same when a checkpoint runs for the first time, without checkpointing, and again. Let "
                 "what is computed not depend on it",
                 None,
@@ -113,7 +121,8 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.MODE,
                 origin,
-                f"`training` of {names([change.owner for change in modes])} was {modes[0].before} in the forward "
+                f"`training` of {names([change.owner for change in modes])} was {modes[0].before} in the "
+                "forward "
                 f"pass and is {modes[0].now} in the recomputation. Do not switch between training and "
                 "evaluation in between",
                 each,
@@ -129,7 +138,8 @@ def _autocast(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.AUTOCAST,
                 origin,
-                f"{change.name} was {change.before} in the forward pass and is {change.now} in the recomputation",
+                f"{change.name} was {change.before} in the forward pass and is {change.now} in the "
+                "recomputation",
                 each,
             )
     return None
@@ -142,7 +152,8 @@ def _hooks(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.FORWARD_HOOK,
                 origin,
-                f"The forward hooks of {names([change.owner or 'the model' for change in found])} are not those "
+                f"The forward hooks of {names([change.owner or 'the model' for change in found])} are not "
+                "those "
                 "of the forward pass any more when it is recomputed. Leave hooks where they are until the "
                 "backward pass is over",
                 each,
@@ -158,9 +169,7 @@ def _attribute(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     return None
 
 
-def _of_attributes(
-    case: Case, each: Checkpointed, origin: Origin, changed: Sequence[Change]
-) -> Explanation:
+def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequence[Change]) -> Explanation:
     assert case.inspection is not None
     attributes = dict.fromkeys(map(_name, changed))
     first = changed[0]
@@ -169,7 +178,8 @@ def _of_attributes(
         Cause.STATE,
         origin,
         f"The recomputation reads {names(attributes)}, which is not what it was when the forward pass began "
-        f"{checkpoint_at(each)}{values}: {_who(case.inspection, attributes, changed)}. Return such values or pass "
+        f"{checkpoint_at(each)}{values}: {_who(case.inspection, attributes, changed)}. Return such values "
+        "or pass "
         "them as arguments instead of keeping them, or set them where nothing is recomputed",
         each,
         _set_at(case.inspection, attributes),
@@ -198,11 +208,16 @@ def _global_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
         if changed:
             first = changed[0]
             kind = {"global": "the variable", "class": "the attribute", "config": "the setting"}[first.holder]
-            values = f", {first.before} in the forward pass and {first.now} now" if first.before and first.now else ""
+            values = (
+                f", {first.before} in the forward pass and {first.now} now"
+                if first.before and first.now
+                else ""
+            )
             return _explained(
                 Cause.GLOBAL_STATE,
                 origin,
-                f"The recomputation reads {kind} {names(dict.fromkeys(change.name for change in changed))} of "
+                f"The recomputation reads {kind} "
+                f"{names(dict.fromkeys(change.name for change in changed))} of "
                 f"`{first.owner}`, which is not what it was when the forward pass began "
                 f"{checkpoint_at(each)}{values}. Pass it as an argument",
                 each,
@@ -225,7 +240,8 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
         )
     return Explanation(
         Cause.OTHER_FORWARD,
-        f"With checkpointing the forward pass itself does something else than without: {sentence}. Let both do "
+        f"With checkpointing the forward pass itself does something else than without: {sentence}. Let "
+        "both do "
         "the same.",
         origin.other_stack[:1] + origin.stack[:1],
         difference(origin),
@@ -283,7 +299,7 @@ def _all_origins(case: Case) -> Iterator[Origin]:
 
 
 def _relevant(each: Checkpointed, origin: Origin, *holders: str) -> list[Change]:
-    """Return the changes of some kind that the first difference reads, or all if it does not say what it reads."""
+    """Return the changes of some kind that the first difference reads, or all if it does not say which."""
     changed = [change for change in each.changes if change.holder in holders]
     seen = {
         (one.digest.key, other.digest.key)
@@ -292,9 +308,7 @@ def _relevant(each: Checkpointed, origin: Origin, *holders: str) -> list[Change]
     }
     held = {one.held for one, _ in origin.inputs if one is not None and one.held}
     return [
-        change
-        for change in changed
-        if (change.before_key, change.now_key) in seen or _name(change) in held
+        change for change in changed if (change.before_key, change.now_key) in seen or _name(change) in held
     ] or changed
 
 
@@ -310,9 +324,7 @@ def _explained(
     lines: tuple[Place, ...] = (),
 ) -> Explanation:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
-    return Explanation(
-        cause, f"{text}. {_capital(first_operation(origin))}.", shown, difference(origin)
-    )
+    return Explanation(cause, f"{text}. {_capital(first_operation(origin))}.", shown, difference(origin))
 
 
 def _capital(text: str) -> str:

@@ -70,7 +70,8 @@ def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     lines = tuple(dict.fromkeys(each.outer for each in inner if each.outer is not None))
     return Explanation(
         Cause.NESTED_CHECKPOINT,
-        f"A checkpoint lies within a checkpoint, that of {at(lines)}. Remove the explicit one around the layer.",
+        f"A checkpoint lies within a checkpoint, that of {at(lines)}. Remove the explicit one around the "
+        "layer.",
         lines,
     )
 
@@ -94,7 +95,8 @@ def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
     return Explanation(
         Cause.STATE,
-        f"What is checkpointed sets {names(attributes)} while it runs{shown}, and the recomputation does so once "
+        f"What is checkpointed sets {names(attributes)} while it runs{shown}, and the recomputation does "
+        "so once "
         "more. Return such values instead of keeping them, or set them where nothing is recomputed.",
         lines,
     )

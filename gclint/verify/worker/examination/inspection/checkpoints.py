@@ -1,4 +1,4 @@
-"""The checkpoints of a run, whoever makes them: what torch runs in one, and runs again when it goes backward."""
+"""The checkpoints of a run, whoever makes them: what torch runs in one, and runs again to go backward."""
 
 from __future__ import annotations
 
@@ -70,7 +70,12 @@ class Checkpoints:
         self._exit.close()
 
     def open(
-        self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], reentrant: bool, preserves: Any
+        self,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        reentrant: bool,
+        preserves: Any,
     ) -> Region:
         """Return a new checkpoint."""
         outer = self._running[-1] if self._running else None
@@ -154,9 +159,11 @@ def _saving(checkpoints: Checkpoints, original: Any) -> Any:
     class StandIn(original):  # type: ignore[misc]
         """In place of the hooks that torch enters in a checkpoint."""
 
+        pack_hook: Callable[[Tensor], Any]
+
         def __init__(self, *args: Any) -> None:
             super().__init__(*args)
-            pack = self.pack_hook
+            pack: Callable[[Tensor], Any] = self.pack_hook
 
             def spied(tensor: Tensor) -> Any:
                 checkpoints.save(tensor)

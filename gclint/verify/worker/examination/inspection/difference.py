@@ -19,8 +19,8 @@ class Origin:
     """The first event that differs although nothing before it does."""
 
     what: What
-    """An ``input`` of an operation, its ``output`` alone, the ``path`` (something else is done), the ``module``
-    that is called, or an ``argument`` of one or of the checkpoint."""
+    """An ``input`` of an operation, its ``output`` alone, the ``path`` (something else is done), the
+    ``module`` that is called, or an ``argument`` of one or of the checkpoint."""
     kind: str
     name: str
     """What is done in the first pass."""

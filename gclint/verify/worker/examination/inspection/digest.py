@@ -55,9 +55,9 @@ def digest(value: Any) -> Digest:
         bits = zlib.crc32(repr(inner).encode())
         return Digest(f"({', '.join(each.text for each in inner)})", bits)
     if isinstance(value, dict):
-        inner = [(str(name), digest(each)) for name, each in list(value.items())[:_MANY]]
-        bits = zlib.crc32(repr(inner).encode())
-        return Digest(f"{{{', '.join(f'{name}: {each.text}' for name, each in inner)}}}", bits)
+        items = [(str(name), digest(each)) for name, each in list(value.items())[:_MANY]]
+        bits = zlib.crc32(repr(items).encode())
+        return Digest(f"{{{', '.join(f'{name}: {each.text}' for name, each in items)}}}", bits)
     return Digest(f"a `{type(value).__name__}`")
 
 

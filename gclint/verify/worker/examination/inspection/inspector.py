@@ -39,7 +39,8 @@ class Checkpointed:
     outer: Place | None
     """Where the checkpoint is called in which it was made, if there is one."""
     returned_in: str
-    """The container in which the function returns tensors that reentrant checkpointing does not see, if any."""
+    """The container in which the function returns tensors that reentrant checkpointing does not see, if "
+    "any."""
     captured: tuple[str, ...]
     """The variables through which the function reads tensors that carry gradient from around it."""
     has_gradient: bool
@@ -156,7 +157,7 @@ class Inspector:
                 owner = self._names[module]
                 self._settings[f"{owner}.{name}" if owner else name] = Setting(place, self._running > 0)
 
-        nn.Module.__setattr__ = spied  # type: ignore[method-assign]
+        nn.Module.__setattr__ = spied
         self._exit.callback(setattr, nn.Module, "__setattr__", original)
 
 
@@ -179,9 +180,16 @@ class _Contents:
     """What arguments held when a checkpoint began."""
 
     def __init__(self, region: Region) -> None:
-        named = (*((str(index), each) for index, each in enumerate(region.arguments)), *region.keywords.items())
+        named = (
+            *((str(index), each) for index, each in enumerate(region.arguments)),
+            *region.keywords.items(),
+        )
         self._values = [(name, each, _content(each)) for name, each in named]
-        self._held = [list(each.values() if isinstance(each, dict) else each) for _, each in named if isinstance(each, list | dict)]
+        self._held = [
+            list(each.values() if isinstance(each, dict) else each)
+            for _, each in named
+            if isinstance(each, list | dict)
+        ]
         # As long as it is kept, its identity is its own.
 
     def changed(self) -> tuple[str, ...]:
@@ -209,9 +217,7 @@ def _captured(function: Any) -> Iterator[str]:
 def _hidden_in(result: Any) -> str:
     """Return the container whose tensors reentrant checkpointing cannot connect, in words, or nothing."""
     for each in result if isinstance(result, tuple) else (result,):
-        if not isinstance(each, Tensor) and any(
-            tensor.is_floating_point() for _, tensor in tensors_in(each)
-        ):
+        if not isinstance(each, Tensor) and any(tensor.is_floating_point() for _, tensor in tensors_in(each)):
             kind = type(each).__name__
             return f"a tuple that holds a `{kind}`" if isinstance(result, tuple) else f"a `{kind}`"
     return ""

@@ -31,8 +31,8 @@ class Replay:
 class Replays:
     """An observer of checkpoints that compares what runs again with what ran first.
 
-    Without reentrant autograd, these are the tensors that are saved for the backward pass; with it, which saves
-    nothing at first, what the checkpointed function returns.
+    Without reentrant autograd, these are the tensors that are saved for the backward pass; with it, which
+    saves nothing at first, what the checkpointed function returns.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -82,8 +82,8 @@ class Replays:
     def _kept(self, tensor: Tensor) -> Tensor | None:
         """Return a copy of what is to be compared, or None."""
         try:
-            # Nothing changes a parameter before the backward pass is over, running statistics are saved and not
-            # used, and what has one element only may be a seed, which is another one each time.
+            # Nothing changes a parameter before the backward pass is over, running statistics are saved and
+            # not used, and what has one element only may be a seed, which is another one each time.
             if (
                 tensor.untyped_storage().data_ptr() in self._known
                 or tensor.dtype in _OPAQUE

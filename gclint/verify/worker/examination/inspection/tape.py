@@ -99,7 +99,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
 
     @contextmanager
     def forward(self) -> Iterator[None]:
-        """Write down what is done in a forward pass; in the backward pass nothing but checkpoints is of interest."""
+        """Write down what is done in a forward pass; of a backward pass, that is only what is recomputed."""
         self._open = [Event("checkpoint", "", ()) if self.root.events else self.root]
         self._is_forward = True
         super().__enter__()

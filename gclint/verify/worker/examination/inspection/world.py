@@ -77,7 +77,8 @@ class World:
 
     def _token(self, value: Any, depth: int = 0) -> Any:
         if value is None or isinstance(value, bool | int | float | str | bytes):
-            return value if value == value else "nan"  # noqa: PLR0124 (what is no number is not equal to itself)
+            # What is no number is not equal to itself.
+            return value if value == value else "nan"
         if isinstance(value, Tensor):
             found = digest(value)
             return ("tensor", found.key) if found.bits or not value.numel() else self._identity(value)
@@ -92,7 +93,9 @@ class World:
             if isinstance(value, list | tuple | set):
                 return tuple(self._token(each, depth + 1) for each in list(value)[:_MANY])
             if isinstance(value, dict):
-                return tuple((str(key), self._token(each, depth + 1)) for key, each in list(value.items())[:_MANY])
+                return tuple(
+                    (str(key), self._token(each, depth + 1)) for key, each in list(value.items())[:_MANY]
+                )
             if _is_plain(value):
                 return self._token(vars(value), depth + 1)
         return self._identity(value)
@@ -107,7 +110,11 @@ def _is_plain(value: Any) -> bool:
     kind = type(value)
     return (
         isinstance(value, local)
-        or (hasattr(value, "__dict__") and not callable(value) and not isinstance(value, ModuleType | nn.Module | type))
+        or (
+            hasattr(value, "__dict__")
+            and not callable(value)
+            and not isinstance(value, ModuleType | nn.Module | type)
+        )
     ) and _is_of_models(kind.__module__)
 
 
@@ -130,8 +137,8 @@ def generator_state(value: Any) -> int | None:
 
 
 def _readable(model: nn.Module, function: Callable[..., Any]) -> Iterator[tuple[Holder, str, str, Any]]:
-    yield "generator", "", "random", random._inst  # type: ignore[attr-defined]
-    yield "generator", "", "numpy.random", numpy.random.mtrand._rand  # type: ignore[attr-defined]
+    yield "generator", "", "random", random._inst
+    yield "generator", "", "numpy.random", numpy.random.mtrand._rand
     yield "torch", "", "the default type", str(torch.get_default_dtype())
     yield "torch", "", "autocast", _autocast()
     yield "torch", "", "the state of torch's random numbers", torch.random.default_generator
