@@ -125,6 +125,6 @@ def _compare(earlier: Environment | None, now: Environment) -> None:
         differences = ", ".join(
             f"{name} was {before}, and is {getattr(now, name)}"
             for name, before in asdict(earlier).items()
-            if before != getattr(now, name)
+            if name != "isolation" and before != getattr(now, name)
         )
         raise EnvironmentChanged(f"the results are from another environment: {differences}")

@@ -65,6 +65,8 @@ class Request:
     """The memory limit of one process."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
+    home: str = ""
+    """An empty folder for what is kept for a user; the real one is used if there is none."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Environment:
     transformers: str
     device: str
     """``cpu``, or the name of the GPU."""
+    isolation: tuple[str, ...] = field(default=(), compare=False)
+    """What keeps the code that is run apart from the machine, in words."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,22 @@ class RunSite:
     """The classes of the caches that were written to during recomputation."""
     shared_activations: tuple[str, ...] = ()
     """The arguments among those above that several calls were passed tensors of one graph in."""
+
+
+@dataclass(frozen=True)
+class InputEmbedding:
+    """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
+
+    place: Place
+    """Where the class is defined."""
+    model: str
+    """The name of the class."""
+    module: str
+    """The way from the model to the module, such as ``embeddings.projection``."""
+    present: str | None = None
+    """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+    fails: bool = False
+    """Whether that returns something other than one tensor, so that the hook on it raises."""
 
 
 @dataclass(frozen=True)
@@ -270,6 +290,8 @@ class ClassResult:
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
     """The places in changed texts that were to be watched, and that were run."""
+    embeddings: tuple[InputEmbedding, ...] = ()
+    """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +330,7 @@ def decode(line: str) -> Message | Request:
         content = json.loads(line)
         kind = _KINDS[content.pop("kind")]
         decoded: Message | Request = _restore(kind, content)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error
     return decoded
 

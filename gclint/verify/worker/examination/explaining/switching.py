@@ -12,6 +12,13 @@ from gclint.verify.worker.examination.explaining.explanation import (
     Suspect,
     at,
 )
+from gclint.verify.worker.examination.hook import (
+    HOOK_EXPLANATION,
+    changed_at,
+    is_hook_failed,
+    is_leaf_changed,
+    leaf_explanation,
+)
 from gclint.verify.worker.examination.words import line, names
 
 _SWITCHING_ON = "switching checkpointing on"
@@ -102,25 +109,16 @@ def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _leaf(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not any("leaf Variable that requires grad" in each.message for each in symptoms):
+def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    fault = case.run.error
+    if fault is None:
         return None
-    return Explanation(
-        Cause.LEAF,
-        "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the "
-        "embeddings' output require grad, and the model changes that output in place. Write `x = x * y` "
-        "instead of `x *= y`.",
-    )
-
-
-def _hook(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not any("has no attribute 'requires_grad_'" in each.message for each in symptoms):
-        return None
-    return Explanation(
-        Cause.HOOK,
-        "With checkpointing on, the output of the module that `get_input_embeddings()` returns is made to "
-        "require grad: that must be one tensor.",
-    )
+    if is_hook_failed(fault):
+        return Explanation(Cause.HOOK, HOOK_EXPLANATION)
+    if is_leaf_changed(fault):
+        frozen = case.run.conditions.scenario.frozen_base
+        return Explanation(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
+    return None
 
 
 SWITCHES = (
@@ -128,7 +126,7 @@ SWITCHES = (
     Suspect(frozenset(("error",)), _nothing_to_switch),
     Suspect(frozenset(("error",)), _cannot_switch),
 )
-EMBEDDINGS = (Suspect(SIDE_EFFECTS, _leaf), Suspect(SIDE_EFFECTS, _hook))
+EMBEDDINGS = (Suspect(SIDE_EFFECTS, _embeddings),)
 NESTED = (Suspect(frozenset(("double recomputation",)), _nested_checkpoint),)
 STATISTICS = (Suspect(frozenset(("buffers",)), _statistics),)
 NOTHING = (Suspect(frozenset(("recomputation", "saved bytes")), _nothing),)
