@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.protocol import ClassResult, Failure, Source
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source
 from gclint.verify.worker.server import CannotWork
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
 from gclint.verify.worker.watch import Watch
@@ -73,7 +73,7 @@ class Models:
         """Build tiny models of a class, and check their steps."""
         reason = self._unsupported(model_class)
         if reason is not None:
-            return ClassResult(source.path, model_class.__name__, "not run", reason, "no support flag")
+            return ClassResult(source.path, model_class.__name__, "not run", reason, NO_FLAG)
         try:
             return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
         except BrokenModel as error:

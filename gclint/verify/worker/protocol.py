@@ -21,6 +21,9 @@ Mode = Literal["plain", "non-reentrant", "reentrant"]
 Outcome = Literal["passed", "failed", "not run"]
 """``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
 
+NO_FLAG = "no support flag"
+"""The category of classes that checkpoint, and in which checkpointing cannot be switched on."""
+
 
 @dataclass(frozen=True)
 class Place:

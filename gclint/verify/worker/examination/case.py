@@ -57,6 +57,8 @@ class Case:
     """The file that the model's class is defined in."""
     unstable: frozenset[str] = frozenset()
     """What differed between two plain runs: names of gradients, outputs, values and attributes."""
+    lone: tuple[Block, ...] = ()
+    """What may be blocks in larger models, and is not judged here."""
     inspection: Inspection | None = None
     """What a close look at the run has seen, if there was one."""
     plain: Event | None = None
@@ -154,7 +156,9 @@ class Case:
     def recomputed(self) -> frozenset[str]:
         """The names of the blocks that ran as often in the backward passes as for a gradient before."""
         return frozenset(
-            each.name for each in self.blocks if self.run.backward[each.name] >= self.times(each)
+            each.name
+            for each in (*self.blocks, *self.lone)
+            if self.run.backward[each.name] >= self.times(each)
         )
 
     def times(self, block: Block) -> int:

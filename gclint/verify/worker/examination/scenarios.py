@@ -14,9 +14,10 @@ from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
 from gclint.verify.worker.examination.record import verdict
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
@@ -50,6 +51,8 @@ class Scenarios:
         """Plain runs that were looked at closely."""
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
+        self._plain_calls: list[Call] = []
+        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -71,14 +74,16 @@ class Scenarios:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
         self._plain_runs[scenario] = reference
-        again = self._plain_run(replace(scenario, steps=1))
+        self._runner.blocks, stacked = reference.blocks, reference.stacked
+        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         self._ledger.cover_all_but(self._specimen.not_covered)
-        blocks, stacked = reference.blocks, reference.stacked
-        self._runner.blocks = blocks
-        self._runner.watched = stacked.union(each.name for each in blocks)
+        self._plain_calls = again.calls
+        blocks = tuple(each for each in reference.blocks if not each.is_lone)
+        lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         unstable = differences(reference, again)
         if unstable:
@@ -86,7 +91,7 @@ class Scenarios:
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -139,6 +144,9 @@ class Scenarios:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
+            if run.error is not None and run.stage == SWITCHING_ON:
+                # It does not come to calls; they would be these.
+                run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
             self._ledger.come_to(run.executed)
@@ -230,13 +238,15 @@ class Scenarios:
         """Take up what the model computes in other ways, for who compares two texts of it."""
         if not self._ledger.is_complete:
             return
+        feature = self._specimen.scenario
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
             run = self._runner.run(conditions)
             if _unusable(run) is None and run.steps:
                 self._ledger.come_to(run.executed)
-                self._ledger.fingerprints.append(self._fingerprint(run, name))
+                full = name if feature == "default" else f"{name}, {feature}"
+                self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")

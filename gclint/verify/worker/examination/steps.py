@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.inspection.inspector import Inspector
 from gclint.verify.worker.examination.inspection.replay import Replays
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Step
+from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
@@ -106,9 +106,9 @@ class Steps:
         if conditions.shaken:
             subject.shake()
         if scenario.frozen_base:
-            subject.freeze(each.name for each in self._blocks)
+            subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if conditions.mode != "plain":
-            run.stage = "switching checkpointing on"
+            run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
@@ -160,7 +160,7 @@ class Steps:
         try:
             with (
                 phases,
-                nullcontext() if is_plain else trace,
+                trace if conditions.traced or not is_plain else nullcontext(),
                 nullcontext() if replays is None else Checkpoints((replays,)),
             ):
                 self._begin("the forward pass")
