@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine import proof
-from gclint.engine.fix import FixResult
-from gclint.engine.proof import Proof
-from gclint.source.project import Project
-from gclint.verify.files import Runner, runner
+from gclint.verify.files import runner
 from gclint.verify.settings import RunSettings
 from tests.verify.command_line import Gclint
 
@@ -232,8 +229,7 @@ def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pyte
     path, _ = _write()
     _count_runs(path)
 
-    def interrupted(_project: Project, _repaired: FixResult, _rules: object, run: Runner) -> list[Proof]:
-        run([path], {})
+    def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
     options = ("--fix", "--verify", "--device", "cpu", str(path))
