@@ -20,6 +20,8 @@ _ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
+    # Whether there is a GPU is asked without touching it: a process that has cannot be forked.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     # A GPU's matrix products have the same bits each time only with a workspace of a known size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
@@ -64,6 +66,19 @@ class Models:
                 f"there is no device {wanted!r}; torch sees {', '.join(names) or 'only the CPU'}"
             )
         return found
+
+    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+        """Let numbers be the same each time, as far as that can be; touches no GPU."""
+        import torch
+
+        if devices[0] == "cpu":
+            return ()
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        return "TF32 is off", "deterministic algorithms are used where torch has them"
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines."""

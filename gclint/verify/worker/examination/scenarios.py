@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
@@ -249,6 +250,8 @@ class Scenarios:
                 self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+        if doubt.category in FOREIGN:
+            self._ledger.doubt = self._ledger.doubt or doubt
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
     def _tell_of_hook(self, run: Run) -> None:
