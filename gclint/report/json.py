@@ -157,6 +157,9 @@ def _proof(proof: Proof) -> dict[str, object]:
         "filenames": [str(path) for path in proof.paths],
         "proven": not proof.obstacles,
         "obstacles": list(proof.obstacles),
+        "scenarios": proof.scenarios,
+        "files_run": [str(path) for path in proof.after],
+        "files_not_given": [str(path) for path in proof.users_not_given],
         "repairs": [
             {"code": each.code, "symbol": each.symbol, "filename": str(each.path)} for each in proof.repairs
         ],

@@ -43,6 +43,7 @@ CHECKS = (
     "gradients",
     "loss",
     "outputs",
+    "values",
     "saved bytes",
     "double recomputation",
     "buffers",
