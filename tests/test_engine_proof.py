@@ -400,6 +400,33 @@ def test_a_class_that_leads_to_what_is_changed_has_to_run() -> None:
     )
 
 
+_USER = """
+from .modeling_x import Block
+
+class Stack:
+    def forward(self):
+        return Block()
+
+class Other:
+    def forward(self):
+        return None
+"""
+
+
+@pytest.mark.parametrize("made_of", [(), ("Stack",)])
+def test_what_uses_the_changed_code_has_to_be_a_part_of_what_is_run(made_of: tuple[str, ...]) -> None:
+    project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n", modeling_y=_USER)
+    parts = ("modeling_x.py::Block", *(f"modeling_y.py::{name}" for name in made_of))
+    after = {_MODELING: FileRun((_result(made_of=parts),)), Path("modeling_y.py"): FileRun()}
+
+    def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        return after if texts else {**after, _MODELING: FileRun((_earlier(),))}
+
+    (proof,) = prove(project, repaired, all_rules(), run)
+    said = "`Stack` in modeling_y.py uses what is changed, and no class that was run has one"
+    assert proof.obstacles == (() if made_of else (said,))
+
+
 def test_what_imports_the_changed_code_is_run_too() -> None:
     project, repaired = _repair(
         modeling_x="class Block:\n    bad = 1\n",

@@ -91,6 +91,7 @@ class Scenarios:
             self._ledger.notes.append(
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
+        self._ledger.made_of(kinds.values())
         source = inspect.getsourcefile(kinds[""]) or ""
         self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
         runs = [reference, *self._checkpointed(scenario, reference)]
