@@ -19,6 +19,7 @@ from gclint.verify.files import FileRun
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import (
     ClassResult,
+    Cost,
     Failure,
     Fingerprint,
     Mode,
@@ -265,12 +266,14 @@ def test_a_failure_that_ended_the_process_counts() -> None:
             "keeps 1,200 bytes for the backward pass",
         ),
         ([_verdict(_lost("a"), saved_bytes=9)], [_verdict(saved_bytes=1200)], None),
+        ([_verdict(saved_bytes=900)], [_verdict(saved_bytes=950)], None),
     ],
 )
 def test_what_was_run_and_recomputed_still_is(
     before: list[Verdict], after: list[Verdict], words: str | None
 ) -> None:
-    obstacles = _proof(_earlier(*before), _result(*after)).obstacles
+    costs = (Cost("plain", 1500, 0.1),)
+    obstacles = _proof(_earlier(*before), _result(*after, costs=costs)).obstacles
     assert bool(obstacles) is (words is not None)
     if words is not None:
         assert words in obstacles[0]
