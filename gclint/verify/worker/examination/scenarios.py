@@ -7,11 +7,13 @@ import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
+from gclint.verify.worker.examination.case import Case
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
-from gclint.verify.worker.examination.ledger import Doubt, Ledger
+from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
+from gclint.verify.worker.examination.noise import differences
+from gclint.verify.worker.examination.rounding import Rounding
 from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
@@ -21,7 +23,7 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_o
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", FROZEN))
+_NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
@@ -38,9 +40,12 @@ class Scenarios:
         watch.begin(specimen.scenario, "plain", "the construction")
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
+        self._rounding = Rounding(self._runner)
         self._plain_runs: dict[Scenario, Run] = {}
+        self._scales: dict[str, float] = {}
+        """How large the outputs were in the first run."""
         self._case: Case | None = None
-        """The first scenario's plain run, to be compared with itself."""
+        """The first scenario's plain run, to be compared with its repetition."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -59,24 +64,28 @@ class Scenarios:
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        self._scales = reference.scales
         self._plain_runs[scenario] = reference
         again = self._plain_run(replace(scenario, steps=1))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
+        unstable = differences(reference, again)
         self._ledger.cover_all_but(self._specimen.not_covered)
         blocks, stacked = reference.blocks, reference.stacked
         self._runner.blocks = blocks
         self._runner.watched = stacked.union(each.name for each in blocks)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
-        unstable = differences(reference, again)
-        if unstable:
-            self._ledger.notes.append(
-                f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
-            )
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable)
+        if not self._case.is_meaningful:
+            return not_compared(self._case)
+        if unstable:
+            which = names(sorted(name for _, name in unstable))
+            self._ledger.notes.append(
+                f"two plain runs from the same state differ in {which}, which are not judged"
+            )
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -116,7 +125,7 @@ class Scenarios:
         for mode in _MODES:
             if mode in (self._untrainable if scenario.frozen_base else self._broken):
                 continue
-            run = self._runner.run(Conditions(scenario, mode))
+            run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
                 # The hook is to blame here as well; newer releases set it by themselves.
                 continue
@@ -137,27 +146,16 @@ class Scenarios:
         return runs
 
     def _judge(self, case: Case, scenario: Scenario) -> Case:
-        """Take up what is wrong, and return the case without what rounding alone would change as much."""
-        case, symptoms = self._symptoms(case, scenario)
-        if symptoms and (scenario.reference is None or self._is_confirmed(case, scenario)):
-            self._ledger.judge(case, symptoms, self._specimen)
-        return case
-
-    def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
-        """Return what the checks find, and the case without what rounding alone would change as much."""
+        """Take up what is wrong, and return the case with what is known of rounding."""
         checks = [CHECKS[name] for name in scenario.checks]
         symptoms = self._ledger.symptoms(case, checks)
-        if not symptoms or case.lost or any(each.check not in _NUMBERS for each in symptoms):
-            return case, symptoms
-        shaken = self._runner.run(replace(case.reference.conditions, shaken=True))
-        sensitive = rounding(case.reference, shaken, case.run)
-        if sensitive:
-            self._ledger.notes.append(
-                f"rounding alone changes {names(sorted(sensitive))} in {scenario.name}, which are not judged"
-            )
-            case = replace(case, unstable=case.unstable | sensitive)
+        if any(each.check in _NUMBERS for each in symptoms):
+            case = self._rounding.sharpened(case)
             symptoms = self._ledger.symptoms(case, checks)
-        return case, symptoms
+        if symptoms and (scenario.reference is None or self._is_confirmed(case, scenario)):
+            self._ledger.judge(case, symptoms, self._specimen)
+        self._ledger.compared(case)
+        return case
 
     def _is_confirmed(self, case: Case, scenario: Scenario) -> bool:
         """Return whether something is wrong in comparison with a plain run of the same scenario as well."""
@@ -167,7 +165,8 @@ class Scenarios:
             self._note(scenario, doubt)
             return False
         checks = [CHECKS[name] for name in scenario.checks]
-        return bool(self._ledger.symptoms(replace(case, reference=own), checks))
+        case = self._rounding.sharpened(replace(case, reference=own, exact=None))
+        return bool(self._ledger.symptoms(case, checks))
 
     def _reference(self, scenario: Scenario) -> Run:
         """Return the plain run that a scenario is compared with."""
@@ -177,7 +176,7 @@ class Scenarios:
 
     def _plain_run(self, scenario: Scenario) -> Run:
         if scenario not in self._plain_runs:
-            self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"))
+            self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), self._scales)
         return self._plain_runs[scenario]
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
