@@ -119,6 +119,8 @@ def summary_lines(results: Results) -> Iterator[str]:
             f"Python {environment.python}, torch {environment.torch}, "
             f"transformers {environment.transformers}, on {environment.device}"
         )
+        if environment.isolation:
+            yield f"Isolation: {'; '.join(environment.isolation)}."
     if results.empty:
         number = len(results.empty)
         what, have = ("1 file", "has") if number == 1 else (f"{number} files", "have")

@@ -151,3 +151,127 @@ def test_a_gpu_that_is_not_there_is_told(tmp_path: Path) -> None:
     results = verify([target_of(path)], RunSettings(Path(sys.executable), "cuda:99"))
     assert results.problem
     assert "there is no device 'cuda:99'" in results.problem
+
+
+_BROKEN = """
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from configuration_toy import ToyConfig
+
+if torch.nowhere_to_be_seen if hasattr(torch, "nowhere_to_be_seen") else False:
+    import conditional
+
+
+class Helper(nn.Module):
+    def forward(self, states, *, scale=1):
+        return states * scale
+
+
+class Base(PreTrainedModel):
+    config_class = ToyConfig
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.helper = Helper()
+        self.post_init()
+
+    def forward(self, input_ids=None, **kwargs):
+        return (self.step(self.embeddings(input_ids), **kwargs),)
+"""
+_OWN = {
+    "Name": ("return states * factor", "NameError", "nothing in this file is called `factor`"),
+    "Local": (
+        "if states is None: scale = 1\n        return states * scale",
+        "UnboundLocalError",
+        "no attempt came past this line",
+    ),
+    "Attribute": (
+        "return states * self.factor",
+        "AttributeError",
+        "nothing gives a Attribute an attribute `factor`",
+    ),
+    "Keyword": ("return self.helper(states, size=2)", "TypeError", "`size` is written in this call"),
+    "Count": ("return self.helper(states, 2)", "TypeError", "all arguments are written in this call"),
+    "Import": (
+        "from torch import no_such_thing\n        return states",
+        "ImportError",
+        "the installed library has nothing of that name",
+    ),
+}
+_NOT_OWN = {
+    "Shape": 'raise ValueError("no such shape")',
+    "Condition": "return conditional.run(states)",
+    "Library": "import no_such_library\n        return states",
+    "Setting": "return states * self.config.published",
+}
+
+
+def test_an_error_that_is_the_models_own_is_its_failure(tmp_path: Path) -> None:
+    path = _write(tmp_path / "remote", _HEALTHY)
+    bodies = {**{name: body for name, (body, _, _) in _OWN.items()}, **_NOT_OWN}
+    text = _BROKEN + "".join(
+        f"\n\nclass {name}(Base):\n    def step(self, states, **kwargs):\n        {body}\n"
+        for name, body in bodies.items()
+    )
+    path.write_text(text)
+    status, found = _gclint(tmp_path, path, "--jobs", "2")
+    assert status == 1
+    results = {result["name"]: result for result in found["results"]}
+    for name, (body, kind, why) in _OWN.items():
+        result = results[name]
+        assert result["outcome"] == "failed", result
+        (failure,) = result["failures"]
+        assert failure["message"].startswith(f"the model cannot run: it raises {kind}: ")
+        assert why in failure["explanation"]
+        (place,) = failure["places"]
+        last = body.splitlines()[0 if name == "Import" else -1].strip()
+        assert (place["path"], text.splitlines()[place["line"] - 1].strip()) == (str(path), last)
+    for name in _NOT_OWN:
+        assert results[name]["outcome"] == "not run", results[name]
+    assert results["Library"]["category"] == "extra library"
+
+
+_CURIOUS = (
+    _HEALTHY
+    + """
+import json, os, subprocess, sys
+from pathlib import Path
+
+Path.home().joinpath("left").mkdir(parents=True)
+reach = "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)"
+json.dump(
+    {
+        "token": os.environ.get("HF_TOKEN"),
+        "homes": [str(Path.home()), os.environ["HF_HOME"], os.environ["TMPDIR"]],
+        "network": subprocess.run([sys.executable, "-c", reach], capture_output=True, text=True).stderr,
+        "environments": [
+            path.read_bytes().decode(errors="replace").count("secret-of-mine")
+            for path in Path("/proc").glob("[0-9]*/environ")
+            if os.access(path, os.R_OK)
+        ],
+    },
+    open("seen.json", "w"),
+)
+"""
+)
+
+
+def test_a_model_finds_no_secrets_and_its_home_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret-of-mine")
+    path = _write(tmp_path / "remote", _CURIOUS)
+    status, found = _gclint(tmp_path, path)
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    (environment,) = found["environments"]
+    assert (status, seen["token"]) == (0, None)
+    assert not any(Path(each).exists() for each in seen["homes"])
+    isolation = environment["isolation"]
+    assert isolation[0] == "an environment without secrets, and a temporary home"
+    if "no network" in isolation:
+        assert "Network is unreachable" in seen["network"]
+    if "other processes are hidden" in isolation:
+        assert not any(seen["environments"])

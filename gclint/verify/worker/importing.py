@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import linecache
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Any
 
-from gclint.verify.worker.protocol import Source
+from gclint.verify.worker.protocol import Place, Source
+
+executed: set[Place] = set()
+"""The watched places that this process, or the one that it was forked from, has come to."""
+_MARK = "__gclint_came_to__"
 
 
 def import_source(source: Source) -> ModuleType:
@@ -21,8 +28,11 @@ def import_source(source: Source) -> ModuleType:
         ImportError: its name leads to another file.
     """
     if source.package_folder is not None:
-        _make_package(source.module.rpartition(".")[0], source.package_folder)
-    module = importlib.import_module(source.module)
+        _make_package(source.module.partition(".")[0], source.package_folder)
+    folder, name = os.path.split(source.path)
+    sys.meta_path.insert(0, _SiblingFinder(folder, source.module.rpartition(".")[0]))
+    is_name = "." not in os.path.splitext(name)[0]  # noqa: PTH122 (as in the rest of this module)
+    module = importlib.import_module(source.module) if is_name else _load(source)
     found = getattr(module, "__file__", None)
     if found is None or os.path.realpath(found) != os.path.realpath(source.path):
         raise ImportError(f"the name {source.module} leads to {found}")
@@ -37,24 +47,100 @@ def extend_search_path(folders: Sequence[str]) -> None:
 
 
 def _make_package(name: str, folder: str) -> None:
-    """Make a package of a folder without one, for the relative imports of the files in it."""
+    """Make a package of a folder, for the relative imports of the files in it."""
     spec = ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = [folder]
     sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
-def lay_over(overlay: Mapping[str, str]) -> None:
-    """Import texts in place of what is in the files at these paths, from now on."""
+def _load(source: Source) -> ModuleType:
+    """Import a file that no name leads to, since its own has dots."""
+    overlays = [each for each in sys.meta_path if isinstance(each, _OverlayFinder)]
+    loaders = [each.loader(source.module, source.path) for each in overlays]
+    loader = next(filter(None, loaders), None) or SourceFileLoader(source.module, source.path)
+    spec = importlib.util.spec_from_loader(source.module, loader)
+    assert spec
+    module = sys.modules[source.module] = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+class _SiblingFinder:
+    """Finds the files of a folder as modules without a package, where nothing else has their name.
+
+    Code that was written to be loaded by its path has such imports. What is imported so and what is
+    imported relatively is one module.
+    """
+
+    def __init__(self, folder: str, package: str) -> None:
+        self._folder = folder
+        self._package = package
+        self._known: set[str] = set()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module of the folder; None leaves it to the other finders."""
+        first, _, rest = fullname.partition(".")
+        if first not in self._known and (rest or not self._has(first)):
+            return None
+        self._known.add(first)
+        name = f"{self._package}.{fullname}"
+        if importlib.util.find_spec(name) is None:
+            return None
+        return ModuleSpec(fullname, _Alias(name))
+
+    def _has(self, name: str) -> bool:
+        place = os.path.join(self._folder, name)  # noqa: PTH118
+        if not (os.path.isfile(f"{place}.py") or os.path.isdir(place)):  # noqa: PTH112, PTH113
+            return False
+        return name not in sys.builtin_module_names and PathFinder.find_spec(name) is None
+
+
+class _Alias(Loader):
+    """Loads a module that has another name as well."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module, which is imported under its own name first."""
+        module = importlib.import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the module know its own name still."""
+        module.__spec__ = self._spec
+
+
+def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
+    """Import texts in place of what is in the files at these paths, from now on.
+
+    Args:
+        overlay: the texts.
+        watched: places of statements in them; those that are come to are noted in :data:`executed`.
+    """
     if overlay:
         texts = {os.path.realpath(path): text for path, text in overlay.items()}
-        sys.meta_path.insert(0, _OverlayFinder(texts))
+        sys.meta_path.insert(0, _OverlayFinder(texts, watched))
 
 
 class _OverlayFinder:
     """Finds what the path leads to, and loads some files' modules from other texts."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], watched: Sequence[Place]) -> None:
         self._texts = texts
+        self._watched = {os.path.realpath(each.path): list[Place]() for each in watched}
+        for each in watched:
+            self._watched[os.path.realpath(each.path)].append(each)
+
+    def loader(self, name: str, path: str) -> SourceFileLoader | None:
+        """Return what loads the text in place of a file, if there is one."""
+        real = os.path.realpath(path)
+        text = self._texts.get(real)
+        return None if text is None else _OverlayLoader(name, path, text, self._watched.get(real, ()))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -63,19 +149,20 @@ class _OverlayFinder:
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not spec.has_location:
             return None
-        text = self._texts.get(os.path.realpath(spec.origin))
-        if text is None:
+        loader = self.loader(fullname, spec.origin)
+        if loader is None:
             return None
-        spec.loader = _OverlayLoader(fullname, spec.origin, text)
+        spec.loader = loader
         return spec
 
 
 class _OverlayLoader(SourceFileLoader):
     """Loads a module from a text; no bytecode is read or written."""
 
-    def __init__(self, fullname: str, path: str, text: str) -> None:
+    def __init__(self, fullname: str, path: str, text: str, watched: Sequence[Place]) -> None:
         super().__init__(fullname, path)
         self._text = text
+        self._watched = watched
 
     def get_source(self, fullname: str) -> str:
         """Return the text."""
@@ -86,4 +173,44 @@ class _OverlayLoader(SourceFileLoader):
         lines = self._text.splitlines(keepends=True)
         # An entry without a time is never compared with the disk.
         linecache.cache[self.path] = (len(self._text), None, lines, self.path)
-        return compile(self._text, self.path, "exec", dont_inherit=True)
+        if not self._watched:
+            return compile(self._text, self.path, "exec", dont_inherit=True)
+        places = {(each.line, each.end_line): number for number, each in enumerate(self._watched)}
+        tree: Any = _Marking(places).visit(ast.parse(self._text, self.path))
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
+        return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the code, which notes by number where it comes to."""
+        vars(module)[_MARK] = lambda number: executed.add(self._watched[number])
+        super().exec_module(module)
+
+
+class _Marking(ast.NodeTransformer):
+    """Puts in front of each watched statement in a function one that notes it; no line moves."""
+
+    def __init__(self, places: Mapping[tuple[int, int], int]) -> None:
+        self._places = places
+        self._depth = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Mark the statements inside of a node."""
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        self._depth += is_function
+        self.generic_visit(node)
+        if self._depth:
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(node, name, None)
+                if isinstance(statements, list) and not isinstance(node, ast.ClassDef):
+                    setattr(node, name, [new for each in statements for new in self._marked(each)])
+        self._depth -= is_function
+        return node
+
+    def _marked(self, statement: ast.stmt) -> list[ast.stmt]:
+        number = self._places.get((statement.lineno, statement.end_lineno or statement.lineno))
+        if number is None:
+            return [statement]
+        name = ast.Name(_MARK, ast.Load())
+        mark = ast.Expr(ast.Call(name, [ast.Constant(number)], []))
+        ast.copy_location(mark, statement)
+        return [ast.fix_missing_locations(mark), statement]

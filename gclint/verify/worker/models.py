@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.protocol import ClassResult, Failure, Source
 from gclint.verify.worker.server import CannotWork
-from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
@@ -76,8 +76,18 @@ class Models:
             return ClassResult(source.path, model_class.__name__, "not run", reason, "no support flag")
         try:
             return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
+        except BrokenModel as error:
+            return _broken(source, model_class, error)
         except NotSynthesisable as error:
             return ClassResult(source.path, model_class.__name__, "not run", str(error), error.category)
+
+
+def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:
+    """Return that a model raises its own error without checkpointing, too."""
+    message = f"the model cannot run: it raises {error}"
+    explanation = f"This is the model's own error, whatever it is given: {error.reason}."
+    failure = Failure("error", "plain", "default", message, places=(error.place,), explanation=explanation)
+    return ClassResult(source.path, model_class.__name__, "failed", failures=(failure,))
 
 
 def _import(name: str) -> Any:

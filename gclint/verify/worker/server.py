@@ -66,20 +66,29 @@ class Program(Protocol):
         """Run one class; called in a fork."""
 
 
-def serve(request: Request, send: Callable[[Message], None], program: Program) -> None:
-    """Do what is requested, and send everything that happens."""
+def serve(
+    request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
+) -> None:
+    """Do what is requested, and send everything that happens.
+
+    Args:
+        request: what to do.
+        send: takes each message.
+        program: what is done with models.
+        isolation: what keeps them apart from the machine.
+    """
     if not hasattr(os, "fork"):
         send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
         return
     extend_search_path(request.search_path)
-    lay_over(request.overlay)
+    lay_over(request.overlay, request.watched)
     try:
         torch, transformers = program.load()
         devices = _find_devices(program, request)
     except CannotWork as error:
         send(Unusable(str(error)))
         return
-    send(Environment(platform.python_version(), torch, transformers, devices[0][1]))
+    send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation))
     _freeze()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages():
@@ -133,6 +142,9 @@ class _SourceRun:
         """Yield what is left to say when its process has ended."""
         if not self.is_imported:
             what = end.message if end.cause == "error" else f"there was {end.message}"
+            frame = end.place_in(self.source.path)
+            if frame is not None and frame != end.frames[0]:
+                what = f"{what}, from line {frame.line}"
             yield Unusable(f"it cannot be imported: {what}", self.source.path)
         for name in self._missing:
             reason = f"there was {end.message} in the process that runs the classes of this file"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Verdict, compare, is_nothing, same
+from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.noise import Key, Noise, gradients
 from gclint.verify.worker.examination.run import Run
@@ -34,6 +34,10 @@ class Symptom:
     """What it comes from, where the check itself has seen that."""
     places: tuple[Place, ...] = ()
     """The lines that it is about, where the check itself has seen them."""
+    about: tuple[str, ...] = ()
+    """All that it is about, where that is neither parameters nor blocks."""
+    kind: str = ""
+    """The name of the check that saw it, if that is another one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Case:
     """What rounding is known to change in the reference."""
     exact: Case | None = None
     """The same in double precision, where that was run."""
-    _verdicts: dict[int, dict[str, Verdict]] = field(default_factory=dict, init=False, compare=False)
+    _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
     def lost(self) -> tuple[str, ...]:
@@ -70,30 +74,30 @@ class Case:
     @cached_property
     def compared(self) -> int:
         """How many parameters' gradients could be compared."""
-        return sum(each is not Verdict.UNKNOWN for each in self.verdicts(0).values())
+        return sum(each is not Agreement.UNKNOWN for each in self.agreements(0).values())
 
     @cached_property
     def blurred(self) -> tuple[str, ...]:
         """The parameters whose gradients in the first step rounding alone would change as much."""
         return tuple(
             name
-            for name, verdict in self.verdicts(0).items()
-            if verdict is Verdict.UNKNOWN and ("gradient", name) not in self.unstable
+            for name, agreement in self.agreements(0).items()
+            if agreement is Agreement.UNKNOWN and ("gradient", name) not in self.unstable
         )
 
     @cached_property
     def changing(self) -> tuple[str, ...]:
         """The parameters whose gradients in the first step are others in each plain run."""
-        return tuple(name for name in self.verdicts(0) if ("gradient", name) in self.unstable)
+        return tuple(name for name in self.agreements(0) if ("gradient", name) in self.unstable)
 
     @property
     def is_meaningful(self) -> bool:
         """Whether enough of the gradients could be compared to tell anything of the run."""
-        return not self.has(0) or self.compared >= ENOUGH * len(self.verdicts(0))
+        return not self.has(0) or self.compared >= ENOUGH * len(self.agreements(0))
 
     def expected(self, block: Block) -> frozenset[str]:
         """Return the parameters of a block that have a gradient to compare."""
-        return block.parameters.intersection(self.verdicts(0)).difference(self.blurred, self.changing)
+        return block.parameters.intersection(self.agreements(0)).difference(self.blurred, self.changing)
 
     def differs(self, step: int) -> bool:
         """Return whether anything that a step computed is not that of the reference."""
@@ -135,19 +139,21 @@ class Case:
             and not same(expected.get(name), found.get(name))
         )
 
-    def verdicts(self, step: int) -> dict[str, Verdict]:
+    def agreements(self, step: int) -> dict[str, Agreement]:
         """Return what comes of comparing each parameter's gradient in a step, where it has one."""
-        if step not in self._verdicts:
-            self._verdicts[step] = self._compared(step) if self.has(step) else {}
-        return self._verdicts[step]
+        if step not in self._agreements:
+            self._agreements[step] = self._compared(step) if self.has(step) else {}
+        return self._agreements[step]
 
-    def _compared(self, step: int) -> dict[str, Verdict]:
+    def _compared(self, step: int) -> dict[str, Agreement]:
         pairs = gradients(self.reference.steps[step], self.run.steps[step])
-        found = {name: self._verdict(("gradient", name), one, other) for name, one, other in pairs}
-        if self.exact is not None and Verdict.UNKNOWN in found.values():
+        found = {name: self._agreement(("gradient", name), one, other) for name, one, other in pairs}
+        if self.exact is not None and Agreement.UNKNOWN in found.values():
             # What is rounding in single precision is far less in double precision.
-            exact = self.exact.verdicts(step)
-            found |= {name: exact.get(name, each) for name, each in found.items() if each is Verdict.UNKNOWN}
+            exact = self.exact.agreements(step)
+            found |= {
+                name: exact.get(name, each) for name, each in found.items() if each is Agreement.UNKNOWN
+            }
         return found
 
     def _is_other_output(self, step: int, name: str) -> bool:
@@ -155,21 +161,32 @@ class Case:
         expected, found = (each.get(name) for each in outputs)
         if expected is None or found is None:
             return ("output", name) not in self.unstable
-        verdict = self._verdict(("output", name), expected, found)
-        if verdict is Verdict.UNKNOWN and self.exact is not None and self.exact.has(step):
+        agreement = self._agreement(("output", name), expected, found)
+        if agreement is Agreement.UNKNOWN and self.exact is not None and self.exact.has(step):
             return self.exact._is_other_output(step, name)
-        return verdict is Verdict.DIFFERENT
+        return agreement is Agreement.DIFFERENT
 
     def _is_other_value(self, name: str) -> bool:
         expected, found = self.reference.values.get(name), self.run.values.get(name)
         if expected is None or found is None:
             return ("value", name) not in self.unstable
-        return self._verdict(("value", name), expected, found) is Verdict.DIFFERENT
+        return self._agreement(("value", name), expected, found) is Agreement.DIFFERENT
 
-    def _verdict(self, key: Key, expected: Tensor, found: Tensor) -> Verdict:
+    def _agreement(self, key: Key, expected: Tensor, found: Tensor) -> Agreement:
         if key in self.unstable:
-            return Verdict.UNKNOWN
+            return Agreement.UNKNOWN
         return compare(expected, found, self.noise.get(key, 0.0))
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """What is lost or wrong in the steps after the first, and was not in that."""
+        first = {*self.lost, *self.wrong, *self.different_outputs(0)}
+        found = [
+            name
+            for step in range(1, len(self.run.steps))
+            for name in (*self._lost(step), *self._wrong(step), *self.different_outputs(step))
+        ]
+        return tuple(name for name in dict.fromkeys(found) if name not in first)
 
     def has(self, step: int) -> bool:
         """Return whether both runs came to the end of a step."""
@@ -196,7 +213,7 @@ class Case:
         return tuple(name for name in self._different(step) if name not in lost)
 
     def _different(self, step: int) -> tuple[str, ...]:
-        return tuple(name for name, each in self.verdicts(step).items() if each is Verdict.DIFFERENT)
+        return tuple(name for name, each in self.agreements(step).items() if each is Agreement.DIFFERENT)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ COARSE = 1e-2
 an error of that size would be taken for it. In coarse types it is ten times what values may be apart."""
 
 
-class Verdict(Enum):
+class Agreement(Enum):
     """What comes of comparing two tensors."""
 
     SAME = "same"
@@ -33,7 +33,7 @@ class Verdict(Enum):
     """They differ, and by no more than rounding would change them, which is too much to tell anything."""
 
 
-def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Verdict:
+def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
     """Compare two tensors.
 
     Args:
@@ -42,15 +42,15 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Verdict:
         noise: what rounding was seen to change in the reference, at most.
     """
     if expected.shape != found.shape or expected.dtype != found.dtype:
-        return Verdict.DIFFERENT
+        return Agreement.DIFFERENT
     if close(expected, found):
-        return Verdict.SAME
+        return Agreement.SAME
     # Whole numbers, such as choices among experts, either change or do not.
     slack = TIMES * noise if is_fractional(expected) else noise and math.inf
     if not slack or not close(expected, found, slack):
-        return Verdict.DIFFERENT
+        return Agreement.DIFFERENT
     coarse = max(COARSE, 10 * RELATIVE.get(_real(expected), 0.0))
-    return Verdict.UNKNOWN if slack > coarse * largest(expected) else Verdict.SAME
+    return Agreement.UNKNOWN if slack > coarse * largest(expected) else Agreement.SAME
 
 
 def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:

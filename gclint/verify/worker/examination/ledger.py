@@ -19,8 +19,10 @@ from gclint.verify.worker.protocol import (
     Fingerprint,
     NotCompared,
     Outcome,
+    Place,
     Recipe,
     Source,
+    Verdict,
 )
 from gclint.verify.worker.specimen import Specimen
 
@@ -46,13 +48,21 @@ class Ledger:
         self._least: Case | None = None
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
+        self.verdicts: list[Verdict] = []
         self.sites = Sites()
+        self.is_complete = source.complete
+        """Whether to run also what only a comparison of two texts of the class needs."""
+        self._executed: set[Place] = set()
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
         self._failures: dict[Any, Failure] = {}
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
+
+    def come_to(self, places: Collection[Place]) -> None:
+        """Take up which watched places of the source a run that can be judged has come to."""
+        self._executed.update(places)
 
     def cover_all_but(self, parts: Collection[str]) -> None:
         """Take up that one more specimen ran all parts of the model but these."""
@@ -105,7 +115,9 @@ class Ledger:
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
+            verdicts=tuple(self.verdicts),
             **self._comparison(),
+            executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
 
     def _comparison(self) -> dict[str, Any]:
@@ -115,7 +127,7 @@ class Ledger:
         left_out = (("rounding", self._least.blurred), ("not reproducible", self._least.changing))
         return {
             "compared": self._least.compared,
-            "parameters": len(self._least.verdicts(0)),
+            "parameters": len(self._least.agreements(0)),
             "not_compared": tuple(
                 NotCompared(reason, parameters) for reason, parameters in left_out if parameters
             ),
@@ -139,7 +151,7 @@ class Ledger:
 
 def not_compared(case: Case) -> Doubt:
     """Return that too few gradients of a run could be compared, and why."""
-    total, conditions = len(case.verdicts(0)), case.run.conditions
+    total, conditions = len(case.agreements(0)), case.run.conditions
     if case.changing:
         return Doubt(
             "not reproducible",
@@ -154,4 +166,4 @@ def not_compared(case: Case) -> Doubt:
 
 
 def _share(case: Case) -> float:
-    return case.compared / max(len(case.verdicts(0)), 1)
+    return case.compared / max(len(case.agreements(0)), 1)

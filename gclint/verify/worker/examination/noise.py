@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from gclint.verify.worker.examination.comparison import Verdict, compare, deviation, is_nothing, same
+from gclint.verify.worker.examination.comparison import Agreement, compare, deviation, is_nothing, same
 from gclint.verify.worker.examination.run import Run, Step
 
 Key = tuple[Literal["gradient", "output", "value", "attribute"], str]
@@ -37,7 +37,7 @@ def differences(one: Run, other: Run) -> frozenset[Key]:
         key
         for key, mine, yours in _pairs(one, other)
         if not (
-            compare(mine, yours) is Verdict.SAME
+            compare(mine, yours) is Agreement.SAME
             if isinstance(mine, Tensor) and isinstance(yours, Tensor)
             else same(mine, yours)
         )
