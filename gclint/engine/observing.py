@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gclint.observations import Observations, Observed
+from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.files import Runner
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
 _Key = tuple[Path, int, int, str, Path]
@@ -26,7 +27,7 @@ def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
     project.observe(observations(project, [result for each in ran.values() for result in each.results]))
 
 
-def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
+def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
     """Return what runs of the files, as ``project`` has them now, saw of their calls."""
     found: dict[_Key, Observed] = {}
     for run in runs:
@@ -35,7 +36,25 @@ def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
                 one = _observed(project, run, site)
                 key = (one.path, one.first, one.last, one.block, one.definition)
                 found[key] = _joined(found[key], one) if key in found else one
-    return Observations(found.values())
+    return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
+
+
+def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]:
+    found: dict[tuple[Path, str], Feeding] = {}
+    for run in runs:
+        for each in run.embeddings:
+            path = project.identify(Path(each.place.path))
+            feeding = Feeding(path, each.model, each.module, each.present, each.fails)
+            found.setdefault((path, each.model), feeding)
+    yield from found.values()
+
+
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+    for run in runs:
+        for failure in run.failures:
+            if failure.cause is Cause.LEAF:
+                for place in failure.places:
+                    yield Changed(project.identify(Path(place.path)), place.line)
 
 
 def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:

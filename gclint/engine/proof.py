@@ -15,6 +15,7 @@ from gclint.engine.fix import FixResult
 from gclint.engine.imports import Imports
 from gclint.engine.reach import Reach
 from gclint.engine.regression import regressions, summarised
+from gclint.engine.shown import is_shown
 from gclint.engine.units import fixed_together
 from gclint.finding import Finding
 from gclint.rule import Rule
@@ -206,7 +207,7 @@ class _Prover:
         own = self._sites(unit, self._after, names)
         what = f"`{finding.symbol}`"
         if not own:
-            yield f"{finding.code}: no class that was run runs {what}{self._why_none(unit)}"
+            yield from self._doubts_of_failures(unit, finding, rule)
             return
         flagged = {rule.flags(site) if rule else None for site in own}
         if True in flagged:
@@ -215,6 +216,35 @@ class _Prover:
             yield f"{finding.code}: no run can show whether {what} is repaired"
         elif rule is not None and not self._was_seen(unit, rule, names):
             yield f"{finding.code}: no run of {what} shows the defect before the repair"
+
+    def _doubts_of_failures(self, unit: _Unit, finding: Finding, rule: Rule | None) -> Iterator[str]:
+        """The same for a defect that is in no call of a block: failures show it, and are gone."""
+        showing = [] if rule is None else list(self._showing(unit, finding, rule))
+        if rule is None or not showing:
+            yield f"{finding.code}: no class that was run runs `{finding.symbol}`{self._why_none(unit)}"
+            return
+        left = [
+            f"{later.name}, {failure.mode}, {failure.scenario}"
+            for earlier, later in showing
+            for failure in later.failures
+            if failure.cause in rule.causes
+        ]
+        if len({each.partition(",")[0] for each in left}) == len(showing):
+            yield f"{finding.code}: {left[0]} still fails as the repair should prevent"
+
+    def _showing(
+        self, unit: _Unit, finding: Finding, rule: Rule
+    ) -> Iterator[tuple[ClassResult, ClassResult]]:
+        """Yield the classes that showed a defect before the repair, as they were and as they are."""
+        before = self._texts[finding.path][0] if finding.path in self._texts else ""
+        row = before.count("\n", 0, finding.start) + 1
+        for path in unit.run_files:
+            later = _by_name(self._after[path])
+            for run in self._before[path].results:
+                identify = self._project.identify
+                shown = (is_shown(rule, finding, row, run, each, identify) for each in run.failures)
+                if run.name in later and any(shown):
+                    yield run, later[run.name]
 
     def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
         """Tell whether the defect was there in a run before the repair."""

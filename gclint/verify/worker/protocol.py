@@ -157,6 +157,22 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class InputEmbedding:
+    """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
+
+    place: Place
+    """Where the class is defined."""
+    model: str
+    """The name of the class."""
+    module: str
+    """The way from the model to the module, such as ``embeddings.projection``."""
+    present: str | None = None
+    """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+    fails: bool = False
+    """Whether that returns something other than one tensor, so that the hook on it raises."""
+
+
+@dataclass(frozen=True)
 class Cost:
     """What steps of one mode cost, in the default scenario without dropout."""
 
@@ -272,6 +288,8 @@ class ClassResult:
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
     """The places in changed texts that were to be watched, and that were run."""
+    embeddings: tuple[InputEmbedding, ...] = ()
+    """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.hook import (
+    HOOK_EXPLANATION,
+    changed_at,
+    is_hook_failed,
+    is_leaf_changed,
+    leaf_explanation,
+)
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
 from gclint.verify.worker.protocol import Failure, Place
@@ -247,15 +254,16 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _leaf(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not any("leaf Variable that requires grad" in each.message for each in symptoms):
+def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    fault = case.run.error
+    if fault is None:
         return None
-    return Explanation(
-        Cause.LEAF,
-        "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the "
-        "embeddings' output require grad, and the model changes that output in place. Write `x = x * y` "
-        "instead of `x *= y`.",
-    )
+    if is_hook_failed(fault):
+        return Explanation(Cause.HOOK, HOOK_EXPLANATION)
+    if is_leaf_changed(fault):
+        frozen = case.run.conditions.scenario.frozen_base
+        return Explanation(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
+    return None
 
 
 def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -333,7 +341,7 @@ _SUSPECTS = (
     _Suspect(_SIDE_EFFECTS, _random_numbers),
     _Suspect(_SIDE_EFFECTS, _shared_dictionary),
     _Suspect(_SIDE_EFFECTS | {"state"}, _state_on_self),
-    _Suspect(_SIDE_EFFECTS, _leaf),
+    _Suspect(_SIDE_EFFECTS, _embeddings),
     _Suspect(_GRADIENTS | _FROZEN, _keyword_activation),
     _Suspect(_GRADIENTS | _FROZEN, _no_gradient_at_first),
     _Suspect(_GRADIENTS | _FROZEN, _nested_output),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
 from gclint.verify.worker.examination.recipe import recipe
@@ -17,6 +18,7 @@ from gclint.verify.worker.protocol import (
     Cost,
     Failure,
     Fingerprint,
+    InputEmbedding,
     NotCompared,
     Outcome,
     Place,
@@ -50,6 +52,7 @@ class Ledger:
         """Why the class has not passed, even if nothing failed."""
         self.verdicts: list[Verdict] = []
         self.sites = Sites()
+        self._embeddings: dict[Any, InputEmbedding] = {}
         self.is_complete = source.complete
         """Whether to run also what only a comparison of two texts of the class needs."""
         self._executed: set[Place] = set()
@@ -99,6 +102,16 @@ class Ledger:
         if not case.is_meaningful:
             self.doubt = self.doubt or not_compared(case)
 
+    def failed_by(self, scenario: str, causes: Collection[Cause]) -> bool:
+        """Return whether a scenario has shown a failure that comes from one of these causes."""
+        failures = self._failures.values()
+        return any(each.scenario == scenario and each.cause in causes for each in failures)
+
+    def feed(self, embeddings: Collection[InputEmbedding]) -> None:
+        """Take up what lets the first blocks be fed by what requires grad."""
+        for each in embeddings:
+            self._embeddings.setdefault((each.place, each.model), each)
+
     def result(self) -> ClassResult:
         """Return what is known now."""
         blocks, recomputed = self.sites.counts()
@@ -115,6 +128,7 @@ class Ledger:
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
+            embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
             **self._comparison(),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_fork
 from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.steps import Steps
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.protocol import InputEmbedding
 from gclint.verify.worker.watch import Watch
 
 _SECONDS = 120.0
@@ -72,6 +74,16 @@ class Runner:
         # What has not changed is not sent.
         run.values = self._subject.state | run.values
         return run
+
+    def embeddings(self) -> tuple[InputEmbedding, ...]:
+        """Return which modules would let the first blocks be fed by what requires grad with a frozen base."""
+
+        def live(fork: Fork) -> None:
+            fork.keep(embeddings(self._subject, (each.name for each in self.blocks)))
+
+        found, end = in_fork(live, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
+        # A model that cannot be looked into is no less judged for it.
+        return found if end.cause == "done" else ()
 
     def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
         """Return the fault that is the death of a process; slowness is told from a hang."""

@@ -11,6 +11,7 @@ from gclint.verify.worker.examination.case import Case
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
+from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
 from gclint.verify.worker.examination.noise import differences
 from gclint.verify.worker.examination.record import verdict
@@ -20,7 +21,7 @@ from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
-from gclint.verify.worker.protocol import Cost, Failure, Fingerprint, Mode
+from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -29,6 +30,8 @@ _NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "seco
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
+_OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
+"""The causes that another module than the embeddings of now may cure."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -112,6 +115,8 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         else:
             self._note(scenario, doubt)
+        if self._ledger.failed_by(scenario.name, _OF_EMBEDDINGS) and scenario.frozen_base:
+            self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -218,17 +223,7 @@ class Scenarios:
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called"
-        )
-        explanation = (
-            "It lets the output of the module that get_input_embeddings() returns require grad: "
-            "that must be one tensor, which is not changed in place."
-        )
-        failure = Failure(
-            FROZEN, "plain", run.conditions.scenario.name, message, cause=Cause.HOOK, explanation=explanation
-        )
-        self._ledger.fail(failure, self._specimen)
+        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None
