@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
+from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -90,6 +91,7 @@ def serve(
         return
     send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation))
     _freeze()
+    enlarge_pages()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages():
         send(message)
