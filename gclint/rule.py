@@ -59,6 +59,9 @@ class Rule(ABC):
     """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True
     """Whether its fixes change more than comments, so that a run has to prove them."""
+    is_about_calls: ClassVar[bool] = False
+    """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
+    such a call proves a repair."""
 
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:

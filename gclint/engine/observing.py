@@ -13,6 +13,8 @@ from gclint.verify.files import Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
+_LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
+"""What keeps checkpointing from recomputing a block that does not inherit from the base class."""
 _Key = tuple[Path, int, int, str, Path]
 
 
@@ -58,18 +60,20 @@ def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]
 
 
 def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
-    causes = (each.cause for each in run.failures if site.place in each.places)
+    causes = {each.cause for each in run.failures if each.cause and site.place in each.places}
+    is_left_out = site.is_trunk and not site.is_layer and site.recomputed is False
     return Observed(
         project.identify(Path(site.place.path)),
         site.place.line,
         site.place.end_line,
         site.block,
         project.identify(Path(site.definition.path)),
-        is_left_out=site.is_trunk and not site.is_layer and site.recomputed is False,
+        # What an override keeps off, say, is another matter.
+        is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
         keywords=frozenset(site.keyword_activations),
         containers=frozenset(site.contained_activations),
         shared=frozenset(site.shared_activations),
-        causes=frozenset(cause for cause in causes if cause is not None),
+        causes=frozenset(causes),
     )
 
 

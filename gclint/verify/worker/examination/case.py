@@ -59,6 +59,8 @@ class Case:
     """What rounding is known to change in the reference."""
     exact: Case | None = None
     """The same in double precision, where that was run."""
+    lone: tuple[Block, ...] = ()
+    """What may be blocks in larger models, and is not judged here."""
     _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
@@ -196,7 +198,9 @@ class Case:
     def recomputed(self) -> frozenset[str]:
         """The names of the blocks that ran as often in the backward passes as for a gradient before."""
         return frozenset(
-            each.name for each in self.blocks if self.run.backward[each.name] >= self.times(each)
+            each.name
+            for each in (*self.blocks, *self.lone)
+            if self.run.backward[each.name] >= self.times(each)
         )
 
     def times(self, block: Block) -> int:

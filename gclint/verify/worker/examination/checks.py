@@ -8,6 +8,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
+from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import described, names, plural
 
 _NO_INPUT = "None of the inputs have requires_grad"
@@ -33,7 +34,9 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
     else:
-        yield Symptom("error", f"{stage} raises {described(error)}")
+        # Where nothing can be switched on, it is about what could be.
+        left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
+        yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
 def _switches(case: Case) -> Iterator[Symptom]:

@@ -19,6 +19,8 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
+SWITCHING_ON = "switching checkpointing on"
+"""The stage in which a model may say that it has nothing to recompute."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Conditions:
     """Whether to run in double precision, whatever the model says."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
+    traced: bool = False
+    """Whether to record the calls of blocks without checkpointing, too."""
     evaluated: bool = False
     """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
 

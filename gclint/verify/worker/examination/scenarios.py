@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
@@ -16,9 +17,10 @@ from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
 from gclint.verify.worker.examination.noise import differences
 from gclint.verify.worker.examination.record import verdict
 from gclint.verify.worker.examination.rounding import Rounding
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
@@ -53,6 +55,8 @@ class Scenarios:
         """How large the outputs were in the first run."""
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with its repetition."""
+        self._plain_calls: list[Call] = []
+        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -75,18 +79,22 @@ class Scenarios:
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
         self._scales = reference.scales
         self._plain_runs[scenario] = reference
-        again = self._plain_run(replace(scenario, steps=1))
+        self._runner.blocks, stacked = reference.blocks, reference.stacked
+        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        once = replace(scenario, steps=1)
+        again = self._runner.run(Conditions(once, "plain", traced=True), reference.scales)
+        self._plain_runs[once] = again
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         unstable = differences(reference, again)
         self._ledger.cover_all_but(self._specimen.not_covered)
-        blocks, stacked = reference.blocks, reference.stacked
-        self._runner.blocks = blocks
-        self._runner.watched = stacked.union(each.name for each in blocks)
+        self._plain_calls = again.calls
+        blocks = tuple(each for each in reference.blocks if not each.is_lone)
+        lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)
         if unstable:
@@ -146,6 +154,9 @@ class Scenarios:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
+            if run.error is not None and run.stage == SWITCHING_ON:
+                # It does not come to calls; they would be these.
+                run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
             self._ledger.come_to(run.executed)
@@ -206,15 +217,19 @@ class Scenarios:
         """Take up what the model computes in other ways, for who compares two texts of it."""
         if not self._ledger.is_complete:
             return
+        feature = self._specimen.scenario
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
             run = self._runner.run(conditions, self._scales)
             if _unusable(run) is None and run.steps:
                 self._ledger.come_to(run.executed)
-                self._ledger.fingerprints.append(self._fingerprint(run, name))
+                full = name if feature == "default" else f"{name}, {feature}"
+                self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+        if doubt.category in FOREIGN:
+            self._ledger.doubt = self._ledger.doubt or doubt
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
     def _tell_of_hook(self, run: Run) -> None:

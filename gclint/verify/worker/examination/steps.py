@@ -19,7 +19,7 @@ from gclint.verify.worker.examination.exactly import Exactly
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Step
+from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
@@ -108,9 +108,9 @@ class Steps:
         if conditions.shaken:
             subject.shake(conditions.shaken)
         if scenario.frozen_base:
-            subject.freeze(each.name for each in self._blocks)
+            subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if conditions.mode != "plain":
-            run.stage = "switching checkpointing on"
+            run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
@@ -157,7 +157,7 @@ class Steps:
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         evidence = None
         try:
-            with phases, nullcontext() if is_plain else trace:
+            with phases, trace if conditions.traced or not is_plain else nullcontext():
                 self._begin("the forward pass")
                 with clock, saved, dissection or nullcontext():
                     outputs = _outputs(subject.model(**inputs))
