@@ -67,7 +67,8 @@ def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:
         return True
     if not is_fractional(one):
         return False
-    absolute = ABSOLUTE.get(_real(one), 0.0) * largest(one) + slack
+    # Below the smallest normal number there are fewer digits, down to none.
+    absolute = ABSOLUTE.get(_real(one), 0.0) * largest(one) + torch.finfo(_real(one)).tiny + slack
     return bool(torch.allclose(other, one, RELATIVE.get(_real(one), 0.0), absolute, equal_nan=True))
 
 
