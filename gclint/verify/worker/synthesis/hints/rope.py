@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.plan import Plan
@@ -11,7 +13,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 def scaling(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
     if (
-        "'NoneType' object is not subscriptable" not in failure.message
+        re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message) is None
         or "rope_scaling" not in failure.frames[0][1]
     ):
         return None

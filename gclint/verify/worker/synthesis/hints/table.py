@@ -39,6 +39,7 @@ HINTS: tuple[Hint, ...] = (
     audio.as_long_as_samples,
     inputs.unset_variable,
     placeholders.counted,
+    placeholders.written_into_places,
     inputs.embeddings,
     rope.scaling,
     shapes.dimensions,
