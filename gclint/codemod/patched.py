@@ -55,10 +55,9 @@ def _patched(file: SourceFile) -> Iterator[tuple[int, str]]:
     text = file.outline.code
     for match in _ASSIGNED.finditer(text):
         offset = match.start()
-        if not file.outline.in_comment(offset):
-            receiver = receiver_before(text, offset)
-            if receiver and not file.outline.in_long_string(offset):
-                yield offset, receiver
+        receiver = receiver_before(text, offset) if file.outline.is_code(offset) else ""
+        if receiver:
+            yield offset, receiver
 
 
 def _is_object(receiver: str, network: Network) -> bool:

@@ -6,7 +6,7 @@ LibCST, rich and the rules are imported where they are needed, so that ``gclint 
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,11 @@ from gclint.commands import (
     settle_interrupted_fixes,
 )
 from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.run_options import run_options, run_settings
+from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Iterator, Sequence, Set
 
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gclint.rule import Rule
     from gclint.settings import Settings
     from gclint.source.project import Project
+    from gclint.verify.files import Runner
 
 # A run over fewer files is over before anybody wonders whether it is still alive.
 _FILES_WORTH_A_PROGRESS_BAR = 50
@@ -65,6 +66,7 @@ class _Options:
     summary: Path | None
     exit_zero: bool
     verify: bool
+    resume: bool
     python: Path | None
     device: str | None
     jobs: int | None
@@ -93,6 +95,8 @@ class _Options:
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
             return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if self.resume and not self.verify:
+            return "--resume goes on with what --verify has run, so it needs that"
         if any(self.about_runs) and not self.verify:
             return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
         if self.write_baseline:
@@ -191,6 +195,7 @@ _verify = option_group("Verify repairs")
 @_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
+@_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
 @run_options(_verify)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
@@ -310,32 +315,55 @@ def _run(
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
+    if options.verify:
+        return _proven(rules, selection, options)
     with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
             return check(selection.project, rules, advance), None
-        repaired = fix(
-            selection.project,
-            rules,
-            unsafe=options.unsafe_fixes,
-            advance=advance,
-            wanted=selection.reported,
-        )
-    return _proven(selection.project, repaired, rules, options) if options.verify else (repaired, None)
+        unsafe, wanted = options.unsafe_fixes, selection.reported
+        return fix(selection.project, rules, unsafe=unsafe, advance=advance, wanted=wanted), None
 
 
 def _proven(
-    project: Project, repaired: FixResult, rules: Sequence[Rule], options: _Options
+    rules: Sequence[Rule], selection: Selection, options: _Options
 ) -> tuple[FixResult, tuple[Proof, ...]]:
-    """Run the repaired files, and return what is proven, with what the runs say."""
+    """Run the files, repair them by what is seen, run them again, and return what is proven."""
+    from gclint.engine.fix import fix
+    from gclint.engine.observing import observe
     from gclint.engine.proof import prove
     from gclint.engine.transaction import proven_only
-    from gclint.verify.files import NothingRuns, runner
 
+    project, unsafe, wanted = selection.project, options.unsafe_fixes, selection.reported
+    with _runner(project, options) as run:
+        observe(project, selection.files(rules), run)
+        repaired = fix(project, rules, unsafe=unsafe, proves=True, wanted=wanted)
+        proofs = tuple(prove(project, repaired, rules, run))
+    return proven_only(project, repaired, proofs, rules), proofs
+
+
+@contextmanager
+def _runner(project: Project, options: _Options) -> Iterator[Runner]:
+    """Yield what runs files, remembers what it has run, and can be resumed where it was interrupted."""
+    from gclint.commands.run_display import run_display
+    from gclint.verify.files import Journals, NothingRuns, runner
+    from gclint.verify.journal import UnusableResults
+    from gclint.verify.run import EnvironmentChanged
+
+    journals = Journals(FOLDER / "repairs", project.paths)
+    is_shown = options.output_format == "text" and not options.diff
     try:
-        proofs = tuple(prove(project, repaired, rules, runner(run_settings(*options.about_runs))))
+        make_folder()
+        if not options.resume:
+            journals.clear()
+        with run_display(is_shown=is_shown) as audience:
+            yield runner(run_settings(*options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
-    return proven_only(project, repaired, proofs, rules), proofs
+    except (UnusableResults, EnvironmentChanged) as error:
+        raise CannotRun(f"nothing was repaired: {error}; run it again without --resume") from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted; nothing was repaired, and --resume goes on with what was run.", err=True)
+        click.get_current_context().exit(130)
 
 
 def _unknown_bases(project: Project, options: _Options) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from gclint.verify.settings import RunSettings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+FOLDER = Path(".gclint")
+"""Where results are kept."""
+
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
@@ -86,3 +89,11 @@ def run_settings(
         time_limit or RunSettings.seconds,
         memory_limit or RunSettings.gigabytes,
     )
+
+
+def make_folder() -> None:
+    """Make the folder that results are kept in; git shall not see it."""
+    FOLDER.mkdir(exist_ok=True)
+    ignore = FOLDER / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")

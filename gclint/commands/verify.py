@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,26 +20,28 @@ from gclint.commands import (
 )
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.run_options import run_options, run_settings
+from gclint.commands.run_display import run_display
+from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
+from gclint.engine.observing import observations
 from gclint.finding import Problem
 from gclint.report.formats import FORMATS, format_named
 from gclint.report.report import Report
 from gclint.report.text import write_notices
 from gclint.rule import selected_rules
 from gclint.settings import Settings
-from gclint.source.paths import shortened
+from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
 from gclint.verify import journal
+from gclint.verify.files import Audience
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 
-_FOLDER = Path(".gclint")
-_RESULTS = _FOLDER / "verify.jsonl"
+_RESULTS = FOLDER / "verify.jsonl"
 _EXAMPLES = """\
   gclint verify modeling_mine.py               with configuration_mine.py beside it
   gclint verify src/transformers/models/llama  from this checkout of transformers
@@ -129,15 +130,17 @@ def run(
     settings = run_settings(**about_runs)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
-    targets = shard(targets, *part)
     try:
+        header = journal.header(targets, settings, part)
+        targets = shard(targets, *part)
         with (
-            _journal(results_path, part, resume=resume) as written,
-            _display(len(targets), output_format) as show,
+            _journal(results_path, header, resume=resume) as written,
+            run_display(is_shown=output_format == "text") as audience,
         ):
-            results = _run(targets, settings, written, show)
+            audience.expect(len(targets))
+            results = _run(targets, settings, written, audience)
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
-        raise CannotRun(str(error)) from None
+        raise CannotRun(_told(error)) from None
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
         context.exit(130)
@@ -163,7 +166,7 @@ def merge(
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
-        raise CannotRun(str(error)) from None
+        raise CannotRun(_told(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
     _report(results, files_at_hand, (), write_repro, output_format, verbose=verbose)
@@ -197,11 +200,11 @@ def _run(
     targets: Sequence[Target],
     settings: RunSettings,
     written: journal.Journal,
-    show: Callable[[Heard], None],
+    audience: Audience,
 ) -> Results:
     def listen(heard: Heard) -> None:
         written.write(heard)
-        show(heard)
+        audience.take(heard)
 
     results = verify(targets, settings, listen, written.earlier)
     if not results.problem:
@@ -209,25 +212,19 @@ def _run(
     return results
 
 
-def _journal(path: Path, part: tuple[int, int], *, resume: bool) -> journal.Journal:
-    """Open the file of results; git shall not see the default one."""
+def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Journal:
+    """Open the file of results."""
+    if path == _RESULTS:
+        make_folder()
     path.parent.mkdir(parents=True, exist_ok=True)
-    ignore = _FOLDER / ".gitignore"
-    if path == _RESULTS and not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-    return journal.Journal(path, journal.Header(shard=part[0], shards=part[1]), resume=resume)
+    return journal.Journal(path, header, resume=resume)
 
 
-@contextmanager
-def _display(sources: int, output_format: str) -> Iterator[Callable[[Heard], None]]:
-    """Show on a terminal what happens; yields what to call with it."""
-    if sys.stderr.isatty() and output_format == "text":
-        from gclint.report.live import live_table
-
-        with live_table(sys.stderr, sources) as table:
-            yield table.take
-    else:
-        yield lambda _heard: None
+def _told(error: Exception) -> str:
+    """Return what an error says in one line, with the file that it is about."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{shown(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 def _report(
@@ -267,6 +264,7 @@ def _joined(results: Results, files: Sequence[Path], python: Path | None) -> Rep
     settings = settings_of(files, python) if files else Settings()
     project = Project(settings, files)
     rules = selected_rules(settings)
+    project.observe(observations(project, results.sorted()))
     found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)
     findings = tuple(finding for finding in weighed.findings if finding.evidence)

@@ -21,17 +21,11 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
 from gclint.engine.disk import sync_folders
 from gclint.engine.unfinished import NAME, is_own, is_trusted, journals_above
+from gclint.source.disk import lock
 from gclint.source.paths import shown
-
-_fcntl: ModuleType | None
-try:
-    import fcntl as _fcntl
-except ImportError:  # Windows has no such locks.
-    _fcntl = None
 
 _MAGIC = b"gclint fix journal 1\n"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -201,7 +195,7 @@ def held(path: Path, *, to_recover: bool) -> Iterator[Record]:
     except OSError as error:
         raise Unusable(f"{shown(path)}: this journal of a fix cannot be read: {error.strerror}") from None
     try:
-        is_locked = _lock(handle, shared=not to_recover)
+        is_locked = lock(handle, shared=not to_recover)
         if is_locked is False:
             raise Busy(_busy(path))
         if not _is_at(path, handle):
@@ -299,7 +293,7 @@ def _claimed(path: Path) -> int:
             status = os.fstat(handle)
             if not is_trusted(status, path.parent):
                 raise FileExistsError(errno.EEXIST, "somebody else has a file there", str(path))
-            if _lock(handle, shared=False) is False or status.st_size:
+            if lock(handle, shared=False) is False or status.st_size:
                 raise Busy(_busy(path))
             # Another run may have removed it just before it was locked.
             if _is_at(path, handle):
@@ -312,19 +306,6 @@ def _claimed(path: Path) -> int:
 
 def _is_at(path: Path, handle: int) -> bool:
     return os.path.lexists(path) and os.path.samestat(os.fstat(handle), path.lstat())
-
-
-def _lock(handle: int, *, shared: bool) -> bool | None:
-    """Lock a journal; False if another run holds it, None where the file system has no locks."""
-    if _fcntl is None:
-        return None
-    try:
-        _fcntl.flock(handle, (_fcntl.LOCK_SH if shared else _fcntl.LOCK_EX) | _fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def _is_alive(machine: str, process: int) -> bool:

@@ -10,7 +10,6 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
-from gclint.source.tokens import Kind, tokens
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
@@ -64,7 +63,7 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
     text = file.text
     for offset, receiver, value in (*_assignments(text), *_calls(text), *_items(text)):
-        if _OPTIONS.search(receiver.lower()) or not _is_code(file, offset):
+        if _OPTIONS.search(receiver.lower()) or not file.outline.is_code(offset):
             continue
         functions = _functions_around(file, offset)
         if receiver in {each.first_parameter for each in functions if each.parent and each.parent.is_class}:
@@ -127,21 +126,6 @@ def receiver_before(text: str, end: int) -> str:
             break
         start -= 1
     return text[start:end].strip()
-
-
-def _is_code(file: SourceFile, offset: int) -> bool:
-    """Tell whether an offset lies in no string and no comment."""
-    if file.outline.in_long_string(offset):
-        return False
-    start = max(file.text.rfind("\n", 0, offset), file.text.rfind("\r", 0, offset)) + 1
-    if file.outline.in_long_string(start):
-        return True
-    row = file.position(offset).row
-    end = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
-    return not any(
-        token.kind in (Kind.STRING, Kind.COMMENT) and token.start < offset < token.end
-        for token in tokens(file.text, start, end)
-    )
 
 
 def _functions_around(file: SourceFile, offset: int) -> list[Definition]:

@@ -101,8 +101,7 @@ def _loads_models(info: ClassInfo) -> bool:
     file, definition = info.file, info.definition
     for call in _ANY_MODEL.finditer(file.text, definition.header, definition.end):
         line = file.line(file.position(call.start()).row)
-        is_code = not file.outline.in_long_string(call.start()) and not file.outline.in_comment(call.start())
-        if is_code and "super(" not in line:
+        if file.outline.is_code(call.start()) and "super(" not in line:
             return True
     return False
 

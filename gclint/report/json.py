@@ -180,6 +180,7 @@ def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
             "not_run": dict(reasons(runs.of("not run"))),
             "not_covered": sum(bool(each.not_covered) for each in runs.sorted()),
         },
+        "empty": runs.empty,
         "unusable": [asdict(runs.unusable[source]) for source in sorted(runs.unusable)],
         "results": [_result(result, weighed) for result in runs.sorted()],
     }
@@ -199,6 +200,7 @@ def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:
             "code": hint.code,
             "filenames": [str(path) for path in hint.paths],
             "unsafe": hint.is_unsafe,
+            "verify": hint.needs_run,
             "whole": hint.is_whole,
         }
         for hint in hints

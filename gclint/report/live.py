@@ -28,8 +28,9 @@ _NARROW = 120
 class LiveTable:
     """Takes in what happens in a run, and shows it."""
 
-    def __init__(self, console: Console, sources: int) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
+        self._expected = 0
         self._finished: list[ClassResult] = []
         self._running: dict[str, Begun] = {}
         self._share: dict[str, float] = {}
@@ -42,7 +43,12 @@ class LiveTable:
             TimeRemainingColumn(),
             console=console,
         )
-        self._task = self._bar.add_task("", total=sources, classes=0)
+        self._task = self._bar.add_task("", total=0, classes=0)
+
+    def expect(self, sources: int) -> None:
+        """Take note that so many files more are run from now on."""
+        self._expected += sources
+        self._bar.update(self._task, total=self._expected)
 
     def take(self, heard: Heard) -> None:
         """Take in a message."""
@@ -71,10 +77,10 @@ class LiveTable:
 
 
 @contextmanager
-def live_table(stream: TextIO, sources: int) -> Iterator[LiveTable]:
-    """Show a run over so many sources on ``stream`` while it goes on."""
+def live_table(stream: TextIO) -> Iterator[LiveTable]:
+    """Show a run on ``stream`` while it goes on."""
     console = Console(file=stream)
-    table = LiveTable(console, sources)
+    table = LiveTable(console)
     with Live(table, console=console, transient=True, refresh_per_second=4):
         yield table
 

@@ -119,6 +119,11 @@ def summary_lines(results: Results) -> Iterator[str]:
             f"Python {environment.python}, torch {environment.torch}, "
             f"transformers {environment.transformers}, on {environment.device}"
         )
+    if results.empty:
+        number = len(results.empty)
+        what, have = ("1 file", "has") if number == 1 else (f"{number} files", "have")
+        such = "" if number == 1 else "such as "
+        yield f"{what} {have} no model class that supports checkpointing: {such}{shown(results.empty[0])}."
     uncovered = [result for result in (*passed, *failed) if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
@@ -131,9 +136,9 @@ def summary_lines(results: Results) -> Iterator[str]:
 
 def _advice(hint: Hint) -> str:
     what = "it" if hint.is_whole else "a part of it"
-    unsafe = " --unsafe-fixes" if hint.is_unsafe else ""
+    options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
     paths = " ".join(shown(path) for path in hint.paths)
-    return f"{hint.code} repairs {what}: gclint --fix{unsafe} --select {hint.code} {paths}"
+    return f"{hint.code} repairs {what}: gclint --fix{options} --select {hint.code} {paths}"
 
 
 def _listed(parameters: Sequence[str]) -> str:

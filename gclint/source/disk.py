@@ -1,4 +1,4 @@
-"""Files read from a disk on which anything may have the name of a file."""
+"""Files read from a disk on which anything may have the name of a file, and locked while they are written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import errno
 import os
 import stat
 from pathlib import Path
+from types import ModuleType
+
+_fcntl: ModuleType | None
+try:
+    import fcntl as _fcntl
+except ImportError:  # Windows has no such locks.
+    _fcntl = None
 
 _WITHOUT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -23,6 +30,23 @@ def read_bytes(path: Path) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | _WITHOUT_WAITING), "rb") as stream:
         _require_regular(path, os.fstat(stream.fileno()))
         return stream.read()
+
+
+def lock(handle: int, *, shared: bool) -> bool | None:
+    """Lock an open file until it is closed, or its process ends.
+
+    Returns:
+        False if another process holds the lock, None where the file system has no locks.
+    """
+    if _fcntl is None:
+        return None
+    try:
+        _fcntl.flock(handle, (_fcntl.LOCK_SH if shared else _fcntl.LOCK_EX) | _fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def _require_regular(path: Path, status: os.stat_result) -> None:

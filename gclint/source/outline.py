@@ -322,6 +322,19 @@ class Outline:
         index = bisect_right(self._long_starts, offset) - 1
         return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
 
+    def is_code(self, offset: int) -> bool:
+        """Tell whether an offset lies inside of no string and no comment."""
+        if self.in_long_string(offset):
+            return False
+        start = self.code.rfind("\n", 0, offset) + 1
+        if self.in_long_string(start):
+            start = self._long_ends[bisect_right(self._long_starts, start) - 1]
+        end = self.code.find("\n", offset)
+        return not any(
+            token.kind in (Kind.STRING, Kind.COMMENT) and token.start < offset < token.end
+            for token in tokens(self.code, start, len(self.code) if end == -1 else end)
+        )
+
     def in_comment(self, offset: int) -> bool:
         """Tell whether an offset lies in a comment."""
         start = self.code.rfind("\n", 0, offset) + 1

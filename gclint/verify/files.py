@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from gclint.source.disk import read_bytes
+from gclint.verify.journal import Header, Journal
 from gclint.verify.models import ModelFiles
+from gclint.verify.results import Results
 from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
-from gclint.verify.sources import target_of
+from gclint.verify.sources import Target, overlay_of, target_of
 from gclint.verify.worker.protocol import ClassResult
 
 Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]]
-"""Runs the classes of files, with some texts in place of what is written; returns a run for each."""
+"""Runs the classes of files, with some texts in place of what is written; returns a run for each.
+
+It remembers what it has run: to ask again for a file with the same texts costs nothing. So whoever needs to
+know what the files do as they are asks for that first, and who compares with it later has it for nothing.
+"""
 
 
 class NothingRuns(Exception):
@@ -31,24 +42,89 @@ class FileRun:
     """``cpu``, or the name of the GPU."""
 
 
-def runner(settings: RunSettings, listen: Callable[[Heard], None] = lambda _heard: None) -> Runner:
+class Audience(Protocol):
+    """Who is shown what happens."""
+
+    def expect(self, sources: int) -> None:
+        """Take note that so many files more are run from now on."""
+
+    def take(self, heard: Heard) -> None:
+        """Take in a message."""
+
+
+@dataclass(frozen=True)
+class Journals:
+    """Where results are kept as they come, a file for each set of texts, so that a run can be resumed."""
+
+    folder: Path
+    files: Sequence[Path] = ()
+    """The files that may import one another: where one has changed, earlier results say nothing."""
+
+    def clear(self) -> None:
+        """Forget earlier runs."""
+        for path in self.folder.glob("*.jsonl"):
+            path.unlink()
+
+    def open(self, texts: Mapping[Path, str]) -> Journal:
+        """Open the file for what is run with these texts; it goes on with what it holds.
+
+        Raises:
+            UnusableResults: it holds something else.
+            OSError: it cannot be read or written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Journal(self.folder / f"{self._key(texts)}.jsonl", Header(), resume=True)
+
+    def _key(self, texts: Mapping[Path, str]) -> str:
+        content = hashlib.sha256()
+        overlay = overlay_of(texts)
+        for path in sorted({*map(os.path.abspath, self.files), *overlay}):
+            text = overlay.get(path)
+            content.update(f"{path}\0".encode(errors="surrogateescape"))
+            content.update(read_bytes(Path(path)) if text is None else text.encode())
+            content.update(b"\0")
+        return content.hexdigest()[:16]
+
+
+def runner(
+    settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
+) -> Runner:
     """Return what runs files.
 
     Args:
         settings: how to run them.
-        listen: called with everything that happens, when it happens.
+        audience: who is shown what happens, when it happens.
+        journals: where results are kept; what they hold already is not run again.
 
     A file that defines no model is not imported; its run has no results. What is returned raises
-    ``NothingRuns`` if nothing can be run, and ``OSError`` if a file cannot be read.
+    ``NothingRuns`` if nothing can be run, ``OSError`` if a file cannot be read or written, and
+    ``UnusableResults`` or ``EnvironmentChanged`` if the journals cannot be used.
     """
+    return _Runner(settings, audience, journals)
 
-    def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
-        models = ModelFiles()
-        targets = [target_of(path) for path in paths if models.defines_model(path)]
-        results = verify(targets, settings, listen, texts=texts)
-        if results.problem:
-            raise NothingRuns(results.problem)
+
+class _Runner:
+    def __init__(self, settings: RunSettings, audience: Audience | None, journals: Journals | None) -> None:
+        self._settings = settings
+        self._audience = audience
+        self._journals = journals
+        self._models = ModelFiles()
+        self._known: dict[tuple[Path, frozenset[tuple[str, str]]], FileRun] = {}
+
+    def __call__(self, paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        """Run what is not known yet."""
+        key = frozenset(overlay_of(texts).items())
+        new = [path for path in dict.fromkeys(paths) if (path, key) not in self._known]
+        if new:
+            self._known.update({(path, key): run for path, run in self._run(new, texts).items()})
+        return {path: self._known[path, key] for path in paths}
+
+    def _run(self, paths: Iterable[Path], texts: Mapping[Path, str]) -> dict[Path, FileRun]:
         runs = {path: FileRun() for path in paths}
+        targets = [target_of(path) for path in runs if self._models.defines_model(path)]
+        if not targets:
+            return runs
+        results = self._verified(targets, texts)
         for target in targets:
             source = target.source.path
             unusable = results.unusable.get(source)
@@ -59,4 +135,22 @@ def runner(settings: RunSettings, listen: Callable[[Heard], None] = lambda _hear
             )
         return runs
 
-    return run
+    def _verified(self, targets: Sequence[Target], texts: Mapping[Path, str]) -> Results:
+        if self._audience is not None:
+            self._audience.expect(len(targets))
+        opened: AbstractContextManager[Journal | None] = (
+            self._journals.open(texts) if self._journals else nullcontext()
+        )
+        with opened as journal:
+
+            def listen(heard: Heard) -> None:
+                if journal is not None:
+                    journal.write(heard)
+                if self._audience is not None:
+                    self._audience.take(heard)
+
+            earlier = journal.earlier if journal is not None else None
+            results = verify(targets, self._settings, listen, earlier, texts)
+        if results.problem:
+            raise NothingRuns(results.problem)
+        return results

@@ -1,21 +1,30 @@
 """The file that results are written to as they come: JSON objects, one a line.
 
 The first one is a :class:`Header`; the others are messages of workers, each with the folder that the worker
-imports from and the digest of the source that it is about.
+imports from and the digest of the source that it is about. A run that goes on with the file writes another
+header, which counts from there on. While a run writes, it holds a lock on the file.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import Any
 
 from gclint import __version__
+from gclint.source.disk import lock, read_bytes
+from gclint.source.paths import shown
 from gclint.verify.results import Results
 from gclint.verify.run import Heard
+from gclint.verify.settings import RunSettings
+from gclint.verify.sources import Target, digest
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -28,10 +37,14 @@ from gclint.verify.worker.protocol import (
 
 _FINISHED = {"finished": True}
 _KEPT = (Environment, Discovered, Unusable, ClassResult)
+_HEADS = "gclint"
+"""The field that only headers have."""
+_ELSEWHERE = frozenset(("python", "jobs"))
+"""Settings that results do not depend on; the environments say what the interpreter is."""
 
 
 class UnusableResults(Exception):
-    """A file holds no results that can be used; the message says which and why."""
+    """A file holds no results that can be used, or cannot be written; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,30 @@ class Header:
     shard: int = 1
     shards: int = 1
     """Into how many parts the files were divided, and which of them, from 1, this one is."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """How they are run, as far as results depend on it."""
+    files: str = ""
+    """The digest of all files of all parts."""
+
+
+def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, int] = (1, 1)) -> Header:
+    """Return the header of the results of a part of a run.
+
+    Args:
+        targets: the files of the whole run.
+        settings: how they are run.
+        part: which part, and of how many.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    files = hashlib.sha256()
+    for name, content in sorted((target.path.name, digest(target.source, {})) for target in targets):
+        files.update(f"{name} {content}\n".encode())
+    asked = {name: value for name, value in asdict(settings).items() if name not in _ELSEWHERE}
+    # As it comes out of the file again.
+    plain = json.loads(json.dumps(asked, default=str))
+    return Header(shard=part[0], shards=part[1], settings=plain, files=files.hexdigest())
 
 
 class Journal:
@@ -51,22 +88,42 @@ class Journal:
         """Start a file, or go on with one.
 
         Raises:
-            UnusableResults: the file is not one to go on with.
-            OSError: it cannot be written.
+            UnusableResults: the file is not one to go on with, or to write over, or another run writes it.
+            OSError: it cannot be opened or read.
         """
         self.earlier = Results()
         """What the file held already."""
-        if resume and path.exists():
-            found, self.earlier, size = _read(path)
+        self._path = path
+        self._handle = _opened(path)
+        self._size = 0
+        """How many bytes of the file are whole lines."""
+        try:
+            found = self._begin(header, resume=resume)
             if found != header:
-                raise UnusableResults(f"{path} is of another kind: {_kind(found)} instead of {_kind(header)}")
-            self._file: IO[bytes] = path.open("r+b")
-            # The last line may have been cut off when the run was.
-            self._file.truncate(size)
-            self._file.seek(size)
-        else:
-            self._file = path.open("wb")
-            self._write(asdict(header))
+                self._write(asdict(header))
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def _begin(self, header: Header, *, resume: bool) -> Header | None:
+        """Leave what is to be kept of the file, and return its header, if it has one."""
+        status = os.fstat(self._handle)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        found = None
+        if status.st_size and resume:
+            found, self.earlier, self._size = _read(self._path)
+            difference = _difference(found, replace(header, files=found.files))
+            if difference:
+                raise UnusableResults(f"{shown(self._path)} is of another kind of run: {difference}")
+        elif status.st_size and not _is_of_gclint(self._path):
+            raise UnusableResults(
+                f"{shown(self._path)} holds something else than results; name another file with --results"
+            )
+        # The last line may have been cut off when the run was.
+        os.ftruncate(self._handle, self._size)
+        os.lseek(self._handle, self._size, os.SEEK_SET)
+        return found
 
     def __enter__(self) -> Journal:
         return self
@@ -77,23 +134,67 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        os.close(self._handle)
 
     def write(self, heard: Heard) -> None:
-        """Write what is worth keeping."""
+        """Write what is worth keeping.
+
+        Raises:
+            UnusableResults: there is no place for it.
+        """
         message = heard.message
         if isinstance(message, _KEPT) and getattr(message, "source", "") is not None:
             content = json.loads(encode(message))
             self._write({"tree": heard.tree, "digest": heard.digest, **content})
 
     def finish(self) -> None:
-        """Write that everything has been run."""
+        """Write that everything has been run.
+
+        Raises:
+            UnusableResults: there is no place for it.
+        """
         self._write(_FINISHED)
 
     def _write(self, content: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(content, separators=(",", ":")).encode() + b"\n")
-        # Each line is worth a minute of somebody's time.
-        self._file.flush()
+        # Each line is worth a minute of somebody's time, so nothing waits in a buffer.
+        line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self._size)
+            raise UnusableResults(
+                f"{shown(self._path)} cannot be written: {error.strerror}; it holds what was run before, "
+                "and --resume goes on with it"
+            ) from None
+        self._size += len(line)
+
+
+def _opened(path: Path) -> int:
+    """Return the open file at ``path``, which may be a new one, and which no other run writes meanwhile."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind):
+            raise UnusableResults(f"{shown(path)} is not a regular file")
+        if stat.S_ISREG(kind) and lock(handle, shared=False) is False:
+            raise UnusableResults(
+                f"another run writes {shown(path)}; wait for its end, or name another file with --results"
+            )
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _is_of_gclint(path: Path) -> bool:
+    """Tell whether what a file holds can be written over: results, of whatever release."""
+    try:
+        return _HEADS in json.loads(read_bytes(path).partition(b"\n")[0])
+    except (ValueError, TypeError):
+        return False
 
 
 def read(path: Path) -> tuple[Header, Results]:
@@ -117,12 +218,13 @@ def merge(paths: Sequence[Path]) -> Results:
     merged = Results()
     places: dict[tuple[str, str], Path] = {}
     shards: dict[int, Path] = {}
-    count = 0
+    first: Header | None = None
     for path in paths:
         header, results = read(path)
-        count = count or header.shards
-        if header.shards != count:
-            raise UnusableResults(f"{path} is one of {header.shards} shards, and {paths[0]} one of {count}")
+        first = first or header
+        difference = _difference(header, replace(first, shard=header.shard))
+        if difference:
+            raise UnusableResults(f"{path} and {paths[0]} are not of one run: {difference}")
         if not results.is_finished:
             raise UnusableResults(f"{path} is of a run that has not ended; go on with it with --resume")
         shards[header.shard] = path
@@ -134,6 +236,7 @@ def merge(paths: Sequence[Path]) -> Results:
                 )
             places[key] = path
         _merge(merged, results, path)
+    count = first.shards if first else 0
     missing = [f"{each}/{count}" for each in range(1, count + 1) if each not in shards]
     if missing:
         raise UnusableResults(f"there are no results of {', '.join(missing)}")
@@ -153,7 +256,7 @@ def _merge(merged: Results, results: Results, path: Path) -> None:
 
 def _read(path: Path) -> tuple[Header, Results, int]:
     """Return what is in a file of results, and how many bytes of it are whole lines."""
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    whole, _, _ = read_bytes(path).rpartition(b"\n")
     lines = whole.split(b"\n")
     results = Results()
     number = 0
@@ -163,6 +266,9 @@ def _read(path: Path) -> tuple[Header, Results, int]:
             content = json.loads(lines[number])
             results.is_finished = content == _FINISHED
             if results.is_finished:
+                continue
+            if _HEADS in content:
+                header = Header(**content)
                 continue
             tree, digest = content.pop("tree"), content.pop("digest")
             message = decode(json.dumps(content))
@@ -176,5 +282,15 @@ def _read(path: Path) -> tuple[Header, Results, int]:
     return header, results, len(whole) + 1
 
 
-def _kind(header: Header) -> str:
-    return f"shard {header.shard}/{header.shards} of gclint {header.gclint}"
+def _difference(one: Header, other: Header) -> str:
+    """Return in what two headers differ, in words; nothing if they do not."""
+    mine, yours = _told(one), _told(other)
+    differing = [name for name in {**mine, **yours} if mine.get(name) != yours.get(name)]
+    if not differing and one.files != other.files:
+        return "the files are not the same"
+    return "; ".join(f"{name} is {mine.get(name)} instead of {yours.get(name)}" for name in differing)
+
+
+def _told(header: Header) -> dict[str, object]:
+    shard = f"{header.shard}/{header.shards}"
+    return {"gclint": header.gclint, "the shard": shard, **header.settings}

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.outline import ImportedName
+from gclint.source.outline import Definition, ImportedName
 
 _BASE = "PreTrainedModel"
 _LIBRARY = "transformers"
@@ -37,7 +37,7 @@ class ModelFiles:
         return any(
             self._derives(file, base, _DEPTH)
             for definition in file.outline.definitions
-            if definition.is_class and not definition.is_local
+            if definition.is_class and (not definition.is_local or _is_made(definition, file.text))
             for base in definition.bases
         )
 
@@ -98,6 +98,14 @@ def _read(path: Path) -> SourceFile | None:
         return SourceFile(path, path.read_bytes()) if path.is_file() else None
     except (OSError, UnreadableFile):
         return None
+
+
+def _is_made(definition: Definition, text: str) -> bool:
+    """Tell whether the function that a local class stands in gives a name of the module its value."""
+    outer = definition
+    while outer.parent is not None:
+        outer = outer.parent
+    return re.search(rf"^\w+ *= *{re.escape(outer.name)}\(", text, re.MULTILINE) is not None
 
 
 def _is_of_library(imported: ImportedName | None) -> bool:

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 
 from gclint.verify.worker.protocol import ClassResult, Discovered, Environment, Message, Unusable
 
+_AGAIN = frozenset(("killed", "crowded out"))
+"""Why classes were not run that say nothing about the class: the next run may run it."""
+_BROKEN = _AGAIN | {"verifier"}
+"""The same, and what is gclint's own defect: something went wrong."""
+
 
 @dataclass
 class Results:
@@ -70,10 +75,22 @@ class Results:
         self.classes.update({key: result for key, result in other.classes.items() if key[0] == source})
 
     def missing(self, source: str) -> tuple[str, ...] | None:
-        """Return the names of the classes of a source that have not been run; None if all are to be run."""
+        """Return the names of the classes of a source that are to be run; None if all are.
+
+        Those have not been run yet, or the system has killed them.
+        """
         if source not in self.discovered:
             return None
-        return tuple(name for name in self.discovered[source] if (source, name) not in self.classes)
+        return tuple(name for name in self.discovered[source] if self._is_missing(source, name))
+
+    def _is_missing(self, source: str, name: str) -> bool:
+        result = self.classes.get((source, name))
+        return result is None or (result.outcome == "not run" and result.category in _AGAIN)
+
+    @property
+    def empty(self) -> list[str]:
+        """The sources that were imported and have no class to run."""
+        return sorted(source for source, names in self.discovered.items() if not names)
 
     def sorted(self) -> list[ClassResult]:
         """Return the results of the classes by source and name."""
@@ -86,7 +103,8 @@ class Results:
     @property
     def exit_status(self) -> int:
         """0 if everything that could be run passed, 1 if something failed, 2 if something went wrong."""
-        if self.problem or self.unusable or not (self.of("passed") or self.of("failed")):
+        is_broken = any(each.category in _BROKEN for each in self.of("not run"))
+        if self.problem or self.unusable or is_broken or not (self.of("passed") or self.of("failed")):
             return 2
         return 1 if self.of("failed") else 0
 

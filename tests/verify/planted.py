@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -136,16 +137,28 @@ def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
         torch.manual_seed(0)
         return module.ToyModel(copy.deepcopy(config)).train()
 
-    def inputs() -> dict[str, Any]:
+    def inputs(length: int = 6) -> dict[str, Any]:
         generator = torch.Generator().manual_seed(1)
         if module.ToyModel.main_input_name == "pixel_values":
-            return {"pixel_values": torch.randn(2, 6, 12, generator=generator)}
-        made = {"input_ids": torch.randint(0, 32, (2, 6), generator=generator)}
+            return {"pixel_values": torch.randn(2, length, 12, generator=generator)}
+        made = {"input_ids": torch.randint(0, 32, (2, length), generator=generator)}
         if "add_cross_attention" in fields:
             made["encoder_hidden_states"] = torch.randn(2, 4, config.hidden_size, generator=generator)
-        return made
+        return made | _optional_inputs(module.ToyModel, made["input_ids"])
 
-    return Specimen(feature, config, build, inputs)
+    return Specimen(feature, config, build, inputs, other_inputs=lambda: inputs(8))
+
+
+def _optional_inputs(model_class: Any, input_ids: Any) -> dict[str, Any]:
+    """Return what training gives to a model besides tokens, as far as the model takes it."""
+    import torch
+
+    positions = torch.arange(input_ids.shape[1]).expand(2, -1)
+    padded = (positions < torch.tensor([[input_ids.shape[1]], [4]])).long()
+    labels = torch.where(padded == 1, input_ids.flip(1), -100)
+    given = {"attention_mask": padded, "position_ids": positions.flip(1), "labels": labels}
+    taken = signature(model_class.forward).parameters
+    return {name: value for name, value in given.items() if name in taken}
 
 
 def _further_specimens(module: Any) -> Iterator[Any]:

@@ -37,7 +37,8 @@ def _lines(table: LiveTable) -> list[str]:
 
 
 def _shown(*messages: Message, sources: int) -> list[str]:
-    table = LiveTable(_console(), sources)
+    table = LiveTable(_console())
+    table.expect(sources)
     for message in messages:
         table.take(Heard(message, None))
     return _lines(table)

@@ -33,6 +33,7 @@ def _is_model(folder: Path, text: str, **others: str) -> bool:
         "import transformers as t\nclass X(t.BertModel): ...\n",
         "from transformers.models.llama.modeling_llama import LlamaModel as Base\nclass X(Base): ...\n",
         "Base = PreTrainedModel\nclass X(Base): ...\n",
+        "def make():\n    class X(PreTrainedModel): ...\n    return X\n\nX = make()\n",
     ],
 )
 def test_a_model_by_its_own_text(tmp_path: Path, text: str) -> None:

@@ -74,10 +74,24 @@ def test_what_passed_is_named_on_request(gclint: Gclint) -> None:
     ]
 
 
+_NOT_RUN = """class B:
+    @staticmethod
+    def run(watch, known): return replace(known, outcome="not run", category="inputs", reason="none found")
+"""
+
+
 def test_what_is_not_run_is_told_and_fails_nothing(gclint: Gclint) -> None:
-    write("toy", passing("A") + "class B:\n    def run(watch, known): raise ValueError('a bug in gclint')\n")
+    write("toy", passing("A") + _NOT_RUN)
     outcome = gclint()
     assert outcome.status == 0
+    assert "modeling_toy.py: B not run (inputs): none found" in outcome.out
+    assert outcome.out.endswith("1 class passed, 0 failed, 1 not run (1 inputs).\n")
+
+
+def test_a_defect_of_gclint_is_told_and_exits_with_2(gclint: Gclint) -> None:
+    write("toy", passing("A") + "class B:\n    def run(watch, known): raise ValueError('a bug in gclint')\n")
+    outcome = gclint()
+    assert outcome.status == 2
     assert "modeling_toy.py: B not run (verifier): there was ValueError: a bug in gclint" in outcome.out
     assert outcome.out.endswith("1 class passed, 0 failed, 1 not run (1 verifier).\n")
 
@@ -88,6 +102,16 @@ def test_what_is_not_run_is_told_and_fails_nothing(gclint: Gclint) -> None:
 def test_nothing_that_can_be_run_exits_with_2(gclint: Gclint, text: str) -> None:
     write("toy", text)
     assert gclint().status == 2
+
+
+def test_a_file_without_classes_is_told(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    path = write("empty", "")
+    outcome = gclint()
+    assert outcome.status == 0
+    line = "1 file has no model class that supports checkpointing: modeling_empty.py.\n"
+    assert line in outcome.out
+    assert gclint("--output-format", "json").json()["empty"] == [str(path.absolute())]
 
 
 def test_a_file_that_cannot_be_imported_is_told_and_exits_with_2(gclint: Gclint) -> None:

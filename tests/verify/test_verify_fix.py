@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from gclint.engine import proof
+from gclint.engine.fix import FixResult
+from gclint.engine.proof import Proof
+from gclint.source.project import Project
+from gclint.verify.files import Runner, runner
+from gclint.verify.settings import RunSettings
 from tests.verify.command_line import Gclint
 
 _MODEL = """\
@@ -129,7 +136,7 @@ def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: boo
     (failure,) = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
     assert (failure["cause"], failure["explanation"]) == ("not a checkpointing layer", "")
     assert failure["repaired_by"] == [
-        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "whole": True}
+        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "verify": False, "whole": True}
     ]
     assert gclint(*command.split()[1:], command=()).status == 0
     assert gclint(str(path)).status == 0
@@ -197,6 +204,59 @@ def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     assert [each["name"] for each in proof["after"]] == ["Toy"]
 
 
+_COUNTING = "        import inspect\n"
+"""A line of the stand-in's class; what it becomes writes down each run."""
+
+
+def _count_runs(path: Path) -> None:
+    note = '        with open("runs", "a") as runs: runs.write(f"{XLayer.__bases__[0].__name__}\\n")\n'
+    path.write_text(path.read_text().replace(_COUNTING, note + _COUNTING))
+
+
+def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = _write()
+    _count_runs(path)
+
+    def interrupted(_project: Project, _repaired: FixResult, _rules: object, run: Runner) -> list[Proof]:
+        run([path], {})
+        raise KeyboardInterrupt
+
+    options = ("--fix", "--verify", "--device", "cpu", str(path))
+    with monkeypatch.context() as patched:
+        patched.setattr(proof, "prove", interrupted)
+        outcome = gclint(*options, command=())
+    assert (outcome.status, outcome.err) == (
+        130,
+        "Interrupted; nothing was repaired, and --resume goes on with what was run.\n",
+    )
+    assert gclint(*options, "--resume", command=()).status == 0
+    assert Path("runs").read_text().split() == ["Module", "GradientCheckpointingLayer"]
+
+
+def test_without_resume_everything_is_run_again(gclint: Gclint) -> None:
+    path, _ = _write()
+    _count_runs(path)
+    counted = path.read_text()
+    options = ("--diff", "--verify", "--device", "cpu", str(path))
+    for _ in range(2):
+        gclint(*options, command=())
+    assert len(Path("runs").read_text().split()) == 4
+    # What has changed is run again, too.
+    path.write_text(counted.replace("+ self.attention", "- self.attention"))
+    gclint(*options, "--resume", command=())
+    assert len(Path("runs").read_text().split()) == 6
+
+
+def test_what_was_run_is_remembered(gclint: Gclint) -> None:
+    path, _ = _write()
+    _count_runs(path)
+    run = runner(RunSettings(Path(sys.executable), "cpu"))
+    texts = {path: path.read_text().replace("XLayer(nn.Module)", "XLayer(nn.Module, object)")}
+    first = [run([path], {}), run([path], texts)]
+    assert [run([path], {}), run([path], texts)] == first
+    assert len(Path("runs").read_text().split()) == 2
+
+
 def test_an_interpreter_that_is_none_writes_nothing(gclint: Gclint) -> None:
     path, before = _write()
     outcome = gclint("--fix", "--verify", "--python", "no-such-python", str(path), command=())
@@ -208,6 +268,7 @@ def test_an_interpreter_that_is_none_writes_nothing(gclint: Gclint) -> None:
     ("options", "complaint"),
     [
         (["--verify"], "--verify runs what --fix or --diff would write"),
+        (["--fix", "--resume"], "--resume goes on with what --verify has run, so it needs that"),
         (["--fix", "--jobs", "2"], "so they need that"),
         (["--fix", "--verify", "--device", "tpu"], "'tpu' is none of auto, cpu, cuda and cuda:N"),
     ],

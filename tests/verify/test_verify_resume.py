@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +39,14 @@ def _without_times(found: Any) -> Any:
 
 
 def test_a_class_with_two_outcomes_is_not_merged(gclint: Gclint) -> None:
-    write("toy", passing("A"))
-    gclint("--results", "1.jsonl")
-    write("toy", failing("A"))
+    write(
+        "toy", failing("A").replace("place =", "if os.path.exists('1.jsonl.done'): return\n        place =")
+    )
+    path = Path("modeling_toy.py")
+    path.write_text("import os\n" + path.read_text())
     gclint("--results", "2.jsonl")
+    Path("1.jsonl.done").touch()
+    gclint("--results", "1.jsonl")
     outcome = gclint("merge", "1.jsonl", "2.jsonl")
     assert outcome.status == 2
     assert "has passed in 1.jsonl, and failed in 2.jsonl" in outcome.err
@@ -55,6 +61,23 @@ def test_shards_of_two_environments_are_not_merged(gclint: Gclint, monkeypatch: 
     outcome = gclint("merge", "1.jsonl", "2.jsonl")
     assert outcome.status == 2
     assert "2.jsonl is from another environment" in outcome.err
+
+
+def test_shards_of_two_runs_are_not_merged(gclint: Gclint) -> None:
+    for name in "ab":
+        write(name, passing(name.upper()))
+    gclint("--shard", "1/2", "--results", "1.jsonl")
+    gclint("--shard", "2/2", "--results", "2.jsonl", "--time-limit", "7")
+    outcome = gclint("merge", "1.jsonl", "2.jsonl")
+    assert outcome.status == 2
+    assert "2.jsonl and 1.jsonl are not of one run: seconds is 7.0 instead of 120.0" in outcome.err
+    write("c", passing("C"))
+    gclint("--shard", "2/2", "--results", "2.jsonl", "--jobs", "1")
+    outcome = gclint("merge", "1.jsonl", "2.jsonl")
+    assert "not of one run: the files are not the same" in outcome.err
+    # What a run goes on with has the files of the later run.
+    gclint("--shard", "1/2", "--results", "1.jsonl", "--resume")
+    assert gclint("merge", "1.jsonl", "2.jsonl").status == 0
 
 
 _COUNTED = """
@@ -122,7 +145,101 @@ def test_resuming_in_another_environment_is_refused(gclint: Gclint, monkeypatch:
     assert "another environment: transformers was 5.23.0, and is 4.57.6" in outcome.err
 
 
-@pytest.mark.parametrize("content", ['{"gclint":"0.0.1","shard":1,"shards":1}\n', "nonsense\n", ""])
+def test_resuming_with_other_settings_is_refused(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    gclint()
+    outcome = gclint("--resume", "--device", "cpu")
+    assert outcome.status == 2
+    assert "another kind of run: device is auto instead of cpu" in outcome.err
+    assert gclint("--resume", "--jobs", "1").status == 0
+
+
+def test_a_file_that_is_written_is_left_alone_by_a_second_run(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    gclint()
+    written = Path(".gclint/verify.jsonl").read_bytes()
+    with Path(".gclint/verify.jsonl").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for more in ((), ("--resume",)):
+            outcome = gclint(*more)
+            assert outcome.status == 2
+            assert "another run writes .gclint/verify.jsonl; wait for its end" in outcome.err
+    assert Path(".gclint/verify.jsonl").read_bytes() == written
+    # Whoever held it has died: nothing is left to be cleared away.
+    assert gclint("--resume").status == 0
+
+
+def test_a_full_disk_is_told_with_the_file_and_what_is_there_can_be_used(gclint: Gclint) -> None:
+    for name in "abc":
+        write(name, passing(name.upper()))
+    gclint("modeling_a.py", "--results", "r.jsonl")
+    size = Path("r.jsonl").stat().st_size + 700
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        outcome = gclint("--results", "r.jsonl", "--resume")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert outcome.status == 2
+    assert outcome.err == (
+        "Error: r.jsonl cannot be written: File too large; it holds what was run before, "
+        "and --resume goes on with it\n"
+    )
+    assert Path("r.jsonl").read_bytes().endswith(b"}\n")
+    assert names(gclint("--results", "r.jsonl", "--resume", "--output-format", "json")) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.mkdir(), "is a directory"),
+        (os.mkfifo, "other.jsonl is not a regular file"),
+        (lambda path: path.write_text("import torch\n"), "other.jsonl holds something else than results"),
+        (lambda path: path.symlink_to("/no/such/folder/file"), "other.jsonl: No such file or directory"),
+    ],
+)
+def test_a_file_that_results_cannot_be_written_to_is_told(
+    gclint: Gclint, make: Callable[[Path], None], message: str
+) -> None:
+    write("toy", passing("A"))
+    make(Path("other.jsonl"))
+    outcome = gclint("--results", "other.jsonl")
+    assert outcome.status == 2
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_results_may_lead_elsewhere(gclint: Gclint) -> None:
+    write("toy", passing("A"))
+    Path("link.jsonl").symlink_to("target.jsonl")
+    assert gclint("--results", "link.jsonl").status == 0
+    assert gclint("merge", "target.jsonl").status == 0
+    assert gclint("--results", os.devnull).status == 0
+
+
+def test_a_class_that_the_system_has_killed_is_run_again(gclint: Gclint) -> None:
+    text = (
+        _COUNTED.format(name="A")
+        + """
+class B:
+    @staticmethod
+    def run(watch, known):
+        import os, signal
+        if not os.path.exists("spared"):
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    write("toy", text)
+    outcome = gclint()
+    assert outcome.status == 2
+    assert "modeling_toy.py: B not run (killed): there was a signal from outside (SIGKILL" in outcome.out
+    Path("spared").touch()
+    outcome = gclint("--resume", "--output-format", "json")
+    assert (outcome.status, names(outcome)) == (0, ["A", "B"])
+    assert Path("runs").read_text() == "A"
+
+
+@pytest.mark.parametrize("content", ['{"gclint":"0.0.1","shard":1,"shards":1}\n', "nonsense\n", "{"])
 def test_resuming_with_something_else_is_refused(gclint: Gclint, content: str) -> None:
     write("toy", passing("A"))
     Path("other.jsonl").write_text(content)

@@ -32,6 +32,8 @@ _GRACE = 2.0
 _PR_SET_PDEATHSIG = 1
 
 _private: set[int] = set()
+_limits: list[float] = []
+# Of the process that this is, if it was forked here.
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Task:
     """Whether that is the time until the next line, in place of the time for everything."""
     gigabytes: float | None = None
     """The memory limit; none but the caller's own if there is none."""
+
+
+def seconds() -> float | None:
+    """Return the time limit that this process runs under, or None where it has none."""
+    return _limits[-1] if _limits else None
 
 
 def keep_private(descriptor: int) -> None:
@@ -172,6 +179,7 @@ def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
     _private.clear()
     keep_private(pipe)
     faulthandler.enable(dump)
+    _limits.append(task.seconds)
     if task.gigabytes is not None:
         limit_memory(task.gigabytes)
 

@@ -1,4 +1,4 @@
-"""Which classes of a module are models that can be trained with checkpointing."""
+"""Which classes of a module are models, and which of them say that they can be trained with checkpointing."""
 
 from __future__ import annotations
 
@@ -9,24 +9,42 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
+from gclint.verify.worker.behaviour import checkpoints
+
+_FLAG = "supports_gradient_checkpointing"
+
 
 def model_classes(module: ModuleType) -> list[Any]:
     """Return the model classes that ``module`` defines, in the order of their names.
 
-    Those are the subclasses of ``PreTrainedModel`` that say they support checkpointing and have a
-    ``forward`` of their own or an inherited one; a base class that has none is not a model.
+    Those are the subclasses of ``PreTrainedModel`` that have a ``forward`` of their own or an inherited
+    one, and that say they support checkpointing, or do so by their code; a base class that has no
+    ``forward`` is not a model. A class that the module knows only by another name than its own, such as
+    one that a function has made, gets that name.
     """
-    own = {
-        name: value
-        for name, value in vars(module).items()
-        if inspect.isclass(value) and value.__module__ == module.__name__ and name == value.__name__
-    }
-    return [own[name] for name in sorted(own) if _is_model(own[name])]
+    known = vars(module)
+    found: dict[Any, str] = {}
+    for name, value in known.items():
+        if inspect.isclass(value) and value.__module__ == module.__name__ and _is_model(value):
+            found.setdefault(value, name)
+    for value, name in found.items():
+        if known.get(value.__name__) is not value:
+            value.__name__ = name
+    return sorted(found, key=lambda each: str(each.__name__))
+
+
+def unsupported(model_class: Any) -> str | None:
+    """Return why checkpointing cannot be switched on in a class that does it; None if it can."""
+    if getattr(model_class, _FLAG, False):
+        return None
+    says_so = any(_FLAG in vars(each) for each in model_class.__mro__ if each is not PreTrainedModel)
+    flag = f"`{_FLAG}` is {'False' if says_so else 'not set'}"
+    return f"{flag}, so checkpointing cannot be enabled, but {checkpoints(model_class)}"
 
 
 def _is_model(candidate: Any) -> bool:
     return (
         issubclass(candidate, PreTrainedModel)
-        and bool(candidate.supports_gradient_checkpointing)
         and candidate.forward is not nn.Module.forward
+        and (bool(getattr(candidate, _FLAG, False)) or checkpoints(candidate) is not None)
     )

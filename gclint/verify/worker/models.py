@@ -29,6 +29,7 @@ class Models:
     """The real program of the server."""
 
     _classes: Callable[[ModuleType], Sequence[Any]]
+    _unsupported: Callable[[Any], str | None]
     _examine: Callable[..., ClassResult]
     _specimens: Callable[[Any], Any]
 
@@ -40,12 +41,13 @@ class Models:
         # Threads would share the cores with the other processes, and would not be there after a fork.
         torch.set_num_threads(1)
         try:
-            from gclint.verify.worker.classes import model_classes
+            from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination import examine
             from gclint.verify.worker.synthesis import specimens
         except ImportError as error:
             raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
-        self._classes, self._examine, self._specimens = model_classes, examine, specimens
+        self._classes, self._unsupported = model_classes, unsupported
+        self._examine, self._specimens = examine, specimens
         return str(torch.__version__), str(transformers.__version__)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
@@ -69,6 +71,9 @@ class Models:
 
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
         """Build tiny models of a class, and check their steps."""
+        reason = self._unsupported(model_class)
+        if reason is not None:
+            return ClassResult(source.path, model_class.__name__, "not run", reason, "no support flag")
         try:
             return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
         except NotSynthesisable as error:

@@ -144,6 +144,8 @@ class RunSite:
     """The parameters that a cache was passed to by position."""
     rewritten_caches: tuple[str, ...] = ()
     """The classes of the caches that were written to during recomputation."""
+    shared_activations: tuple[str, ...] = ()
+    """The arguments among those above that several calls were passed tensors of one graph in."""
 
 
 @dataclass(frozen=True)

@@ -30,3 +30,7 @@ class Specimen:
     """Returns new keyword arguments for ``forward``, the same values each time."""
     not_covered: tuple[str, ...] = ()
     """Parts of the model that these inputs do not run."""
+    other_inputs: Callable[[], dict[str, Any]] | None = None
+    """Returns inputs of another length, where the class takes some."""
+    refused: tuple[str, ...] = ()
+    """The optional inputs, as training has them, that the class could not be run with."""

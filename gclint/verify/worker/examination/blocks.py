@@ -18,12 +18,14 @@ except ImportError:
 
 @dataclass(frozen=True)
 class Block:
-    """A module that ran in the reference and whose parameters got a gradient there."""
+    """A module that ran in the reference and whose parameters got a gradient there.
+
+    It is known by its name: processes that run the same model share no module.
+    """
 
     name: str
-    module: nn.Module
-    inside: nn.Module
-    """The module whose runs are counted: what is done to the block happens around it."""
+    inside: str
+    """The name of the module whose runs are counted: what is done to the block happens around it."""
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool

@@ -14,6 +14,7 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import close, near, same
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
+from gclint.verify.worker.protocol import Place
 
 _TIMES = 10
 """How many times what rounding is seen to change it may change at most."""
@@ -30,6 +31,8 @@ class Symptom:
     """The names of the blocks that it is about."""
     cause: Cause | None = None
     """What it comes from, where the check itself has seen that."""
+    places: tuple[Place, ...] = ()
+    """The lines that it is about, where the check itself has seen them."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,10 @@ class Case:
     blocks: tuple[Block, ...]
     stacked: frozenset[str] = frozenset()
     """The names of modules in stacks that feed one another, whether they are worth recomputing or not."""
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    """The names of the classes of the model's modules."""
+    kinds: Mapping[str, type] = field(default_factory=dict)
+    """The classes of the model's modules."""
+    source: str = ""
+    """The file that the model's class is defined in."""
     unstable: frozenset[str] = frozenset()
     """What differed between two plain runs: names of gradients, outputs, values and attributes."""
 

@@ -12,6 +12,7 @@ from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
 from gclint.verify.worker.protocol import Failure, Place
 
+_DEATHS = frozenset(("time limit", "memory limit", "crash"))
 _VALUES = frozenset(("error", "missing gradients", "gradients", "loss", "outputs", "second step"))
 _GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
 _FROZEN = frozenset(("frozen base",))
@@ -60,7 +61,9 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation)
         case.run.conditions.scenario.name,
         "; ".join([first.message, *(each.message for each in others)]),
         tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
-        explanation.places or _places(call for call in case.run.calls if call.block in blocks),
+        explanation.places
+        or tuple(dict.fromkeys(place for each in symptoms for place in each.places))
+        or _places(call for call in case.run.calls if call.block in blocks),
         explanation.cause,
         explanation.text[:1].upper() + explanation.text[1:],
     )
@@ -93,11 +96,7 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation |
 
 
 def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
-    calls = [
-        each
-        for each in case.run.calls
-        if any(id(cache) in case.run.consequences.caches for cache in each.caches)
-    ]
+    calls = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
     if not calls:
         return None
     return _Explanation(
@@ -111,13 +110,11 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
 
 def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     changed = case.run.consequences.dictionaries
-    calls = [
-        each for each in case.run.calls if any(id(value) in changed for value in each.dictionaries.values())
-    ]
+    calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
     if not calls:
         return None
     arguments = dict.fromkeys(
-        name for each in calls for name, value in each.dictionaries.items() if id(value) in changed
+        name for each in calls for name, value in each.dictionaries.items() if value in changed
     )
     return _Explanation(
         Cause.DICTIONARY,
@@ -235,7 +232,7 @@ def _state(attributes: tuple[str, ...]) -> _Explanation | None:
 
 def _statistics(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
-    kinds = dict.fromkeys(case.kinds[name] for name in sorted(owners) if name in case.kinds)
+    kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
     return _Explanation(
         Cause.STATISTICS,
         f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
@@ -288,7 +285,7 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
 
 
 def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
-    if type(case.run.error).__name__ == "CheckpointError":
+    if case.run.error is not None and case.run.error.kind == "CheckpointError":
         return _Explanation(
             Cause.DISAGREEMENT,
             "The recomputation does not do what the forward pass has done: something that it depends "
@@ -323,6 +320,8 @@ _SUSPECTS = (
     _Suspect(frozenset(("switches", "recomputation", "saved bytes")), _switch),
     _Suspect(_VALUES | {"cache"}, _positional_cache),
     _Suspect(_VALUES | {"cache"}, _written_cache),
+    # A layer's output that reaches a later one by keyword makes the backward pass recurse without end.
+    _Suspect(_DEATHS, _keyword_activation),
     _Suspect(_GRADIENTS | _FROZEN, _lost_activation),
     _Suspect(_SIDE_EFFECTS, _random_numbers),
     _Suspect(_SIDE_EFFECTS, _shared_dictionary),

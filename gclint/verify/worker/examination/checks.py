@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.comparison import close, same
-from gclint.verify.worker.examination.phases import EndlessRecomputation
-from gclint.verify.worker.examination.run import NoGradient
+from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.words import described, names, plural
 
 _NO_INPUT = "None of the inputs have requires_grad"
@@ -18,13 +17,20 @@ def _error(case: Case) -> Iterator[Symptom]:
     error, stage = case.run.error, case.run.stage
     if error is None:
         return
-    if isinstance(error, EndlessRecomputation):
+    if error.is_death:
+        place = error.place_in(case.source)
+        yield Symptom(
+            error.kind,
+            f"there was {error.message} during {stage}{f', in line {place.line}' if place else ''}",
+            places=(place,) if place else (),
+        )
+    elif error.kind == ENDLESS:
         yield Symptom(
             "error",
-            f"{error} is recomputed again and again: the backward pass never ends",
-            blocks=(str(error),),
+            f"{error.message} is recomputed again and again: the backward pass never ends",
+            blocks=(error.message,),
         )
-    elif isinstance(error, NoGradient):
+    elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
     else:
         yield Symptom("error", f"{stage} raises {described(error)}")
@@ -52,7 +58,7 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
     if run and not case.recomputed and set(left) == set(run):
         text = "nothing is recomputed: checkpointing is switched on and does nothing"
     elif left:
-        kinds = dict.fromkeys(type(run[name].module).__name__ for name in left)
+        kinds = dict.fromkeys(case.kinds[name].__name__ for name in left)
         text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
     else:
         return
@@ -178,13 +184,9 @@ def _second_step(case: Case) -> Iterator[Symptom]:
 
 
 def _caches(case: Case) -> Iterator[Symptom]:
-    written = [
-        each
-        for each in case.run.calls
-        if any(id(cache) in case.run.consequences.caches for cache in each.caches)
-    ]
+    written = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
     if written:
-        kinds = dict.fromkeys(type(cache).__name__ for each in written for cache in each.caches)
+        kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
         yield Symptom(
             "cache",
             f"the recomputation writes once more to the cache ({', '.join(kinds)})",

@@ -56,6 +56,7 @@ class Dissection:
         self._mode = _Contractions(self._open)
         self._hooks: list[Any] = []
         self._linked: set[nn.Module] = set()
+        self._names = {module: name for name, module in model.named_modules()}
 
     def __enter__(self) -> Dissection:
         for module in self._model.modules():
@@ -95,8 +96,7 @@ class Dissection:
                 found.append(
                     Block(
                         name,
-                        module,
-                        inside,
+                        self._names[inside],
                         is_layer(module),
                         module in trunk,
                         self._called[module][inside],
@@ -106,9 +106,9 @@ class Dissection:
         return tuple(found)
 
     @property
-    def stacked(self) -> frozenset[nn.Module]:
-        """The modules in stacks that feed one another, whatever they do."""
-        return frozenset(self._linked)
+    def stacked(self) -> frozenset[str]:
+        """The names of the modules in stacks that feed one another, whatever they do."""
+        return frozenset(self._names[each] for each in self._linked)
 
     def _before(self, module: nn.Module, _arguments: Any) -> None:
         # What runs without a gradient need not be recomputed. A module may be new, made in this very pass.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from gclint.verify.worker.examination.state import Attributes
 from gclint.verify.worker.examination.tensors import is_cache
-from gclint.verify.worker.examination.trace import Call
 
 _DEEPEST = 5
 
@@ -36,14 +35,18 @@ class Consequences:
 class Evidence:
     """The state of things at the end of a forward pass."""
 
-    def __init__(self, model: nn.Module, calls: Sequence[Call], before: Attributes) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        caches: Mapping[int, Any],
+        dictionaries: Mapping[int, dict[Any, Any]],
+        before: Attributes,
+    ) -> None:
         self._set_before = tuple(before.changes())
         self._generators = _generators()
         self._attributes = Attributes(model)
-        caches = {id(each): each for call in calls for each in call.caches}
         self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
-        shared = {id(each): each for call in calls for each in call.dictionaries.values()}
-        self._dictionaries = {key: (each, _content(each)) for key, each in shared.items()}
+        self._dictionaries = {key: (each, _content(each)) for key, each in dictionaries.items()}
 
     def consequences(self) -> Consequences:
         """Return what has changed since then."""

@@ -41,11 +41,11 @@ def examine_without(
     """Do what :func:`examine` does, with some checks switched off, to see what they are good for."""
     ledger = Ledger(source, model_class, checks)
     for specimen in _available(specimens, ledger):
-        reason = Scenarios(specimen, device, ledger, watch).run()
-        if reason is not None and not ledger.scenarios:
-            return ledger.not_run(reason)
-        if reason is not None:
-            ledger.notes.append(f"{specimen.scenario}: {reason}")
+        doubt = Scenarios(specimen, device, ledger, watch).run()
+        if doubt is not None and not ledger.scenarios:
+            return ledger.not_run(doubt)
+        if doubt is not None:
+            ledger.notes.append(f"{specimen.scenario}: {doubt.reason}")
     if not ledger.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
     return ledger.result()

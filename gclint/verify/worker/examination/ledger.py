@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gclint.verify.worker.examination.case import Case, Check, Symptom
@@ -12,6 +13,15 @@ from gclint.verify.worker.examination.recipe import recipe
 from gclint.verify.worker.examination.sites import Sites
 from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Fingerprint, Outcome, Recipe, Source
 from gclint.verify.worker.specimen import Specimen
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why something cannot be judged."""
+
+    category: str
+    """The kind of the reason in a word or two."""
+    reason: str
 
 
 class Ledger:
@@ -23,6 +33,8 @@ class Ledger:
         self.notes: list[str] = []
         self.costs: list[Cost] = []
         self.fingerprints: list[Fingerprint] = []
+        self.doubt: Doubt | None = None
+        """Why the class has not passed, even if nothing failed."""
         self.sites = Sites()
         self._source = source
         self._class = model_class
@@ -59,8 +71,11 @@ class Ledger:
     def result(self) -> ClassResult:
         """Return what is known now."""
         blocks, recomputed = self.sites.counts()
+        doubt = None if self._failures else self.doubt
         return self._result(
-            "failed" if self._failures else "passed",
+            "failed" if self._failures else "not run" if doubt else "passed",
+            reason=doubt and doubt.reason,
+            category=doubt and doubt.category,
             not_covered=self._not_covered or (),
             failures=tuple(self._failures.values()),
             blocks=blocks,
@@ -71,9 +86,9 @@ class Ledger:
             recipe=self._recipe,
         )
 
-    def not_run(self, reason: str) -> ClassResult:
-        """Return that the class cannot be judged."""
-        return self._result("not run", reason=reason, category="reference")
+    def not_run(self, doubt: Doubt) -> ClassResult:
+        """Return that the class cannot be judged at all."""
+        return self._result("not run", reason=doubt.reason, category=doubt.category)
 
     def _result(self, outcome: Outcome, **more: Any) -> ClassResult:
         return ClassResult(

@@ -10,25 +10,22 @@ from typing import Any
 from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.fault import EndlessRecomputation
 
 _ENDLESS = 60
 """Runs of a block in the backward pass, for each in the forward pass, after which there is no end."""
 
 
-class EndlessRecomputation(RuntimeError):
-    """A block is recomputed again and again in one backward pass."""
-
-
 class Phases:
     """Counts, while it is entered, the runs of blocks in forward and in backward passes."""
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
+    def __init__(self, model: nn.Module, blocks: Iterable[Block]) -> None:
         self.backward = False
         self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         """The runs of each block by its name, in the backward passes and in the others."""
         self._blocks: dict[nn.Module, list[str]] = {}
         for block in blocks:
-            self._blocks.setdefault(block.inside, []).append(block.name)
+            self._blocks.setdefault(model.get_submodule(block.inside), []).append(block.name)
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Phases:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
-from gclint.verify.worker.examination.dissection import Dissection
+from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
-from gclint.verify.worker.examination.ledger import Ledger
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Runner
+from gclint.verify.worker.examination.ledger import Doubt, Ledger
+from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.protocol import Cost, Failure, Mode
@@ -21,6 +23,8 @@ from gclint.verify.worker.watch import Watch
 
 _NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
+_REFERENCE = "reference"
+"""The category of what cannot be judged since it does not work without checkpointing either."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -34,53 +38,45 @@ class Scenarios:
         watch.begin(specimen.scenario, "plain", "the construction")
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
-        self._runner.before_backward = self._tell
         self._plain_runs: dict[Scenario, Run] = {}
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
-    def run(self) -> str | None:
+    def run(self) -> Doubt | None:
         """Run the scenarios of the specimen's feature that apply to it.
 
         Returns:
             Why the specimen cannot be judged, or None.
         """
         first, *others = scenarios_of(self._specimen.scenario)
-        reason = self._begin(first)
-        if reason is None:
+        doubt = self._begin(first)
+        if doubt is None:
             for scenario in others:
                 self._continue(scenario)
-        return reason
+        return doubt
 
-    def _tell(self, run: Run) -> None:
-        if run.mode == "reentrant":
-            self._ledger.sites.add(run)
-            self._watch.known(self._ledger.result())
-
-    def _begin(self, scenario: Scenario) -> str | None:
+    def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
-        dissection = Dissection(self._subject.model)
-        reference = self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), dissection)
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        self._plain_runs[scenario] = reference
         again = self._plain_run(replace(scenario, steps=1))
-        reason = _unusable(reference) or _unusable(again)
-        if reason is not None:
-            return reason
+        doubt = _unusable(reference) or _unusable(again)
+        if doubt is not None:
+            return doubt
         self._ledger.cover_all_but(self._specimen.not_covered)
-        blocks = dissection.blocks(reference.steps[0].touched.keys())
-        modules = dict(self._subject.model.named_modules())
-        stacked = {name: module for name, module in modules.items() if module in dissection.stacked}
+        blocks, stacked = reference.blocks, reference.stacked
         self._runner.blocks = blocks
-        self._runner.watched = {module: name for name, module in stacked.items()}
-        self._runner.watched |= {each.module: each.name for each in blocks}
-        kinds = {name: type(module).__name__ for name, module in modules.items()}
+        self._runner.watched = stacked.union(each.name for each in blocks)
+        kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         unstable = differences(reference, again)
         if unstable:
             self._ledger.notes.append(
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
-        self._case = Case(reference, reference, blocks, frozenset(stacked), kinds, unstable)
+        source = inspect.getsourcefile(kinds[""]) or ""
+        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
@@ -88,7 +84,7 @@ class Scenarios:
 
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
-        if not self._subject.allows(scenario, (each.module for each in self._known_case().blocks)):
+        if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         reference = self._reference(scenario)
         hooked: Run | None = None
@@ -97,11 +93,11 @@ class Scenarios:
             reference = self._reference(scenario)
             if reference.error is None:
                 self._tell_of_hook(hooked)
-        reason = _unusable(reference)
-        if reason is None:
+        doubt = _unusable(reference)
+        if doubt is None:
             self._checkpointed(scenario, reference, hooked)
         else:
-            self._note(scenario, reason)
+            self._note(scenario, doubt)
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -121,12 +117,15 @@ class Scenarios:
             if mode in (self._untrainable if scenario.frozen_base else self._broken):
                 continue
             run = self._runner.run(Conditions(scenario, mode))
-            if hooked is not None and run.error is not None and str(run.error) == str(hooked.error):
+            if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
                 # The hook is to blame here as well; newer releases set it by themselves.
+                continue
+            if run.error is not None and run.error.is_foreign:
+                self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
             case = replace(self._known_case(), reference=reference, run=run)
-            self._ledger.sites.add(run)
+            self._ledger.sites.add(case)
             if is_ordinary:
                 self._ledger.sites.judge(case)
             case = self._judge(case, scenario)
@@ -134,6 +133,7 @@ class Scenarios:
                 self._broken.add(mode)
             if is_ordinary and (run.error is not None or case.lost or case.wrong):
                 self._untrainable.add(mode)
+            self._watch.known(self._ledger.result())
         return runs
 
     def _judge(self, case: Case, scenario: Scenario) -> Case:
@@ -162,9 +162,9 @@ class Scenarios:
     def _is_confirmed(self, case: Case, scenario: Scenario) -> bool:
         """Return whether something is wrong in comparison with a plain run of the same scenario as well."""
         own = self._plain_run(scenario)
-        reason = _unusable(own)
-        if reason is not None:
-            self._note(scenario, reason)
+        doubt = _unusable(own)
+        if doubt is not None:
+            self._note(scenario, doubt)
             return False
         checks = [CHECKS[name] for name in scenario.checks]
         return bool(self._ledger.symptoms(replace(case, reference=own), checks))
@@ -180,8 +180,8 @@ class Scenarios:
             self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"))
         return self._plain_runs[scenario]
 
-    def _note(self, scenario: Scenario, reason: str) -> None:
-        self._ledger.notes.append(f"{scenario.name}, without checkpointing: {reason}")
+    def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+        self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
     def _tell_of_hook(self, run: Run) -> None:
         assert run.error is not None
@@ -206,13 +206,30 @@ class Scenarios:
         return self._case
 
 
-def _unusable(reference: Run) -> str | None:
+def _unusable(reference: Run) -> Doubt | None:
     """Return why nothing can be compared with a plain run, or None."""
     if reference.error is not None:
-        return f"{reference.stage} raises {described(reference.error)}"
+        return Doubt(_category(reference.error), _ending(reference))
     if not all(math.isfinite(step.loss) for step in reference.steps):
-        return "the loss is not a finite number"
+        return Doubt(_REFERENCE, "the loss is not a finite number")
     return None
+
+
+def _category(fault: Fault) -> str:
+    return fault.kind if fault.is_death else _REFERENCE
+
+
+def _ending(run: Run) -> str:
+    """Return in words what a run ended with."""
+    assert run.error is not None
+    if run.error.is_death:
+        how = "without checkpointing" if run.mode == "plain" else f"{run.mode} checkpointing"
+        return f"there was {run.error.message} during {run.stage} ({how}, {run.conditions.scenario.name})"
+    return f"{run.stage} raises {described(run.error)}"
+
+
+def _are_same(one: Fault, other: Fault | None) -> bool:
+    return other is not None and (one.kind, one.message) == (other.kind, other.message)
 
 
 def _cost(run: Run) -> Cost:

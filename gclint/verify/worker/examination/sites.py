@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,20 +17,20 @@ from gclint.verify.worker.protocol import Place, RunSite
 class _Site:
     calls: list[Call] = field(default_factory=list)
     rewritten: dict[str, None] = field(default_factory=dict)
+    shared: dict[str, None] = field(default_factory=dict)
 
 
 class Sites:
     """Gathers the calls of all runs by their places."""
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._runs: list[tuple[Run, Mapping[str, type]]] = []
         self._blocks: dict[str, Block] = {}
         self._recomputed: dict[str, bool] = {}
 
-    def add(self, run: Run) -> None:
-        """Take up what is seen in a run, which may still go on."""
-        if not any(each is run for each in self._runs):
-            self._runs.append(run)
+    def add(self, case: Case) -> None:
+        """Take up what is seen in a run."""
+        self._runs.append((case.run, case.kinds))
 
     def judge(self, case: Case) -> None:
         """Take up which blocks were recomputed in a run; one that lost its gradients says nothing."""
@@ -49,12 +50,18 @@ class Sites:
     def facts(self) -> tuple[RunSite, ...]:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[Place, type], _Site] = {}
-        for run in self._runs:
+        for run, kinds in self._runs:
+            times = Counter(node for call in run.calls for node in _nodes(call))
             for call in run.calls:
-                site = sites.setdefault((call.place, call.kind), _Site())
+                site = sites.setdefault((call.place, kinds[call.block]), _Site())
                 site.calls.append(call)
-                written = [each for each in call.caches if id(each) in run.consequences.caches]
-                site.rewritten.update({type(each).__name__: None for each in written})
+                site.shared.update(
+                    (name, None)
+                    for name, nodes in call.graphs.items()
+                    if any(times[each] > 1 for each in nodes)
+                )
+                written = [kind for each, kind in call.caches.items() if each in run.consequences.caches]
+                site.rewritten.update(dict.fromkeys(written))
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 
@@ -72,12 +79,18 @@ class Sites:
             contained_activations=_names(call.contained for call in site.calls),
             positional_caches=_names(call.positional_caches for call in site.calls),
             rewritten_caches=tuple(site.rewritten),
+            shared_activations=tuple(site.shared),
         )
 
     def _is_recomputed(self, blocks: set[str]) -> bool | None:
         """Return whether these were; None where no run came to its end, or they are not counted."""
         seen = [self._recomputed[each] for each in blocks if each in self._recomputed]
         return all(seen) if seen else None
+
+
+def _nodes(call: Call) -> frozenset[int]:
+    """Return what computes the arguments of a call, each once."""
+    return frozenset[int]().union(*call.graphs.values())
 
 
 def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str, ...]:

@@ -37,32 +37,21 @@ class Attributes:
             if key not in _HOOKS | _OF_TRANSFORMERS and (key not in kept or not _same(kept[key], value))
         }
 
-    def restore(self) -> None:
-        """Give every module the attributes back that it had."""
-        for module, kept in self._kept.values():
-            for key, value in list(_own(module)):
-                if key not in kept:
-                    del module.__dict__[key]
-                elif not _same(kept[key], value):
-                    _restore(module, key, *kept[key])
-
 
 class Values:
     """The parameters and buffers of a model at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._buffers = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
-        self._tensors = list(state_tensors(model).values())
-        self._values = [each.detach().clone() for each in self._tensors]
+        self._model = model
+        self._kept = {name: each.detach().clone() for name, each in state_tensors(model).items()}
 
-    def restore(self) -> None:
-        """Give the model these values back."""
-        for module, buffers in self._buffers:
-            module._buffers.clear()
-            module._buffers.update(buffers)
-        with torch.no_grad():
-            for tensor, value in zip(self._tensors, self._values, strict=True):
-                tensor.detach().copy_(value)
+    def changes(self) -> dict[str, Tensor]:
+        """Return those of now that are new, or not what they were then."""
+        return {
+            name: each.detach()
+            for name, each in state_tensors(self._model).items()
+            if name not in self._kept or not _equal(self._kept[name], each)
+        }
 
 
 def state_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -103,10 +92,5 @@ def _same_content(before: Any, now: Any) -> bool:
     return bool(before == now)
 
 
-def _restore(module: nn.Module, key: str, value: Any, content: Any) -> None:
-    if isinstance(value, dict):
-        value.clear()
-        value.update(content)
-    elif isinstance(value, list):
-        value[:] = content
-    module.__dict__[key] = value
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return bool(one.dtype == other.dtype and torch.equal(one, other))

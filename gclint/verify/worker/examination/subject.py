@@ -1,4 +1,4 @@
-"""The model under examination: its inputs, its switches, and the way back to how it was."""
+"""The model under examination: its inputs and its switches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
-from gclint.verify.worker.examination.state import Attributes, Values
+from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
@@ -30,43 +30,52 @@ _DROPPING = re.compile(r"drop", re.IGNORECASE)
 
 
 class Subject:
-    """A built model with all that is needed to run it again and again from the same start."""
+    """A built model with all that is needed to run it; each run is that of a copy of its process."""
 
     def __init__(self, specimen: Specimen, device: str) -> None:
         self.device = torch.device(device)
-        self.model: Any = specimen.build().to(self.device)
+        self.model: Any = specimen.build()
         self.model.train()
         self._extra: dict[str, nn.Parameter] = {}
         self._specimen = specimen
         self._parameters = dict(self.model.named_parameters())
-        self._trainable = {name: each.requires_grad for name, each in self._parameters.items()}
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
         self._probabilities = list(_probabilities((*self.model.modules(), *self._configurations)))
         self._names = frozenset(signature(self.model.forward).parameters)
-        self._attributes = Attributes(self.model)
-        self._values = Values(self.model)
+        self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
+        """The parameters and buffers that every run starts with; a run may change them."""
 
-    def allows(self, scenario: Scenario, blocks: Iterable[nn.Module]) -> bool:
+    def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario switches on.
 
         Args:
             scenario: the scenario.
-            blocks: the modules that adapters go into.
+            blocks: the names of the modules that adapters go into.
         """
         return not (
             (scenario.dropout and not self._drops())
             or (scenario.use_cache and not self._knows_cache())
-            or (scenario.frozen_base and not is_adaptable(self.model, blocks))
+            or (scenario.frozen_base and not is_adaptable(self.model, self._modules(blocks)))
         )
 
-    def freeze(self, blocks: Iterable[nn.Module]) -> None:
-        """Freeze the model under adapters until it is restored.
+    def prepare(self, *, dropout: bool) -> None:
+        """Bring the model to its device, and let it drop nothing at random but what it is told to.
 
         Args:
-            blocks: the modules that adapters go into.
+            dropout: whether to drop what the configuration says; layers are never dropped.
         """
-        self._extra = freeze_under_adapters(self.model, blocks)
+        self.model.to(self.device)
+        for holder, key, value in self._probabilities:
+            setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
+
+    def freeze(self, blocks: Iterable[str]) -> None:
+        """Freeze the model under adapters.
+
+        Args:
+            blocks: the names of the modules that adapters go into.
+        """
+        self._extra = freeze_under_adapters(self.model, self._modules(blocks))
 
     def inputs(self, *, use_cache: bool) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
@@ -96,21 +105,6 @@ class Subject:
                 gradients[name] = tensor.grad
             tensor.grad = None
         return gradients
-
-    def restore(self, *, dropout: bool) -> None:
-        """Bring the model back to how it was built.
-
-        Args:
-            dropout: whether to drop at random what the configuration says; layers are never dropped.
-        """
-        self._attributes.restore()
-        self._values.restore()
-        for holder, key, value in self._probabilities:
-            setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
-        self.take_gradients()
-        self._extra = {}
-        for name, parameter in self._parameters.items():
-            parameter.requires_grad_(self._trainable[name])
 
     def shake(self) -> None:
         """Change the parameters by a few times the rounding error of their type."""
@@ -143,6 +137,9 @@ class Subject:
             for name, module in self.model.named_modules()
             if hasattr(module, "gradient_checkpointing")
         }
+
+    def _modules(self, names: Iterable[str]) -> list[nn.Module]:
+        return [self.model.get_submodule(name) for name in names]
 
     def _knows_cache(self) -> bool:
         return USE_CACHE in self._names or any(hasattr(each, USE_CACHE) for each in self._configurations)

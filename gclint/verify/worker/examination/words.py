@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from pathlib import PurePath
 
+from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.protocol import Place
 
 _MANY = 3
@@ -22,10 +23,10 @@ def plural(count: int, kinds: Iterable[str]) -> str:
     return f"{count} of {', '.join(kinds)}"
 
 
-def described(error: Exception) -> str:
+def described(fault: Fault) -> str:
     """Return the class of an error and the first sentence of what it says."""
-    first = str(error).strip().partition("\n")[0].partition(". ")[0].partition(" (or ")[0]
-    return f"{type(error).__name__}: {first}".rstrip(":. ")
+    first = fault.message.strip().partition("\n")[0].partition(". ")[0].partition(" (or ")[0]
+    return f"{fault.kind}: {first}".rstrip(":. ")
 
 
 def line(place: Place) -> str:

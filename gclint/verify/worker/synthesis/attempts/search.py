@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.features import further_plans, takes_part
 from gclint.verify.worker.synthesis.attempts.outer import recorded
+from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
@@ -34,6 +35,17 @@ _LADDER = (
 )
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A situation in which a class runs."""
+
+    situation: Situation
+    model: Any
+    """The model, after a step."""
+    not_covered: tuple[str, ...]
+    """The parts of it that did not run."""
+
+
 def specimens(model_class: Any) -> Iterator[Specimen]:
     """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
 
@@ -44,14 +56,15 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
         NotSynthesisable: No configuration or no inputs were found with which the class runs.
     """
     try:
-        default, not_covered = _find(model_class)
+        found = _find(model_class)
     except NotSynthesisable:
-        found = recorded(model_class, "default", _whole)
-        if found is None:
+        within = recorded(model_class, "default", _whole)
+        if within is None:
             raise
-        yield found
+        yield within
         return
-    yield _specimen(default, "default", not_covered)
+    yield _as_trained(found, "default")
+    default = found.situation
     for feature, plan in further_plans(default):
         further = _further(default, feature, plan)
         if further is not None:
@@ -59,8 +72,8 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
 
 
 def _whole(model_class: Any) -> Specimen:
-    situation, not_covered = _find(model_class)
-    return _specimen(situation, "default", not_covered)
+    found = _find(model_class)
+    return _specimen(found.situation, "default", found.not_covered)
 
 
 def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
@@ -69,13 +82,13 @@ def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
     found = _climb(
         default.model_class, default_configuration(default.model_class), plan, errors, time.process_time()
     )
-    if found is None or not takes_part(default, feature, found[2]):
+    if found is None or not takes_part(default, feature, found.model):
         return None
-    return _specimen(found[0], feature, found[1])
+    return _as_trained(found, feature)
 
 
-def _find(model_class: Any) -> tuple[Situation, tuple[str, ...]]:
-    """Return what makes ``model_class`` run, and the parts of it that do not run then."""
+def _find(model_class: Any) -> _Found:
+    """Return what makes ``model_class`` run."""
     config = default_configuration(model_class)
     errors: list[Exception] = []
     started = time.process_time()
@@ -84,14 +97,14 @@ def _find(model_class: Any) -> tuple[Situation, tuple[str, ...]]:
         plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
         found = _climb(model_class, config, plan, errors, started)
         if found is not None:
-            return found[0], found[1]
+            return found
     raise _explained(errors)
 
 
 def _climb(
     model_class: Any, config: Any, plan: Plan, errors: list[Exception], started: float
-) -> tuple[Situation, tuple[str, ...], Any] | None:
-    """Attempt ``plan`` and what the errors make of it; return what ran, what of it did not, and the model."""
+) -> _Found | None:
+    """Attempt ``plan`` and what the errors make of it; return what ran."""
     tried: list[Plan] = []
     for _ in range(_ATTEMPTS):
         tried.append(plan)
@@ -113,7 +126,7 @@ def _climb(
                 return None
             plan = following
         else:
-            return situation, not_covered, model
+            return _Found(situation, model, not_covered)
     return None
 
 
@@ -139,6 +152,14 @@ def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
     trial.size(situation.model_class, situation.config)
     model = trial.build(situation.model_class, situation.config)
     return model, trial.step(model, make_inputs(situation))
+
+
+def _as_trained(found: _Found, scenario: str) -> Specimen:
+    """Return what was found, with the optional inputs and the second length that training has."""
+    situation, refused = as_trained(found.situation, found.model)
+    other = with_other_length(situation, found.model)
+    made = replace(_specimen(situation, scenario, found.not_covered), refused=refused)
+    return made if other is None else replace(made, other_inputs=lambda: make_inputs(other))
 
 
 def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:

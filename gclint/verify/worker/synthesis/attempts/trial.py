@@ -96,6 +96,16 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
     return _idle(model, ran)
 
 
+def has_finite_gradients(model: Any) -> bool:
+    """Tell whether all gradients are finite numbers."""
+    return all(bool(each.grad.isfinite().all()) for each in model.parameters() if each.grad is not None)
+
+
+def shapes(value: Any) -> list[tuple[int, ...]]:
+    """Return the shapes of the tensors in ``value``."""
+    return [tuple(each.shape) for each in tensors(value)]
+
+
 @contextmanager
 def _running() -> Iterator[set[nn.Module]]:
     """Gather the modules that run."""

@@ -19,6 +19,7 @@ from gclint.verify.worker.synthesis.inputs.points import POINTS
 from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
 from gclint.verify.worker.synthesis.inputs.tiles import TILES
+from gclint.verify.worker.synthesis.inputs.training import add_training_inputs
 from gclint.verify.worker.synthesis.inputs.vision import VISION
 
 Provider = Callable[[Situation], Any]
@@ -53,6 +54,7 @@ def make_inputs(situation: Situation) -> dict[str, Any]:
             name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()
         }
         inputs |= {name: value[:1] for name, value in whole.items() if len(value) == BATCH}
+    add_training_inputs(situation, inputs, situation.plan.training)
     return inputs
 
 

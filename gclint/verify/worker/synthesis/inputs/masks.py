@@ -26,10 +26,13 @@ def fit_masks(situation: Situation, inputs: dict[str, Any]) -> None:
         for pattern, masked in _MASKED if isinstance(inputs[name], torch.Tensor) else ():
             content = next((inputs[each] for each in masked if each in inputs), None)
             if re.fullmatch(pattern, name) and content is not None:
-                inputs[name] = torch.ones(len(content), _length(situation, content), dtype=inputs[name].dtype)
+                inputs[name] = torch.ones(
+                    len(content), length_of(situation, content), dtype=inputs[name].dtype
+                )
 
 
-def _length(situation: Situation, content: torch.Tensor) -> int:
+def length_of(situation: Situation, content: torch.Tensor) -> int:
+    """Return how many frames or samples audio has."""
     if content.dim() != 3:
         return int(content.shape[-1] if content.dim() < 3 else content.shape[1])
     bands = situation.get("num_mel_bins", "feature_size", "input_feat_size", default=1)

@@ -22,6 +22,8 @@ class Plan:
     """Inputs to leave out."""
     also: frozenset[str] = frozenset()
     """Optional inputs to give."""
+    training: tuple[str, ...] = ()
+    """Optional inputs to give as training does, such as a mask with padding."""
     ranks: dict[str, int] = field(default_factory=dict)
     """The number of dimensions that an input shall have."""
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)

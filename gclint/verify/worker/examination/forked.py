@@ -1,0 +1,96 @@
+"""Functions run in forks of this process: whatever they do, it is as it was, and each finds it the same.
+
+What a function hands back is pickled: what is a tensor by its bytes, whatever device it is on.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker import child
+from gclint.verify.worker.ending import End
+
+_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Fork:
+    """The way back to the process that was forked."""
+
+    tell: Callable[[str], None]
+    """Sends a line, which arrives at once."""
+    _file: IO[bytes]
+
+    def keep(self, value: Any) -> None:
+        """Hand ``value`` over in place of what was before; it is there even if this process dies."""
+        data = _packed(value)
+        self._file.write(len(data).to_bytes(_LENGTH, "big") + data)
+
+
+def in_fork(function: Callable[[Fork], None], hear: Callable[[str], None], seconds: float) -> tuple[Any, End]:
+    """Run ``function`` in a fork of this process.
+
+    Args:
+        function: what to run; it is given the way back.
+        hear: called with each line that it sends.
+        seconds: the time limit.
+
+    Returns:
+        What was handed over last, or None, and how the process ended.
+    """
+    with tempfile.TemporaryFile(buffering=0) as file:
+
+        def live(tell: child.Send, _slot: int) -> None:
+            # The threads of a pool did not come along.
+            torch.set_num_threads(1)
+            function(Fork(tell, file))
+
+        end = End("killed")
+        for _, event in child.run([child.Task(live, seconds)], 1):
+            if isinstance(event, End):
+                end = event
+            else:
+                hear(event)
+        file.seek(0)
+        return _last(file.read()), end
+
+
+def _last(data: bytes) -> Any:
+    """Return the last value that is there as a whole."""
+    begin, size = 0, 0
+    while True:
+        length = int.from_bytes(data[begin + size : begin + size + _LENGTH], "big")
+        following = begin + size + _LENGTH
+        if not length or following + length > len(data):
+            return pickle.loads(memoryview(data)[begin : begin + size]) if size else None
+        begin, size = following, length
+
+
+def _packed(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return NotImplemented
+        plain = value.detach().cpu()
+        dense = (plain.to_dense() if plain.layout != torch.strided else plain).resolve_conj().resolve_neg()
+        data = dense.contiguous().flatten().view(torch.uint8) if dense.numel() else torch.empty(0)
+        return _tensor, (dense.dtype, tuple(dense.shape), bytearray(data.numpy()))
+
+
+def _tensor(dtype: torch.dtype, shape: tuple[int, ...], data: bytearray) -> Tensor:
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(data, dtype=dtype).view(shape)

@@ -1,0 +1,73 @@
+"""Runs of one subject, each in a process of its own, so that all of them start from the same state."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+from gclint.verify.worker import child
+from gclint.verify.worker.ending import End
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.forked import Fork, in_fork
+from gclint.verify.worker.examination.run import Conditions, Run
+from gclint.verify.worker.examination.steps import Steps
+from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.watch import Watch
+
+_SECONDS = 120.0
+"""The time limit of a class, where it has none."""
+_SHARE = 3
+"""So many runs that hang fit into the time of a class: one in each mode, and the others go on."""
+_HANGS = 10
+"""How many times longer than the longest plain run of its scenario a checkpointed run takes before it counts
+as a hang: one that is recomputed takes twice as long, and what a model does first is slow."""
+
+
+class Runner:
+    """Makes runs of one subject."""
+
+    def __init__(self, subject: Subject, watch: Watch) -> None:
+        self.blocks: tuple[Block, ...] = ()
+        """The blocks to be watched."""
+        self.watched: frozenset[str] = frozenset()
+        """The names of the modules whose calls are traced."""
+        self._subject = subject
+        self._watch = watch
+        self._longest: dict[str, float] = defaultdict(float)
+        """The seconds of the longest plain run, by scenario."""
+
+    def run(self, conditions: Conditions) -> Run:
+        """Run steps from the start; what the model raises, or does to the process, is part of the run."""
+        begun = time.monotonic()
+        stages = ["the construction"]
+        name, mode = conditions.scenario.name, conditions.mode
+        self._watch.begin(name, mode, stages[-1])
+
+        def hear(stage: str) -> None:
+            stages.append(stage)
+            self._watch.begin(name, mode, stage)
+
+        def live(fork: Fork) -> None:
+            steps = Steps(self._subject, conditions, self.blocks, self.watched, fork.tell, fork.keep)
+            fork.keep(steps.take())
+
+        run, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE)
+        seconds = time.monotonic() - begun
+        run = run or Run(conditions)
+        assert isinstance(run, Run)
+        if end.cause == "error":
+            raise RuntimeError(end.message)
+        if end.cause != "done":
+            run.stage, run.error = stages[-1], self._fault(end, conditions, seconds)
+        elif mode == "plain":
+            self._longest[name] = max(self._longest[name], seconds)
+        # What has not changed is not sent.
+        run.values = self._subject.state | run.values
+        return run
+
+    def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
+        """Return the fault that is the death of a process; slowness is told from a hang."""
+        longest = self._longest.get(conditions.scenario.name)
+        is_slow = end.cause == "time limit" and (longest is None or seconds <= _HANGS * longest)
+        return Fault(end.cause, end.message, end.frames, is_slow or end.cause == "killed")

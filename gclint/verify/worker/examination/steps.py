@@ -1,0 +1,206 @@
+"""Training steps of one model in one mode; runs in a process of its own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from torch import Tensor
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.clock import Clock
+from gclint.verify.worker.examination.dissection import Dissection
+from gclint.verify.worker.examination.evidence import Consequences, Evidence
+from gclint.verify.worker.examination.fault import NoGradient, fault_of
+from gclint.verify.worker.examination.loss import OWN, total_loss
+from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Step
+from gclint.verify.worker.examination.saved import SavedBytes
+from gclint.verify.worker.examination.state import Attributes, Values
+from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.trace import Trace
+from gclint.verify.worker.memory import is_out_of_memory
+
+
+class Steps:
+    """Takes the steps of one run, and gathers what is seen of them."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        conditions: Conditions,
+        blocks: Iterable[Block],
+        watched: Iterable[str],
+        begin: Callable[[str], None],
+        keep: Callable[[Run], None],
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            subject: what to run; it is changed.
+            conditions: how to run it.
+            blocks: the blocks to be watched.
+            watched: the names of the modules whose calls are traced.
+            begin: told what begins.
+            keep: given what is known before each backward pass of a checkpointed step.
+        """
+        self._run = Run(conditions)
+        self._subject = subject
+        self._blocks = tuple(blocks)
+        modules = dict(subject.model.named_modules())
+        self._watched = {modules[name]: name for name in watched}
+        self._begin_stage = begin
+        self._keep = keep
+        self._traces: list[Trace] = []
+        """Of all steps: what they hold keeps its identity."""
+
+    def take(self) -> Run:
+        """Run the steps; an error of the model ends the run and is part of it."""
+        run = self._run
+        try:
+            with self._caught_warnings() as caught:
+                self._take()
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            # Whatever a model raises is what there is to know about it.
+            run.error = fault_of(error)
+        run.warnings = tuple(caught)
+        return run
+
+    @contextmanager
+    def _caught_warnings(self) -> Iterator[list[str]]:
+        """Gather the warnings, but for those from where no gradient is recorded on purpose.
+
+        Such as a checkpoint within a forward pass that another one repeats: no input requires grad there.
+        """
+        caught: list[str] = []
+
+        def show(message: Any, *_: Any) -> None:
+            if not self._traces or self._traces[-1].records_gradients:
+                caught.append(str(message))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show  # type: ignore[assignment]
+            yield caught
+
+    def _take(self) -> None:
+        run, subject, conditions = self._run, self._subject, self._run.conditions
+        scenario = conditions.scenario
+        run.stage = "the construction"
+        subject.prepare(dropout=scenario.dropout)
+        if conditions.shaken:
+            subject.shake()
+        if scenario.frozen_base:
+            subject.freeze(each.name for each in self._blocks)
+        if conditions.mode != "plain":
+            run.stage = "switching checkpointing on"
+            subject.switch_on(conditions.mode)
+            run.still_off = tuple(name for name, on in subject.switches().items() if not on)
+        # Releases from 5.0 on do so by themselves for models that take tokens.
+        if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
+            run.stage = REQUIRING
+            subject.model.enable_input_require_grads()
+        attributes, values = Attributes(subject.model), Values(subject.model)
+        for number in range(scenario.steps):
+            self._step(number, attributes)
+        run.values = values.changes()
+        run.attributes = {name: _kept(value) for name, value in attributes.changes().items()}
+        if conditions.mode != "plain":
+            run.stage = "switching checkpointing off"
+            subject.switch_off()
+            run.still_on = tuple(name for name, on in subject.switches().items() if on)
+
+    def _step(self, number: int, before: Attributes) -> None:
+        run, subject, conditions = self._run, self._subject, self._run.conditions
+        is_plain = conditions.mode == "plain"
+        seed(number)
+        inputs = subject.inputs(use_cache=conditions.scenario.use_cache)
+        saved, clock = SavedBytes(subject.model), Clock(subject.device)
+        phases = Phases(subject.model, self._blocks)
+        trace = Trace(self._watched, phases, run.calls)
+        self._traces.append(trace)
+        dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
+        evidence = None
+        try:
+            with phases, nullcontext() if is_plain else trace:
+                self._begin("the forward pass")
+                with clock, saved, dissection or nullcontext():
+                    outputs = _outputs(subject.model(**inputs))
+                    loss = total_loss(outputs)
+                if loss is None:
+                    raise NoGradient
+                if not is_plain:
+                    evidence = Evidence(subject.model, *self._passed(), before)
+                    self._keep(run)
+                self._begin("the backward pass")
+                phases.backward = True
+                with clock:
+                    loss.backward()
+        finally:
+            if evidence is not None:
+                run.consequences = _both(run.consequences, evidence.consequences())
+            run.forward += phases.runs[False]
+            run.backward += phases.runs[True]
+            run.nested |= trace.nested
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
+        if dissection is not None:
+            run.blocks = dissection.blocks(run.steps[0].touched.keys())
+            run.stacked = dissection.stacked
+
+    def _passed(self) -> tuple[Mapping[int, Any], Mapping[int, dict[Any, Any]]]:
+        """Return the caches and the dictionaries that were passed in the steps up to now."""
+        caches = {key: each for trace in self._traces for key, each in trace.caches.items()}
+        return caches, {key: each for trace in self._traces for key, each in trace.dictionaries.items()}
+
+    def _begin(self, stage: str) -> None:
+        self._run.stage = stage
+        self._begin_stage(stage)
+
+
+def _seen(
+    loss: Tensor,
+    outputs: dict[str, Tensor],
+    gradients: dict[str, Tensor | None],
+    saved_bytes: int,
+    clock: Clock,
+) -> Step:
+    own = outputs.get(OWN)
+    return Step(
+        float(loss.detach()),
+        float(own.detach()) if own is not None and own.numel() == 1 else None,
+        {name: each.detach() for name, each in outputs.items()},
+        gradients,
+        saved_bytes,
+        clock.seconds,
+        clock.peak_bytes,
+    )
+
+
+def _outputs(value: Any) -> dict[str, Tensor]:
+    return dict(
+        tensors_in(value if isinstance(value, dict) else (value,) if isinstance(value, Tensor) else value)
+    )
+
+
+def _kept(value: Any) -> Any:
+    """Return what is left of an attribute to compare: a value, a tensor, or the length of a container."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, Sequence | dict | set) and not isinstance(value, str):
+        return len(value)
+    return value if isinstance(value, bool | int | float | str) else type(value).__name__
+
+
+def _both(one: Consequences, other: Consequences) -> Consequences:
+    return Consequences(
+        tuple(dict.fromkeys(one.generators + other.generators)),
+        tuple(dict.fromkeys(one.attributes + other.attributes)),
+        tuple(dict.fromkeys(one.set_before + other.set_before)),
+        one.caches | other.caches,
+        one.dictionaries | other.dictionaries,
+    )
