@@ -83,8 +83,8 @@ def test_costs_are_those_of_each_mode() -> None:
 def test_fingerprints_are_the_same_each_time_and_differ_between_models() -> None:
     first, again = (examine_planted("healthy").fingerprints for _ in range(2))
     assert first == again
-    assert [each.scenario for each in first] == ["default", "dropout"]
-    assert len({each.digest for each in first}) == 2
+    assert [each.scenario for each in first] == ["default", "dropout", "frozen base"]
+    assert len({each.digest for each in first}) == 3
     other = examine_planted("random_of_torch").fingerprints
     assert {each.digest for each in first}.isdisjoint(each.digest for each in other)
 

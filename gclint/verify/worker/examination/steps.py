@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
@@ -22,6 +24,7 @@ from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import Trace
+from gclint.verify.worker.importing import executed
 from gclint.verify.worker.memory import is_out_of_memory
 
 
@@ -69,6 +72,7 @@ class Steps:
             # Whatever a model raises is what there is to know about it.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
+        run.executed = frozenset(executed)
         return run
 
     @contextmanager
@@ -105,6 +109,9 @@ class Steps:
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
             subject.model.enable_input_require_grads()
+        if conditions.evaluated:
+            self._evaluate()
+            return
         attributes, values = Attributes(subject.model), Values(subject.model)
         for number in range(scenario.steps):
             self._step(number, attributes)
@@ -114,6 +121,21 @@ class Steps:
             run.stage = "switching checkpointing off"
             subject.switch_off()
             run.still_on = tuple(name for name, on in subject.switches().items() if on)
+
+    def _evaluate(self) -> None:
+        """Compute outputs, and those of one more token where they hold caches."""
+        model, use_cache = self._subject.model.eval(), self._run.conditions.scenario.use_cache
+        seed(0)
+        inputs = self._subject.inputs(use_cache=use_cache)
+        self._begin("the forward pass")
+        with torch.no_grad():
+            value = model(**inputs)
+            self._run.steps.append(_evaluated(value))
+            more = continued(inputs, value) if use_cache else None
+            if more is not None:
+                # That it goes on like this is a guess, which models need not come up to.
+                with suppress(Exception):
+                    self._run.steps.append(_evaluated(model(**more)))
 
     def _step(self, number: int, before: Attributes) -> None:
         run, subject, conditions = self._run, self._subject, self._run.conditions
@@ -179,6 +201,10 @@ def _seen(
         clock.seconds,
         clock.peak_bytes,
     )
+
+
+def _evaluated(value: Any) -> Step:
+    return Step(0.0, None, _outputs(value), {}, 0, 0.0, None)
 
 
 def _outputs(value: Any) -> dict[str, Tensor]:
