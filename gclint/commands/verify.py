@@ -127,7 +127,7 @@ def run(
 
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
-    settings = run_settings(**about_runs)
+    settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     try:

@@ -108,6 +108,7 @@ def _request(
         settings.seconds,
         settings.gigabytes,
         _watched(overlay),
+        settings.known,
     )
 
 

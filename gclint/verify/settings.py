@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gclint.verify.worker.known import Known
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -20,5 +22,7 @@ class RunSettings:
     """The time limit of a class."""
     gigabytes: float = 8.0
     """The memory limit of a process, on a CPU."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
     complete: bool = False
     """Whether to run also what only a comparison of two texts of a model needs."""

@@ -30,6 +30,7 @@ class _Synthesis(Models):
     """Builds and runs each class, and does not examine it."""
 
     def __init__(self, *, features: bool) -> None:
+        super().__init__()
         self._features = features
 
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:

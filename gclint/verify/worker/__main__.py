@@ -33,7 +33,7 @@ def main() -> None:
             data = data[os.write(answers, data) :]
 
     go_offline()
-    serve(request, send, Models())
+    serve(request, send, Models(request.known))
 
 
 def _become_package(folder: str) -> None:

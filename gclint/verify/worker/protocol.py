@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
@@ -65,6 +66,8 @@ class Request:
     """The memory limit of one process."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from transformers import AutoConfig, PretrainedConfig
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.backbones import use_native_backbones
 from gclint.verify.worker.synthesis.configurations.examples import example_of
+from gclint.verify.worker.synthesis.configurations.known import given_configuration
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 
 
@@ -24,6 +25,9 @@ def default_configuration(model_class: Any) -> Any:
     config_class = _config_class(model_class)
     if config_class is None:
         raise NotSynthesisable("configuration", "the class names no configuration class")
+    given = given_configuration(model_class, config_class)
+    if given is not None:
+        return given
     config = _make_default(config_class)
     _complete(config)
     use_native_backbones(config)
@@ -54,6 +58,8 @@ def _make_default(config_class: Any) -> Any:
     while True:
         try:
             return config_class(**given)
+        except ImportError as error:
+            raise NotSynthesisable.for_import(error) from error
         except Exception as error:
             refused = error
         wanted = re.search(r"\b(\w+) must be (\d+), got \d+", str(refused))

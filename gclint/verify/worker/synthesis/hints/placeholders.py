@@ -46,8 +46,9 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
-    """More or fewer placeholders than features, which an index that is out of range shows."""
-    if not isinstance(failure.error, IndexError):
+    """More or fewer placeholders than features, which writing these into their places shows."""
+    scattered = "Number of elements of source < number of ones in mask" in failure.message
+    if not isinstance(failure.error, IndexError) and not scattered:
         return None
     for modality in placeholder_tokens(situation):
         found = _features(situation, failure, modality)
@@ -75,7 +76,7 @@ def _features(situation: Situation, failure: Failure, modality: str) -> int | No
                 and value.dim() > 1
                 and value.shape[-1] == width
             ):
-                return value.numel() // width
+                return int(value.numel() // width)
     return None
 
 

@@ -42,6 +42,7 @@ HINTS: tuple[Hint, ...] = (
     placeholders.written_into_places,
     inputs.embeddings,
     rope.scaling,
+    rope.named_sections,
     shapes.dimensions,
     shapes.width,
     audio.stated_length,
