@@ -7,6 +7,8 @@ from pathlib import Path
 
 from gclint.verify.worker.known import Known
 
+GIGABYTES = 8.0
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -16,12 +18,12 @@ class RunSettings:
     """The interpreter."""
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
-    jobs: int = 1
-    """How many processes run at once, on a CPU."""
+    jobs: int | None = None
+    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
     seconds: float = 120.0
     """The time limit of a class."""
-    gigabytes: float = 8.0
-    """The memory limit of a process, on a CPU."""
+    gigabytes: float | None = None
+    """The memory limit of a process; :data:`GIGABYTES` on a CPU, and none on a GPU, if that is not said."""
     known: tuple[Known, ...] = ()
     """What users say about classes of theirs."""
     complete: bool = False

@@ -58,6 +58,9 @@ class OtterModel(PreTrainedModel):
         self.gradient_checkpointing = False
         self.post_init()
 
+    def get_input_embeddings(self):
+        return self.bank
+
     def forward(self, currents):
         if currents.get("tide") != self.config.river:
             raise ValueError("another river")

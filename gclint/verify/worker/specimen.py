@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.protocol import Place
+
 _OWN = ("torch", "transformers")
 """Libraries that are there: what is missing is only a part of them."""
 
@@ -30,6 +32,16 @@ class NotSynthesisable(Exception):
         told = cls("extra library", f"{type(error).__name__}: {said}{install}")
         told.__cause__ = error
         return told
+
+
+class BrokenModel(NotSynthesisable):
+    """A model that cannot run whatever it is given: the defect is its own."""
+
+    def __init__(self, message: str, reason: str, place: Place) -> None:
+        super().__init__("model", message)
+        self.reason = reason
+        """Why nothing else helps."""
+        self.place = place
 
 
 @dataclass(frozen=True)
