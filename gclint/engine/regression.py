@@ -110,8 +110,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             yield Regression(after.name, text, *where, kind=("recomputed",))
         if not verdict.observations and _grows(verdict.saved_bytes, now.saved_bytes):
             text = (
-                f"autograd keeps {now.saved_bytes:,} bytes for the backward pass, "
-                f"and {verdict.saved_bytes:,} before"
+                f"{now.saved_bytes:,} bytes are kept for the backward pass, and {verdict.saved_bytes:,} before"
             )
             yield Regression(after.name, text, *where, kind=("saved",))
 

@@ -67,6 +67,14 @@ def test_tensors_of_one_graph_are_told_from_those_of_several() -> None:
     assert _sites("keyword_own")["ToyLayer"].shared_activations == ()
 
 
+def test_a_checkpoint_keeps_as_much_of_what_it_is_passed_by_keyword() -> None:
+    by_keyword, by_position = (
+        {each.mode: each.saved_bytes for each in examine_planted(name).verdicts if each.scenario == "default"}
+        for name in ("keyword_shared", "positional_shared")
+    )
+    assert by_keyword["non-reentrant"] == by_position["non-reentrant"]
+
+
 def test_calls_are_known_where_nothing_can_be_switched_on() -> None:
     result = examine_planted("nothing_to_switch")
     (site,) = result.sites

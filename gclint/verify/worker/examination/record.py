@@ -26,7 +26,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         case.compared,
         tuple(name for name in touched if name in case.unstable),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
-        run.steps[0].saved_bytes if run.steps else None,
+        run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
     )
 
 

@@ -144,7 +144,7 @@ class Steps:
         inputs = subject.inputs(use_cache=conditions.scenario.use_cache)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls)
+        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         evidence = None
@@ -169,7 +169,7 @@ class Steps:
             run.forward += phases.runs[False]
             run.backward += phases.runs[True]
             run.nested |= trace.nested
-        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
         if dissection is not None:
             run.blocks = dissection.blocks(run.steps[0].touched.keys())
             run.stacked = dissection.stacked
@@ -188,7 +188,7 @@ def _seen(
     loss: Tensor,
     outputs: dict[str, Tensor],
     gradients: dict[str, Tensor | None],
-    saved_bytes: int,
+    saved: SavedBytes,
     clock: Clock,
 ) -> Step:
     own = outputs.get(OWN)
@@ -197,9 +197,10 @@ def _seen(
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
         gradients,
-        saved_bytes,
+        saved.total,
         clock.seconds,
         clock.peak_bytes,
+        saved.held,
     )
 
 
