@@ -14,7 +14,7 @@ from pathlib import Path
 from gclint.engine.fix import FixResult
 from gclint.engine.imports import Imports
 from gclint.engine.reach import Reach
-from gclint.engine.regression import regressions, summarised
+from gclint.engine.regression import regressions, summarised, was_run, why_not_run
 from gclint.engine.shown import is_shown
 from gclint.engine.units import fixed_together
 from gclint.finding import Finding
@@ -23,7 +23,7 @@ from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.changed import changed_places
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import ClassResult, Mode, RunSite
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Mode, RunSite
 
 _SHOWN = 3
 
@@ -46,7 +46,7 @@ class Proof:
     def classes(self) -> list[ClassResult]:
         """The results of the classes that were run with the repair."""
         results = (result for run in self.after.values() for result in run.results)
-        return [result for result in results if result.outcome != "not run"]
+        return [result for result in results if was_run(result)]
 
     @property
     def scenarios(self) -> list[str]:
@@ -186,16 +186,20 @@ class _Prover:
             text = texts[path][1] if path in texts else self._project.file(path).text
             for result in after.results:
                 known = earlier.get(result.name)
-                if result.outcome == "not run":
-                    # What was run before is told as something that is worse.
-                    is_told = known is not None and known.outcome != "not run"
-                    if not is_told and reach.has(path, result.name, text):
-                        yield (
-                            f"{result.name} runs what is changed, as far as names lead, and could not be run "
-                            f"({result.category}): {result.reason}"
-                        )
-                elif (known is None or known.outcome == "not run") and reach.has(path, result.name, text):
-                    why = f" ({known.reason})" if known is not None else ""
+                # What cannot be switched on by itself runs as a part of other classes, or not at all.
+                # What was run before is told as something that is worse.
+                is_told = was_run(known) or result.category == NO_FLAG
+                if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
+                    continue
+                if not reach.has(path, result.name, text):
+                    continue
+                if not was_run(result):
+                    yield (
+                        f"{result.name} runs what is changed, as far as names lead, and could not be run "
+                        f"({why_not_run(result)})"
+                    )
+                else:
+                    why = f" ({why_not_run(known)})" if known is not None else ""
                     yield f"{result.name} could not be run before{why}, so nothing can be compared"
 
     def _doubts(self, unit: _Unit, finding: Finding) -> Iterator[str]:
@@ -250,9 +254,11 @@ class _Prover:
         """Tell whether the defect was there in a run before the repair."""
         if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
             return True
-        # A class that fails before it comes to its blocks shows a defect of this kind by failing.
-        results = (result for path in unit.run_files for result in self._before[path].results)
-        return any(failure.cause in rule.causes for result in results for failure in result.failures)
+        # A class that fails before it comes to its blocks shows a defect by failing.
+        results = [result for path in unit.run_files for result in self._before[path].results]
+        stopped = [result for result in results if result.outcome == "failed" and not result.sites]
+        causes = {failure.cause for result in results for failure in result.failures}
+        return bool(stopped) or not causes.isdisjoint(rule.causes)
 
     def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
         """Return the calls of blocks of these names which lie, or whose blocks lie, in the unit's files."""
@@ -275,13 +281,13 @@ class _Prover:
         if not results:
             files = " and ".join(path.name for path in unit.run_files)
             return f": {files} has no class that supports gradient checkpointing and can be run by itself"
-        ran = [each.name for each in results if each.outcome != "not run"]
+        ran = [each.name for each in results if was_run(each)]
         if ran:
             more = f" and {len(ran) - _SHOWN} more" if len(ran) > _SHOWN else ""
             return f"; what was run: {', '.join(ran[:_SHOWN])}{more}"
         first = results[0]
         more = f", and neither could {len(results) - 1} more" if len(results) > 1 else ""
-        return f": {first.name} could not be run ({first.category}): {first.reason}{more}"
+        return f": {first.name} could not be run ({why_not_run(first)}){more}"
 
     def _not_executed(self, unit: _Unit) -> Iterator[str]:
         """Yield the changed code that no class has run."""

@@ -119,6 +119,8 @@ def summary_lines(results: Results) -> Iterator[str]:
             f"Python {environment.python}, torch {environment.torch}, "
             f"transformers {environment.transformers}, on {environment.device}"
         )
+        if environment.numerics:
+            yield f"Numbers: {'; '.join(environment.numerics)}."
         if environment.isolation:
             yield f"Isolation: {'; '.join(environment.isolation)}."
     if results.empty:

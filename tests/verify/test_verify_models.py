@@ -69,11 +69,11 @@ class ToyModel(PreTrainedModel):
         return (hidden_states,)
 """
 
-_HEALTHY = _MODELING.format(base="GradientCheckpointingLayer")
+HEALTHY = _MODELING.format(base="GradientCheckpointingLayer")
 _UNPROTECTED = _MODELING.format(base="nn.Module")
 
 
-def _write(folder: Path, modeling: str) -> Path:
+def write_model(folder: Path, modeling: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "configuration_toy.py").write_text(_CONFIGURATION)
     path = folder / "modeling_toy.py"
@@ -99,7 +99,7 @@ def _gclint(folder: Path, *arguments: str | Path) -> tuple[int, Any]:
 
 
 def test_a_model_of_remote_code_passes(tmp_path: Path) -> None:
-    path = _write(tmp_path / "remote", _HEALTHY)
+    path = write_model(tmp_path / "remote", HEALTHY)
     status, found = _gclint(tmp_path, path)
     (result,) = found["results"]
     assert (status, result["name"], result["outcome"]) == (0, "ToyModel", "passed"), result
@@ -107,7 +107,7 @@ def test_a_model_of_remote_code_passes(tmp_path: Path) -> None:
 
 
 def test_a_model_in_a_package_whose_layer_is_not_protected_fails(tmp_path: Path) -> None:
-    path = _write(tmp_path / "src" / "toys", _UNPROTECTED)
+    path = write_model(tmp_path / "src" / "toys", _UNPROTECTED)
     (path.parent / "__init__.py").touch()
     status, found = _gclint(tmp_path, "src")
     (result,) = found["results"]
@@ -116,7 +116,7 @@ def test_a_model_in_a_package_whose_layer_is_not_protected_fails(tmp_path: Path)
 
 
 def test_the_script_shows_the_failure(tmp_path: Path) -> None:
-    path = _write(tmp_path / "remote", _UNPROTECTED)
+    path = write_model(tmp_path / "remote", _UNPROTECTED)
     command = [sys.executable, "-m", "gclint", "verify", "--device", "cpu", "--write-repro", "scripts"]
     subprocess.run([*command, str(path)], cwd=tmp_path, capture_output=True, check=False)
     script = tmp_path / "scripts" / "modeling_toy_ToyModel.py"
@@ -128,15 +128,15 @@ def test_the_script_shows_the_failure(tmp_path: Path) -> None:
 
 
 def test_another_text_is_run_and_nothing_is_written(tmp_path: Path) -> None:
-    path = _write(tmp_path / "remote", _UNPROTECTED)
+    path = write_model(tmp_path / "remote", _UNPROTECTED)
     settings = RunSettings(Path(sys.executable), "cpu")
-    (result,) = verify([target_of(path)], settings, texts={path: _HEALTHY}).sorted()
+    (result,) = verify([target_of(path)], settings, texts={path: HEALTHY}).sorted()
     assert result.outcome == "passed", result
     assert path.read_text() == _UNPROTECTED
 
 
 def test_what_the_worker_needs_is_named_where_it_is_missing(tmp_path: Path) -> None:
-    path = _write(tmp_path, _HEALTHY)
+    path = write_model(tmp_path, HEALTHY)
     python = tmp_path / "environment" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", python.parent.parent], check=True)
     results = verify([target_of(path)], RunSettings(python))
@@ -147,7 +147,7 @@ def test_what_the_worker_needs_is_named_where_it_is_missing(tmp_path: Path) -> N
 
 
 def test_a_gpu_that_is_not_there_is_told(tmp_path: Path) -> None:
-    path = _write(tmp_path, _HEALTHY)
+    path = write_model(tmp_path, HEALTHY)
     results = verify([target_of(path)], RunSettings(Path(sys.executable), "cuda:99"))
     assert results.problem
     assert "there is no device 'cuda:99'" in results.problem
@@ -210,7 +210,7 @@ _NOT_OWN = {
 
 
 def test_an_error_that_is_the_models_own_is_its_failure(tmp_path: Path) -> None:
-    path = _write(tmp_path / "remote", _HEALTHY)
+    path = write_model(tmp_path / "remote", HEALTHY)
     bodies = {**{name: body for name, (body, _, _) in _OWN.items()}, **_NOT_OWN}
     text = _BROKEN + "".join(
         f"\n\nclass {name}(Base):\n    def step(self, states, **kwargs):\n        {body}\n"
@@ -235,7 +235,7 @@ def test_an_error_that_is_the_models_own_is_its_failure(tmp_path: Path) -> None:
 
 
 _CURIOUS = (
-    _HEALTHY
+    HEALTHY
     + """
 import json, os, subprocess, sys
 from pathlib import Path
@@ -263,7 +263,7 @@ def test_a_model_finds_no_secrets_and_its_home_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret-of-mine")
-    path = _write(tmp_path / "remote", _CURIOUS)
+    path = write_model(tmp_path / "remote", _CURIOUS)
     status, found = _gclint(tmp_path, path)
     seen = json.loads((tmp_path / "seen.json").read_text())
     (environment,) = found["environments"]

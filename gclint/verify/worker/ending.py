@@ -9,10 +9,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Literal
 
-from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
 
-Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "exit", "error"]
-"""``killed``: by somebody else, so that it says nothing about the function; ``error``: an exception."""
+Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "crowded out", "exit", "error"]
+"""``killed``: by somebody else; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
+FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
+"""What others have done, so that it says nothing about the function."""
 
 # What the interpreter's fault handler writes: the frames of each thread, the innermost first.
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
@@ -60,6 +62,8 @@ def end_of_exception(error: BaseException) -> End:
         text = f"{type(error).__name__}: {error.msg} ({place.path}:{place.line}{column})"
         return End("error", text, (place, *frames))
     text = traceback.format_exception_only(error)[-1].strip()
+    if is_crowded_out(error):
+        return End("crowded out", f"no memory left on the GPU, which others use: {text}", frames)
     if is_out_of_memory(error):
         return End("memory limit", f"no memory left: {text}", frames)
     at = f" ({frames[0].path}:{frames[0].line})" if frames else ""

@@ -21,6 +21,9 @@ Mode = Literal["plain", "non-reentrant", "reentrant"]
 Outcome = Literal["passed", "failed", "not run"]
 """``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
 
+NO_FLAG = "no support flag"
+"""The category of classes that checkpoint, and in which checkpointing cannot be switched on."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -58,15 +61,18 @@ class Request:
     """Texts to import in place of what is in the files at these absolute paths."""
     device: str = "cpu"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
-    jobs: int = 1
+    jobs: int | None = None
+    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
     seconds: float = 120.0
     """The time limit of one class, of wall-clock time."""
     gigabytes: float = 8.0
-    """The memory limit of one process."""
+    """The memory limit of one process on a CPU."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
     home: str = ""
     """An empty folder for what is kept for a user; the real one is used if there is none."""
+    gpu_gigabytes: float | None = None
+    """The limit of what one process takes of a GPU's memory."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Environment:
     """``cpu``, or the name of the GPU."""
     isolation: tuple[str, ...] = field(default=(), compare=False)
     """What keeps the code that is run apart from the machine, in words."""
+    numerics: tuple[str, ...] = ()
+    """What is set for its numbers to be the same each time, in words."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,7 @@ class Cost:
     seconds: float
     """Wall-clock time of one step."""
     peak_bytes: int | None = None
-    """The largest memory allocated on the GPU in a step; only on one."""
+    """The most memory that a step allocated on the GPU, beyond what was allocated before; only on one."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
@@ -82,4 +82,4 @@ class Runner:
         """Return the fault that is the death of a process; slowness is told from a hang."""
         longest = self._longest.get(conditions.scenario.name)
         is_slow = end.cause == "time limit" and (longest is None or seconds <= _HANGS * longest)
-        return Fault(end.cause, end.message, end.frames, is_slow or end.cause == "killed")
+        return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)

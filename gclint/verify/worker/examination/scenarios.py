@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
@@ -215,15 +216,19 @@ class Scenarios:
         """Take up what the model computes in other ways, for who compares two texts of it."""
         if not self._ledger.is_complete:
             return
+        feature = self._specimen.scenario
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
             run = self._runner.run(conditions)
             if _unusable(run) is None and run.steps:
                 self._ledger.come_to(run.executed)
-                self._ledger.fingerprints.append(self._fingerprint(run, name))
+                full = name if feature == "default" else f"{name}, {feature}"
+                self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+        if doubt.category in FOREIGN:
+            self._ledger.doubt = self._ledger.doubt or doubt
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
     def _tell_of_hook(self, run: Run) -> None:

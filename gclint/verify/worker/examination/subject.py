@@ -16,6 +16,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
+from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
@@ -65,6 +66,8 @@ class Subject:
         Args:
             dropout: whether to drop what the configuration says; layers are never dropped.
         """
+        if self.device.type == "cuda":
+            apply_gpu_limit(torch, self.device)
         self.model.to(self.device)
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
