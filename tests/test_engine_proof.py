@@ -421,6 +421,14 @@ def test_what_imports_the_changed_code_is_run_too() -> None:
     assert "1 of 8 parameters get no gradient" in proof.obstacles[0]
 
 
+def test_what_was_seen_to_run_the_changed_code_is_run_too() -> None:
+    project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n", modeling_y="x = AutoModel\n")
+    user = Path("modeling_y.py")
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
+    prove(project, repaired, all_rules(), runs, {user: FileRun((_earlier(),)), _MODELING: FileRun()})
+    assert set(runs.asked[0][0]) == {_MODELING, user}
+
+
 def test_files_that_use_the_changed_code_and_are_not_given_are_named() -> None:
     Path("modeling_y.py").write_text("from .modeling_x import Block\nclass M(PreTrainedModel): pass\n")
     project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n")

@@ -337,14 +337,14 @@ def _proven(
 
     project = selection.project
     with _runner(project, options) as run:
-        observe(project, selection.files(rules), run)
+        seen = observe(project, selection.files(rules), run)
         reached = Reached(project, rules)
 
         def wanted(findings: Sequence[Finding]) -> Sequence[Finding]:
             return reached.provable(selection.reported(findings))
 
         repaired = fix(project, rules, unsafe=options.unsafe_fixes, proves=True, wanted=wanted)
-        proofs = tuple(prove(project, repaired, rules, run))
+        proofs = tuple(prove(project, repaired, rules, run, seen))
     return reached.judged(proven_only(project, repaired, proofs, rules)), proofs
 
 

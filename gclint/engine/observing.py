@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
-from gclint.verify.files import Runner
+from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
@@ -18,8 +18,8 @@ _LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
 _Key = tuple[Path, int, int, str, Path]
 
 
-def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
-    """Run files as they are, and let ``project`` know what was seen.
+def observe(project: Project, paths: Iterable[Path], run: Runner) -> Mapping[Path, FileRun]:
+    """Run files as they are, let ``project`` know what was seen, and return it.
 
     Raises:
         NothingRuns: nothing at all can be run.
@@ -27,6 +27,7 @@ def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
     """
     ran = run([path for path in paths if not is_modular(path)], {})
     project.observe(observations(project, [result for each in ran.values() for result in each.results]))
+    return ran
 
 
 def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:

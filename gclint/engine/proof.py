@@ -54,7 +54,13 @@ class Proof:
         return list(dict.fromkeys(name for result in self.classes for name in result.scenarios))
 
 
-def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Runner) -> list[Proof]:
+def prove(
+    project: Project,
+    repaired: FixResult,
+    rules: Iterable[Rule],
+    run: Runner,
+    seen: Mapping[Path, FileRun] | None = None,
+) -> list[Proof]:
     """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
     A file whose repair does not stand stays as it was for those that import from it, so these are
@@ -65,12 +71,13 @@ def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Run
         repaired: what was repaired.
         rules: the rules that were run; they know what their defects look like in a run.
         run: runs files.
+        seen: what files did as they are, as far as that is known: some run others that they do not import.
 
     Raises:
         NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
-    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run)
+    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run, seen or {})
     return prover.proofs()
 
 
@@ -91,8 +98,16 @@ class _Unit:
 
 
 class _Prover:
-    def __init__(self, project: Project, repaired: FixResult, rules: Mapping[str, Rule], run: Runner) -> None:
+    def __init__(
+        self,
+        project: Project,
+        repaired: FixResult,
+        rules: Mapping[str, Rule],
+        run: Runner,
+        seen: Mapping[Path, FileRun],
+    ) -> None:
         self._project = project
+        self._seen = seen
         self._texts = dict(repaired.changed)
         self._rules = rules
         self._run = run
@@ -113,7 +128,7 @@ class _Prover:
             proofs.update(judged)
             refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
             texts = {path: text for path, text in texts.items() if path not in refused}
-            touched = self._imports.users(refused)
+            touched = self._users(refused)
             waiting = [
                 unit
                 for unit in self._units
@@ -131,13 +146,27 @@ class _Prover:
             if changed:
                 unit_of[changed[0]].repairs.append(finding)
         for unit in units:
-            users = self._imports.users(unit.paths)
+            users = self._users(unit.paths)
             given = [path for path in self._project.paths if path in users]
             unit.run_files = [path for path in dict.fromkeys((*unit.paths, *given)) if not is_modular(path)]
             unit.users_not_given = sorted(
                 path for path in users if path not in self._project.given and path.name != "__init__.py"
             )
         return units
+
+    def _users(self, changed: Iterable[Path]) -> set[Path]:
+        """Return the files that import from changed ones, or were seen to run blocks of theirs, and these."""
+        users = self._imports.users(changed)
+        for path, run in self._seen.items():
+            places = {
+                place.path
+                for result in run.results
+                for site in result.sites
+                for place in (site.place, site.definition)
+            }
+            if not users.isdisjoint(self._project.identify(Path(each)) for each in places):
+                users.add(path)
+        return users
 
     def _proof(self, unit: _Unit) -> Proof:
         return Proof(

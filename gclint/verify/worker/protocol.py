@@ -107,6 +107,21 @@ class Unusable:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Where two passes begin to do different things.
+
+    These are the forward pass and its recomputation, or the forward passes without and with checkpointing.
+    """
+
+    operation: str
+    """What was done in the first of them."""
+    first: tuple[Place, ...]
+    """The line that did it, and those that called it, the innermost first."""
+    second: tuple[Place, ...]
+    """The same in the other pass."""
+
+
+@dataclass(frozen=True)
 class Failure:
     """One check that does not hold."""
 
@@ -125,6 +140,8 @@ class Failure:
     """What it comes from, where that is known."""
     explanation: str = ""
     """The cause in sentences, with the source's names and lines, and what to do about it."""
+    difference: Difference | None = None
+    """The first operation that differs, where that was seen."""
 
     @property
     def text(self) -> str:

@@ -12,6 +12,8 @@ from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import described, names, plural
 
+VALUES = "values"
+"""The name of the check that what is recomputed is what the forward pass had."""
 _NO_INPUT = "None of the inputs have requires_grad"
 
 
@@ -124,6 +126,16 @@ def _gradients(case: Case) -> Iterator[Symptom]:
         )
 
 
+def _values(case: Case) -> Iterator[Symptom]:
+    replay = case.run.replay
+    if replay.different:
+        yield Symptom(
+            VALUES,
+            f"{replay.different} of {replay.compared} tensors are recomputed as others than the forward pass "
+            f"had, the first a {replay.first}",
+        )
+
+
 def _loss(case: Case) -> Iterator[Symptom]:
     if case.different_loss(0):
         expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
@@ -217,6 +229,7 @@ _CHECKS = (
     Check("gradients", _gradients),
     Check("loss", _loss),
     Check("outputs", _outputs),
+    Check(VALUES, _values),
     Check("saved bytes", _saved_bytes),
     Check("double recomputation", _double_recomputation),
     Check("buffers", _buffers),

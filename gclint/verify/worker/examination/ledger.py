@@ -24,6 +24,7 @@ from gclint.verify.worker.protocol import (
     Source,
     Verdict,
 )
+from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
 
 
@@ -89,10 +90,12 @@ class Ledger:
         if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
-    def failed_by(self, scenario: str, causes: Collection[Cause]) -> bool:
-        """Return whether a scenario has shown a failure that comes from one of these causes."""
-        failures = self._failures.values()
-        return any(each.scenario == scenario and each.cause in causes for each in failures)
+    def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
+        """Return whether a scenario, or any, has shown a failure that comes from one of these causes."""
+        return any(
+            each.cause in causes and (scenario is None or each.scenario == scenario.name)
+            for each in self._failures.values()
+        )
 
     def feed(self, embeddings: Collection[InputEmbedding]) -> None:
         """Take up what lets the first blocks be fed by what requires grad."""

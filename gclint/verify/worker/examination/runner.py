@@ -72,7 +72,8 @@ class Runner:
         """Return which modules would let the first blocks be fed by what requires grad with a frozen base."""
 
         def live(fork: Fork) -> None:
-            fork.keep(embeddings(self._subject, (each.name for each in self.blocks)))
+            names = [each.name for each in self.blocks if not each.is_lone]
+            fork.keep(embeddings(self._subject, names))
 
         found, end = in_fork(live, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
         # A model that cannot be looked into is no less judged for it.

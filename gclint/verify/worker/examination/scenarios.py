@@ -9,7 +9,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
-from gclint.verify.worker.examination.checks import CHECKS, FROZEN
+from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.hook import failure_of_hook
@@ -26,7 +26,7 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_o
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", FROZEN))
+_NUMBERS = frozenset(("gradients", VALUES, "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
@@ -48,6 +48,8 @@ class Scenarios:
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._plain_runs: dict[Scenario, Run] = {}
+        self._looks: dict[Scenario, Run] = {}
+        """Plain runs that were looked at closely."""
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
         self._plain_calls: list[Call] = []
@@ -98,6 +100,8 @@ class Scenarios:
 
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
+        if scenario.frozen_statistics and not self._ledger.failed_by({Cause.STATISTICS}):
+            return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         reference = self._reference(scenario)
@@ -112,7 +116,7 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         else:
             self._note(scenario, doubt)
-        if self._ledger.failed_by(scenario.name, _OF_EMBEDDINGS) and scenario.frozen_base:
+        if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
             self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
@@ -164,10 +168,28 @@ class Scenarios:
         case, symptoms = self._symptoms(case, scenario)
         if symptoms and scenario.reference is not None and not self._is_confirmed(case, scenario):
             symptoms = []
+        looked_at = self._looked_at(case, scenario) if symptoms else case
+        if looked_at.divergent is None:
+            # Another kernel rounds otherwise, or writes to what nobody reads.
+            symptoms = [each for each in symptoms if each.check != VALUES]
         if symptoms and is_told:
-            self._ledger.judge(case, symptoms, self._specimen)
-        self._ledger.verdicts.append(verdict(case, symptoms))
+            self._ledger.judge(looked_at, symptoms, self._specimen)
+        self._ledger.verdicts.append(verdict(looked_at, symptoms))
         return case
+
+    def _looked_at(self, case: Case, scenario: Scenario) -> Case:
+        """Return the case with what a close look at both runs sees; what kills a process is not run again."""
+        if case.run.error is not None and case.run.error.is_death:
+            return case
+        run = self._runner.run(replace(case.run.conditions, inspected=True))
+        if scenario.use_cache:
+            # Layers that are recomputed are passed no cache, so that nothing can be compared.
+            return replace(case, inspection=run.inspection)
+        if scenario not in self._looks:
+            conditions = replace(case.reference.conditions, inspected=True, dissected=False)
+            self._looks[scenario] = self._runner.run(conditions)
+        plain = self._looks[scenario].inspection
+        return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
     def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
         """Return what the checks find, and the case without what rounding alone would change as much."""
@@ -183,6 +205,9 @@ class Scenarios:
             )
             case = replace(case, unstable=case.unstable | sensitive)
             symptoms = self._ledger.symptoms(case, checks)
+            if all(each.check == VALUES for each in symptoms):
+                # What comes of them differs no more than rounding explains, so neither do they.
+                symptoms = []
         return case, symptoms
 
     def _is_confirmed(self, case: Case, scenario: Scenario) -> bool:

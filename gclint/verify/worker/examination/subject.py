@@ -80,6 +80,12 @@ class Subject:
         """
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
 
+    def freeze_statistics(self) -> None:
+        """Let what keeps running statistics use them as they are."""
+        for module in self.model.modules():
+            if getattr(module, "running_mean", None) is not None:
+                module.eval()
+
     def inputs(self, *, use_cache: bool) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
 
