@@ -128,8 +128,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             yield Regression(after.name, text, *where, kind=("recomputed",))
         is_same = not verdict.observations and verdict.compared == now.compared
         if is_same and _grows(verdict.saved_bytes, now.saved_bytes):
-            kept, before = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
-            text = f"{kept} bytes are kept for the backward pass, and {before} before"
+            kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
+            text = f"{kept} bytes are kept for the backward pass, and {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
 
 
