@@ -77,7 +77,8 @@ class Scenarios:
         self._plain_runs[scenario] = reference
         self._runner.blocks, stacked = reference.blocks, reference.stacked
         self._runner.watched = stacked.union(each.name for each in reference.blocks)
-        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
+        once = replace(scenario, steps=1)
+        again = self._plain_runs[once] = self._runner.run(Conditions(once, "plain", traced=True))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
