@@ -146,7 +146,7 @@ class Trace:
 
     def _numbers(self, value: object) -> Iterator[int]:
         """Yield the numbers of what computes a value; in another step, everything has others."""
-        for node in nodes_behind(value):
+        for node in nodes_behind(value, self._nodes):
             yield self._nodes.setdefault(node, next(_COUNTER))
 
 
