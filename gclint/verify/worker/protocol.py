@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
@@ -73,6 +74,8 @@ class Request:
     """An empty folder for what is kept for a user; the real one is used if there is none."""
     gpu_gigabytes: float | None = None
     """The limit of what one process takes of a GPU's memory."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
 
 
 @dataclass(frozen=True)
