@@ -271,6 +271,15 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class NotCompared:
+    """Parameters whose gradients could not be compared."""
+
+    reason: str
+    """``rounding``: it changes them as much; ``not reproducible``: each plain run has others."""
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ClassResult:
     """Everything that is known about one model class."""
 
@@ -297,6 +306,12 @@ class ClassResult:
     recipe: Recipe | None = None
     """How to reproduce it, where something failed."""
     seconds: float = 0.0
+    compared: int = 0
+    """How many parameters' gradients were compared, in the run in which that was the smallest share."""
+    parameters: int = 0
+    """How many parameters had a gradient there."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """The others, by the reason."""
     verdicts: tuple[Verdict, ...] = ()
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
