@@ -263,7 +263,7 @@ def test_a_failure_that_ended_the_process_counts() -> None:
         (
             [_verdict(saved_bytes=900)],
             [_verdict(saved_bytes=1250)],
-            "keeps 1,250 bytes for the backward pass",
+            "1,250 bytes are kept for the backward pass",
         ),
         ([_verdict(_lost("a"), saved_bytes=9)], [_verdict(saved_bytes=1200)], None),
         ([_verdict(saved_bytes=900)], [_verdict(saved_bytes=950)], None),

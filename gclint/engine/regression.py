@@ -130,10 +130,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             yield Regression(after.name, text, *where, kind=("recomputed",))
         is_same = not verdict.observations and verdict.compared == now.compared
         if is_same and _grows(verdict.saved_bytes, now.saved_bytes, _plain_bytes(after)):
-            text = (
-                f"autograd keeps {now.saved_bytes:,} bytes for the backward pass, "
-                f"and {verdict.saved_bytes:,} before"
-            )
+            kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
+            text = f"{kept} bytes are kept for the backward pass, and {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
 
 

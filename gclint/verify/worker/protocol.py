@@ -255,7 +255,7 @@ class Verdict:
     recomputed: tuple[str, ...] = ()
     """The names of the blocks that were recomputed."""
     saved_bytes: int | None = None
-    """What autograd kept for the backward pass of the first step."""
+    """What was kept for the backward pass of the first step, by autograd and by the checkpoints."""
 
 
 @dataclass(frozen=True)
