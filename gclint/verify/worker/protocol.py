@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
@@ -73,6 +74,8 @@ class Request:
     """An empty folder for what is kept for a user; the real one is used if there is none."""
     gpu_gigabytes: float | None = None
     """The limit of what one process takes of a GPU's memory."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,15 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class NotCompared:
+    """Parameters whose gradients could not be compared."""
+
+    reason: str
+    """``rounding``: it changes them as much; ``not reproducible``: each plain run has others."""
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ClassResult:
     """Everything that is known about one model class."""
 
@@ -294,6 +306,12 @@ class ClassResult:
     recipe: Recipe | None = None
     """How to reproduce it, where something failed."""
     seconds: float = 0.0
+    compared: int = 0
+    """How many parameters' gradients were compared, in the run in which that was the smallest share."""
+    parameters: int = 0
+    """How many parameters had a gradient there."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """The others, by the reason."""
     verdicts: tuple[Verdict, ...] = ()
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
