@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def take(message: Message) -> None:
         if isinstance(message, ClassResult):
             results.append(message)
+            if message.outcome == "not run":
+                print(_line(message), flush=True)
         elif isinstance(message, Unusable):
             print(f"{message.source}: {message.message}", file=sys.stderr)
 
@@ -91,6 +93,11 @@ def _sources(patterns: Sequence[str]) -> list[Source]:
     ]
 
 
+def _line(result: ClassResult) -> str:
+    reason = " ".join((result.reason or "").split())
+    return f"{Path(result.source).parent.name}.{result.name}: {reason[:200]}"
+
+
 def _print(results: Sequence[ClassResult]) -> None:
     kinds: dict[str, list[ClassResult]] = defaultdict(list)
     for each in results:
@@ -99,8 +106,7 @@ def _print(results: Sequence[ClassResult]) -> None:
     for kind, members in sorted(kinds.items()):
         print(f"== {kind}: {len(members)}")
         for each in members:
-            reason = " ".join((each.reason or "").split())
-            print(f"{Path(each.source).parent.name}.{each.name}: {reason[:200]}")
+            print(_line(each))
     partly = [each for each in results if each.not_covered]
     print(f"== in part: {len(partly)}")
     for each in partly:

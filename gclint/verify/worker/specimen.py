@@ -9,6 +9,8 @@ from typing import Any
 
 from gclint.verify.worker.protocol import Place
 
+EXTRA_LIBRARY = "extra library"
+"""The category of the reasons that are libraries which are not installed."""
 _OWN = ("torch", "transformers")
 """Libraries that are there: what is missing is only a part of them."""
 
@@ -29,7 +31,7 @@ class NotSynthesisable(Exception):
         library = error.name or (named[1].lower() if named else None)
         said = " ".join(str(error).split())[:200]
         install = f"; it needs {library}: pip install {library}" if library and library not in _OWN else ""
-        told = cls("extra library", f"{type(error).__name__}: {said}{install}")
+        told = cls(EXTRA_LIBRARY, f"{type(error).__name__}: {said}{install}")
         told.__cause__ = error
         return told
 

@@ -95,6 +95,7 @@ class Scenarios:
         blocks = tuple(each for each in reference.blocks if not each.is_lone)
         lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
+        self._ledger.made_of(kinds.values())
         source = inspect.getsourcefile(kinds[""]) or ""
         self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
