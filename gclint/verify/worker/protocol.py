@@ -255,7 +255,7 @@ class Verdict:
     recomputed: tuple[str, ...] = ()
     """The names of the blocks that were recomputed."""
     saved_bytes: int | None = None
-    """What autograd kept for the backward pass of the first step."""
+    """What was kept for the backward pass of the first step, by autograd and by the checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +318,8 @@ class ClassResult:
     """The places in changed texts that were to be watched, and that were run."""
     embeddings: tuple[InputEmbedding, ...] = ()
     """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
+    made_of: tuple[str, ...] = ()
+    """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +59,7 @@ class Ledger:
         self.is_complete = source.complete
         """Whether to run also what only a comparison of two texts of the class needs."""
         self._executed: set[Place] = set()
+        self._made_of: set[str] = set()
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
@@ -67,6 +70,13 @@ class Ledger:
     def come_to(self, places: Collection[Place]) -> None:
         """Take up which watched places of the source a run that can be judged has come to."""
         self._executed.update(places)
+
+    def made_of(self, kinds: Iterable[type]) -> None:
+        """Take up the classes of modules that were run."""
+        if self.is_complete:
+            for kind in {base for each in kinds for base in each.__mro__}:
+                with suppress(TypeError):  # One that has no source.
+                    self._made_of.add(f"{inspect.getsourcefile(kind)}::{kind.__qualname__}")
 
     def cover_all_but(self, parts: Collection[str]) -> None:
         """Take up that one more specimen ran all parts of the model but these."""
@@ -133,6 +143,7 @@ class Ledger:
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
+            made_of=tuple(sorted(self._made_of)),
             **self._comparison(),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )

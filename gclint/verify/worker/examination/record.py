@@ -25,7 +25,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         case.compared,
         (*case.blurred, *case.changing),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
-        run.steps[0].saved_bytes if run.steps else None,
+        run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
     )
 
 

@@ -66,6 +66,8 @@ class Step:
     saved_bytes: int
     seconds: float
     peak_bytes: int | None
+    held_bytes: int = 0
+    """What checkpoints hold beside what autograd saves."""
 
     @cached_property
     def trained(self) -> frozenset[str]:

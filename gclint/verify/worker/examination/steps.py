@@ -161,7 +161,7 @@ class Steps:
         inputs = subject.inputs(use_cache=conditions.scenario.use_cache, exact=conditions.exact)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls)
+        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         # The later steps show what steps cost.
@@ -195,7 +195,7 @@ class Steps:
             run.backward += phases.runs[True]
             if replays is not None:
                 run.replay = replays.replay
-        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
         if dissection is not None:
             run.blocks = dissection.blocks(run.steps[0].trained)
             run.stacked = dissection.stacked
@@ -214,7 +214,7 @@ def _seen(
     loss: Tensor,
     outputs: dict[str, Tensor],
     gradients: dict[str, Tensor | None],
-    saved_bytes: int,
+    saved: SavedBytes,
     clock: Clock,
 ) -> Step:
     own = outputs.get(OWN)
@@ -223,9 +223,10 @@ def _seen(
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
         gradients,
-        saved_bytes,
+        saved.total,
         clock.seconds,
         clock.peak_bytes,
+        saved.held,
     )
 
 
