@@ -109,6 +109,8 @@ class Failure:
     """What it comes from, where that is known."""
     explanation: str = ""
     """The cause in sentences, with the source's names and lines, and what to do about it."""
+    blocks: tuple[str, ...] = ()
+    """The names of the blocks that it is about."""
 
     @property
     def text(self) -> str:
@@ -181,6 +183,10 @@ class Recipe:
     """What to give to its ``from_dict``."""
     inputs: dict[str, str]
     """The keyword arguments of ``forward``, as Python expressions of ``torch``."""
+    other_inputs: dict[str, str] = field(default_factory=dict)
+    """Those of a batch of another length; the two take turns."""
+    keeps_cache: bool = False
+    """Whether the model makes the cache that it likes, as it cannot be run without."""
 
 
 @dataclass(frozen=True)

@@ -8,26 +8,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_WITHOUT_CACHE = """\
-for config in (module.config for module in model.modules() if hasattr(module, "config")):
-    config.use_cache = False
-if "use_cache" in signature(model.forward).parameters:
-    inputs["use_cache"] = False
+_NO_DROPOUT = """\
+for part in holders(model):  # As little as possible happens at random.
+    for key, value in vars(part).items():
+        if "drop" in key and isinstance(value, float):
+            setattr(part, key, 0.0)
+for module in model.modules():
+    if "Drop" in type(module).__name__ and hasattr(module, "p"):
+        module.p = 0.0
 """
-_WITH_CACHE = _WITHOUT_CACHE.replace("False", "True")
-_FROZEN_BASE = """\
+_LAYERDROP = (
+    _NO_DROPOUT
+    + """\
+for part in holders(model):
+    for key in [key for key in vars(part) if "layerdrop" in key]:
+        setattr(part, key, 0.5)
+"""
+)
+_CACHE_OBJECT = """\
+if model.config.is_encoder_decoder or getattr(model.config, "add_cross_attention", False):
+    cache = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
+else:
+    cache = transformers.DynamicCache()
+inputs["past_key_values"] = cache
+"""
+_FROZEN_BASE = (
+    _NO_DROPOUT
+    + """\
 model.requires_grad_(False)
 for stack in (module for module in model.modules() if isinstance(module, torch.nn.ModuleList)):
     for module in stack.modules():  # What adapters would be added to.
         if isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D":
             module.weight.requires_grad_()
-try:  # As training of adapters does, where the model can take it.
-    model.enable_input_require_grads()
-    model(**inputs)
-except Exception:
-    if hasattr(model, "_require_grads_hook"):
-        model.disable_input_require_grads()
 """
+)
 
 CHECKS = (
     "error",
@@ -46,6 +60,9 @@ CHECKS = (
     "warning",
 )
 """The names of the checks of steps with everything trainable, in the order in which their failures matter."""
+_OF_VALUES = tuple(
+    each for each in CHECKS if each not in ("recomputation", "saved bytes", "double recomputation")
+)
 
 
 class UnknownScenario(ValueError):
@@ -57,15 +74,23 @@ class Scenario:
     """A way to train a model; what it switches on has to be there in the model, or it does not apply."""
 
     name: str
-    preparation: str
-    """The lines of a script that do to ``model`` what the scenario does; ``inputs`` are the keyword arguments
-    of its ``forward``."""
+    preparation: str = _NO_DROPOUT
+    """The lines of a script that do to ``model`` what the scenario does."""
+    batch: str = ""
+    """The lines of a script that do the same to ``inputs``, the keyword arguments of its ``forward``."""
     feature: str = "default"
     """The feature of the models that are trained so. The first scenario of a feature has to run before the
     others are tried."""
     steps: int = 1
+    forwards: int = 1
+    """How many forward passes there are before each backward pass; batches of two lengths take turns."""
     dropout: bool = False
-    use_cache: bool = False
+    layerdrop: bool = False
+    """Whether layers are dropped at random, where the model can do so."""
+    use_cache: bool | None = False
+    """What to ask the model for; None leaves it to the model."""
+    cache_object: bool = False
+    """Whether the caller hands over an empty cache."""
     frozen_base: bool = False
     """Whether only adapters are trained."""
     require_input_grads: bool = False
@@ -78,19 +103,23 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("default", _WITHOUT_CACHE, steps=2),
-    Scenario("dropout", _WITHOUT_CACHE, dropout=True),
+    Scenario("default", steps=2),
+    # As losses that compare two batches need them.
+    Scenario("two forwards", forwards=2),
+    Scenario("dropout", preparation="", dropout=True),
+    Scenario("layerdrop", _LAYERDROP, forwards=3, layerdrop=True, checks=_OF_VALUES),
     # A layer that is recomputed drops its cache, so it does what it does without one.
-    Scenario("cache", _WITH_CACHE, use_cache=True, reference="default"),
+    Scenario("cache", use_cache=True, reference="default"),
+    Scenario("cache object", batch=_CACHE_OBJECT, use_cache=True, cache_object=True, reference="default"),
     Scenario(
         "frozen base",
-        _WITHOUT_CACHE + _FROZEN_BASE,
+        _FROZEN_BASE,
         frozen_base=True,
         require_input_grads=True,
         checks=("frozen base",),
     ),
-    Scenario("cross-attention", _WITHOUT_CACHE, feature="cross-attention"),
-    Scenario("key-value sharing", _WITHOUT_CACHE, feature="key-value sharing"),
+    Scenario("cross-attention", feature="cross-attention"),
+    Scenario("key-value sharing", feature="key-value sharing"),
 )
 """All scenarios, in the order in which they are run."""
 

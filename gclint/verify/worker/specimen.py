@@ -34,3 +34,5 @@ class Specimen:
     """Returns inputs of another length, where the class takes some."""
     refused: tuple[str, ...] = ()
     """The optional inputs, as training has them, that the class could not be run with."""
+    keeps_cache: bool = False
+    """Whether it can only be run with the cache that it makes by itself."""

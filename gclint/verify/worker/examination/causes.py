@@ -66,6 +66,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation)
         or _places(call for call in case.run.calls if call.block in blocks),
         explanation.cause,
         explanation.text[:1].upper() + explanation.text[1:],
+        tuple(sorted(blocks)),
     )
 
 

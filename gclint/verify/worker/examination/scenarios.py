@@ -32,7 +32,6 @@ class Scenarios:
     """Runs one specimen in all the ways that it is to be run in."""
 
     def __init__(self, specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> None:
-        self._specimen = specimen
         self._ledger = ledger
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
@@ -50,22 +49,38 @@ class Scenarios:
         Returns:
             Why the specimen cannot be judged, or None.
         """
-        first, *others = scenarios_of(self._specimen.scenario)
+        first, *others = scenarios_of(self._subject.specimen.scenario)
         doubt = self._begin(first)
-        if doubt is None:
-            for scenario in others:
-                self._continue(scenario)
-        return doubt
+        if doubt is not None:
+            return doubt
+        refused = self._subject.specimen.refused
+        if refused:
+            self._ledger.notes.append(
+                f"run without {names(refused)}, which it cannot take as training gives them"
+            )
+        for scenario in others:
+            self._continue(self._possible(scenario))
+        return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        if (
+            reference.error is not None
+            and self._subject.specimen.other_inputs is not None
+            and reference.steps
+        ):
+            self._subject.specimen = replace(self._subject.specimen, other_inputs=None)
+            self._ledger.notes.append(f"run with one length only, since {_ending(reference)}")
+            reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        if reference.error is not None:
+            scenario, reference = self._with_own_cache(scenario, reference)
         self._plain_runs[scenario] = reference
         again = self._plain_run(replace(scenario, steps=1))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
-        self._ledger.cover_all_but(self._specimen.not_covered)
+        self._ledger.cover_all_but(self._subject.specimen.not_covered)
         blocks, stacked = reference.blocks, reference.stacked
         self._runner.blocks = blocks
         self._runner.watched = stacked.union(each.name for each in blocks)
@@ -82,6 +97,24 @@ class Scenarios:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
         return None
 
+    def _with_own_cache(self, scenario: Scenario, failed: Run) -> tuple[Scenario, Run]:
+        """Return how a scenario runs where the model makes what cache it likes, or what failed."""
+        own = replace(scenario, use_cache=None)
+        reference = self._runner.run(Conditions(own, "plain", dissected=True))
+        if reference.error is not None:
+            return scenario, failed
+        assert failed.error is not None
+        self._subject.specimen = replace(self._subject.specimen, keeps_cache=True)
+        self._ledger.notes.append(
+            f"run without `use_cache=False`, with which {failed.stage} raises {described(failed.error)}"
+        )
+        return own, reference
+
+    def _possible(self, scenario: Scenario) -> Scenario:
+        """Return a scenario as the model can be run in it."""
+        keeps_cache = self._subject.specimen.keeps_cache
+        return replace(scenario, use_cache=scenario.use_cache or None) if keeps_cache else scenario
+
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
@@ -94,10 +127,10 @@ class Scenarios:
             if reference.error is None:
                 self._tell_of_hook(hooked)
         doubt = _unusable(reference)
-        if doubt is None:
-            self._checkpointed(scenario, reference, hooked)
-        else:
+        if doubt is not None:
             self._note(scenario, doubt)
+        elif not (scenario.layerdrop and self._drops_nothing(reference)):
+            self._checkpointed(scenario, reference, hooked)
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -129,9 +162,10 @@ class Scenarios:
             if is_ordinary:
                 self._ledger.sites.judge(case)
             case = self._judge(case, scenario)
-            if is_ordinary and run.error is not None:
+            is_simple = is_ordinary and scenario.forwards == 1
+            if is_simple and run.error is not None:
                 self._broken.add(mode)
-            if is_ordinary and (run.error is not None or case.lost or case.wrong):
+            if is_simple and (run.error is not None or case.lost or case.wrong):
                 self._untrainable.add(mode)
             self._watch.known(self._ledger.result())
         return runs
@@ -139,8 +173,10 @@ class Scenarios:
     def _judge(self, case: Case, scenario: Scenario) -> Case:
         """Take up what is wrong, and return the case without what rounding alone would change as much."""
         case, symptoms = self._symptoms(case, scenario)
-        if symptoms and (scenario.reference is None or self._is_confirmed(case, scenario)):
-            self._ledger.judge(case, symptoms, self._specimen)
+        if symptoms and scenario.reference is not None:
+            symptoms = self._confirmed(case, scenario, symptoms)
+        if symptoms:
+            self._ledger.judge(case, symptoms, self._subject.specimen)
         return case
 
     def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
@@ -159,26 +195,35 @@ class Scenarios:
             symptoms = self._ledger.symptoms(case, checks)
         return case, symptoms
 
-    def _is_confirmed(self, case: Case, scenario: Scenario) -> bool:
-        """Return whether something is wrong in comparison with a plain run of the same scenario as well."""
+    def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
+        """Return what is wrong in comparison with a plain run of the same scenario as well."""
         own = self._plain_run(scenario)
         doubt = _unusable(own)
         if doubt is not None:
             self._note(scenario, doubt)
-            return False
+            return []
         checks = [CHECKS[name] for name in scenario.checks]
-        return bool(self._ledger.symptoms(replace(case, reference=own), checks))
+        found = {each.check for each in self._ledger.symptoms(replace(case, reference=own), checks)}
+        return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
         """Return the plain run that a scenario is compared with."""
         if scenario.reference is None:
             return self._plain_run(scenario)
-        return self._plain_run(replace(scenario_named(scenario.reference), steps=scenario.steps))
+        reference = self._possible(scenario_named(scenario.reference))
+        return self._plain_run(replace(reference, steps=scenario.steps))
 
     def _plain_run(self, scenario: Scenario) -> Run:
         if scenario not in self._plain_runs:
             self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"))
         return self._plain_runs[scenario]
+
+    def _drops_nothing(self, run: Run) -> bool:
+        """Return whether a run with layers dropped at random is one in which none was."""
+        usual = self._known_case().reference
+        return run.steps[0].loss == usual.steps[0].loss and all(
+            run.recorded[each.name] == each.runs * len(run.steps) for each in self._known_case().blocks
+        )
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
@@ -199,7 +244,7 @@ class Scenarios:
         failure = Failure(
             FROZEN, "plain", run.conditions.scenario.name, message, cause=Cause.HOOK, explanation=explanation
         )
-        self._ledger.fail(failure, self._specimen)
+        self._ledger.fail(failure, self._subject.specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
@@ -23,6 +25,8 @@ from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import Trace
 from gclint.verify.worker.memory import is_out_of_memory
+
+_ORDINALS = ("", " of the second step")
 
 
 class Steps:
@@ -92,7 +96,7 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         scenario = conditions.scenario
         run.stage = "the construction"
-        subject.prepare(dropout=scenario.dropout)
+        subject.prepare(scenario)
         if conditions.shaken:
             subject.shake()
         if scenario.frozen_base:
@@ -119,7 +123,6 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        inputs = subject.inputs(use_cache=conditions.scenario.use_cache)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls)
@@ -128,16 +131,13 @@ class Steps:
         evidence = None
         try:
             with phases, nullcontext() if is_plain else trace:
-                self._begin("the forward pass")
-                with clock, saved, dissection or nullcontext():
-                    outputs = _outputs(subject.model(**inputs))
-                    loss = total_loss(outputs)
-                if loss is None:
-                    raise NoGradient
+                which = _ORDINALS[number]
+                self._begin(f"the forward pass{which}")
+                loss, outputs = self._forward(number, clock, saved, dissection)
                 if not is_plain:
                     evidence = Evidence(subject.model, *self._passed(), before)
                     self._keep(run)
-                self._begin("the backward pass")
+                self._begin(f"the backward pass{which}")
                 phases.backward = True
                 with clock:
                     loss.backward()
@@ -145,12 +145,35 @@ class Steps:
             if evidence is not None:
                 run.consequences = _both(run.consequences, evidence.consequences())
             run.forward += phases.runs[False]
+            run.recorded += phases.recorded
             run.backward += phases.runs[True]
             run.nested |= trace.nested
         run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
         if dissection is not None:
             run.blocks = dissection.blocks(run.steps[0].touched.keys())
             run.stacked = dissection.stacked
+            run.recorded += Counter({each.name: each.runs for each in run.blocks})
+            self._blocks = run.blocks
+
+    def _forward(
+        self, number: int, clock: Clock, saved: SavedBytes, dissection: Dissection | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Take the forward passes of a step; return the whole loss and all outputs."""
+        scenario, subject = self._run.conditions.scenario, self._subject
+        losses: list[Tensor | None] = []
+        outputs: dict[str, Tensor] = {}
+        for batch in range(scenario.forwards):
+            inputs = subject.inputs(scenario, number * scenario.forwards + batch)
+            with clock, saved, dissection or nullcontext():
+                found = _outputs(subject.model(**inputs))
+                losses.append(total_loss(found))
+            outputs |= {
+                f"{name} of batch {batch + 1}" if batch else name: each for name, each in found.items()
+            }
+        present = [each for each in losses if each is not None]
+        if not present:
+            raise NoGradient
+        return torch.stack(present).sum(), outputs
 
     def _passed(self) -> tuple[Mapping[int, Any], Mapping[int, dict[Any, Any]]]:
         """Return the caches and the dictionaries that were passed in the steps up to now."""
