@@ -13,8 +13,15 @@ class Applicability(Enum):
 
     SAFE = "safe"
     """Behaviour without checkpointing is unchanged, and with it becomes right."""
+    PROVABLE = "when proven"
+    """It rests on what a run saw and the text does not say; applied where a run proves it."""
     UNSAFE = "unsafe"
     """Someone must look; applied only with ``--unsafe-fixes``."""
+
+    def joined(self, other: Applicability) -> Applicability:
+        """Return what holds for two fixes that are made together: what the more doubtful one asks for."""
+        order = [*Applicability]
+        return max(self, other, key=order.index)
 
 
 class Evidence(Enum):
@@ -75,15 +82,15 @@ class Fix:
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
     reason: str | None = None
-    """Why the fix is not safe; always given for an unsafe one."""
+    """Why the fix is not safe; given for every other one."""
     repairs: tuple[Repair, ...] = ()
     """What the edits put right; fixes of several findings may share some of it."""
     duties: tuple[Duty, ...] = ()
     """What the edits leave to do."""
 
     def __post_init__(self) -> None:
-        if (self.applicability is Applicability.UNSAFE) != (self.reason is not None):
-            raise ValueError("an unsafe fix, and no other, says why it is not safe")
+        if (self.applicability is Applicability.SAFE) != (self.reason is None):
+            raise ValueError("a fix says why it is not safe if it is not, and only then")
 
 
 @dataclass(frozen=True)

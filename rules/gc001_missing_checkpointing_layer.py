@@ -111,6 +111,7 @@ class MissingCheckpointingLayer(Rule):
                 block.info.name,
                 remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
+                evidence=Evidence.CONFIRMED if block.is_seen else None,
             )
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:

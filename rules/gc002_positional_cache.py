@@ -80,6 +80,7 @@ class PositionalCache(Rule):
                 end,
                 defects.symbol,
                 defects.repair(),
+                evidence=defects.evidence,
             )
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:

@@ -79,6 +79,7 @@ class KeywordActivation(Rule):
                 end,
                 defects.symbol,
                 defects.repair(),
+                evidence=defects.evidence,
             )
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:

@@ -17,12 +17,22 @@ from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Place, RunSite
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Failure,
+    Fingerprint,
+    Mode,
+    Observation,
+    Place,
+    RunSite,
+    Verdict,
+)
 from tests.toys import WordRule, replacing
 
 _MODELING = Path("modeling_x.py")
-_PLAIN = Fingerprint("default", "abc", 1.5, {"weight": 2.0})
-_LOST = Failure("gradients", "reentrant", "default", "a gradient is lost")
+_PLAIN = Fingerprint("default", "abc", 1.5, {"the gradient of weight": "abc"})
+_SEEN = {"is_layer": False, "recomputed": False}
+"""The defect of GC001 at a call site."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,19 +47,38 @@ def _site(**facts: object) -> RunSite:
     return replace(site, **facts)  # type: ignore[arg-type]
 
 
-def _result(*failures: Failure, site: RunSite | None = None, plain: Fingerprint = _PLAIN) -> ClassResult:
-    return ClassResult(
+def _lost(*parameters: str, **facts: object) -> Observation:
+    seen = Observation("missing gradients", f"{len(parameters)} of 8 parameters get no gradient", parameters)
+    return replace(seen, **facts)  # type: ignore[arg-type]
+
+
+def _verdict(*observations: Observation, mode: Mode = "reentrant", **facts: object) -> Verdict:
+    return replace(Verdict("default", mode, observations, 8, (), ("layers.0",)), **facts)  # type: ignore[arg-type]
+
+
+def _result(*verdicts: Verdict, site: RunSite | None = None, **facts: object) -> ClassResult:
+    known = verdicts or (_verdict(),)
+    is_failed = any(each.observations for each in known)
+    result = ClassResult(
         "modeling_x.py",
         "Model",
-        "failed" if failures else "passed",
-        failures=failures,
+        "failed" if is_failed else "passed",
         sites=(site or _site(),),
-        fingerprints=(plain,),
+        fingerprints=(_PLAIN,),
+        verdicts=known,
     )
+    return replace(result, **facts)  # type: ignore[arg-type]
 
 
-def _not_run() -> ClassResult:
-    return ClassResult("modeling_x.py", "Model", "not run", reason="a configuration field is missing")
+def _earlier(*verdicts: Verdict, site: RunSite | None = None, **facts: object) -> ClassResult:
+    """Return what a class does that has the defect."""
+    return _result(*(verdicts or (_verdict(),)), site=site or _site(**_SEEN), **facts)
+
+
+def _not_run(name: str = "Model") -> ClassResult:
+    return ClassResult(
+        "modeling_x.py", name, "not run", reason="a configuration field is missing", category="configuration"
+    )
 
 
 class _Runs:
@@ -72,19 +101,17 @@ def _repair(code: str = "GC001", **texts: str) -> tuple[Project, FixResult]:
     return project, fix(project, [WordRule("bad", replacing("good"), code=code)], unsafe=False)
 
 
-def _proof(before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu") -> Proof:
-    project, repaired = _repair(code, modeling_x="bad\n")
-    (proof,) = prove(
-        project,
-        repaired,
-        all_rules(),
-        _Runs(FileRun((before,), device=device), FileRun((after,), device=device)),
-    )
+def _proof(
+    before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu", text: str = "bad\n"
+) -> Proof:
+    project, repaired = _repair(code, modeling_x=text)
+    runs = _Runs(FileRun((before,), device=device), FileRun((after,), device=device))
+    (proof,) = prove(project, repaired, all_rules(), runs)
     return proof
 
 
 def test_a_repair_that_runs_as_before_and_is_recomputed_is_proven() -> None:
-    proof = _proof(_result(site=_site(recomputed=False)), _result())
+    proof = _proof(_earlier(), _result())
     assert proof.obstacles == ()
     assert proof.paths == (_MODELING,)
     assert [finding.symbol for finding in proof.repairs] == ["bad"]
@@ -92,51 +119,164 @@ def test_a_repair_that_runs_as_before_and_is_recomputed_is_proven() -> None:
 
 def test_the_repaired_text_is_run_and_nothing_is_written() -> None:
     project, repaired = _repair(modeling_x="bad\n", modeling_y="fine\n")
-    runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
     prove(project, repaired, all_rules(), runs)
     assert runs.asked == [([_MODELING], {}), ([_MODELING], {_MODELING: "good\n"})]
     assert _MODELING.read_text() == "bad\n"
 
 
 def test_other_numbers_without_checkpointing_refuse_it() -> None:
-    other = replace(_PLAIN, digest="abd", norms={"weight": 2.0000001})
-    assert "the gradients of weight are different" in _proof(_result(), _result(plain=other)).obstacles[0]
+    other = replace(_PLAIN, digest="abd", parts={"the gradient of weight": "abd"})
+    (obstacle,) = _proof(_earlier(), _result(fingerprints=(other,))).obstacles
+    assert "computes something else without checkpointing: the gradient of weight" in obstacle
     loss = replace(_PLAIN, digest="abd", loss=1.25)
-    assert "the loss is 1.25 instead of 1.5" in _proof(_result(), _result(plain=loss)).obstacles[0]
+    (obstacle,) = _proof(_earlier(), _result(fingerprints=(loss,))).obstacles
+    assert "the loss is 1.25 instead of 1.5" in obstacle
+    (obstacle,) = _proof(_earlier(), _result(fingerprints=())).obstacles
+    assert "was run without checkpointing before, and is not any more" in obstacle
 
 
-def test_where_bits_may_differ_norms_decide() -> None:
-    near = replace(_PLAIN, digest="abd", norms={"weight": 2.0000001})
-    assert _proof(_result(), _result(plain=near), device="NVIDIA H100").obstacles == ()
-    far = replace(_PLAIN, digest="abd", norms={"weight": 2.1})
-    assert _proof(_result(), _result(plain=far), device="NVIDIA H100").obstacles
-    fewer = replace(_PLAIN, digest="abd", norms={})
-    assert _proof(_result(), _result(plain=fewer), device="NVIDIA H100").obstacles
+@pytest.mark.parametrize(
+    ("found", "is_same"),
+    [
+        ([2.0, 0.0, 0.0, 1.0001, -0.5], True),
+        # The norm is the same, and the values are others.
+        ([2.0, 0.0, 0.0, -1.0, 0.5], False),
+        ([2.1, 0.0, 0.0, 1.05, -0.525], False),
+        ([2.0, 0.0, 1.0, 1.0, -0.5], False),
+        # A second run of the same was as far off.
+        ([2.0, 0.1, 0.0, 1.05, -0.5], True),
+    ],
+)
+def test_where_bits_may_differ_values_decide(found: list[float], is_same: bool) -> None:
+    name = "the gradient of weight"
+    before = replace(_PLAIN, sketches={name: [2.0, 0.0, 0.0, 1.0, -0.5]})
+    after = replace(_PLAIN, digest="abd", parts={name: "abd"}, sketches={name: found})
+    proof = _proof(_earlier(fingerprints=(before,)), _result(fingerprints=(after,)), device="NVIDIA H100")
+    assert (proof.obstacles == ()) is is_same
+    assert _proof(_earlier(fingerprints=(before,)), _result(fingerprints=(after,))).obstacles
 
 
-def test_a_new_failure_refuses_it_and_an_old_one_does_not() -> None:
-    assert _proof(_result(_LOST), _result(_LOST)).obstacles == ()
-    (obstacle,) = _proof(_result(), _result(_LOST)).obstacles
-    assert "Model, reentrant, default: a gradient is lost" in obstacle
-    elsewhere = replace(_LOST, scenario="cache")
-    assert _proof(_result(_LOST), _result(_LOST, elsewhere)).obstacles
+def test_what_is_missing_on_a_gpu_is_not_the_same() -> None:
+    name = "the gradient of weight"
+    before = replace(_PLAIN, sketches={name: [2.0, 0.0, 0.0, 1.0, -0.5]})
+    after = replace(_PLAIN, digest="abd", parts={})
+    proof = _proof(_earlier(fingerprints=(before,)), _result(fingerprints=(after,)), device="NVIDIA H100")
+    assert name in proof.obstacles[0]
 
 
-def test_what_only_recomputation_shows_of_other_parts_does_not_speak_against_it() -> None:
-    hook = replace(_LOST, check="frozen base", cause=Cause.NO_INPUT_GRADIENT)
-    assert _proof(_result(), _result(hook)).obstacles == ()
-    assert _proof(_result(), _result(replace(hook, cause=Cause.KEYWORD_ACTIVATION))).obstacles
+_FOUR = ("a", "b", "c", "d")
+_WRONG = Observation("gradients", "2 of 8 parameters get a wrong gradient", ("e", "f"))
+_RAISES = Observation("error", "the forward pass raises ValueError: 3 is too many")
 
 
-def test_statistics_are_accepted_from_who_has_asked_for_unsafe_fixes() -> None:
-    twice = replace(_LOST, check="buffers", cause=Cause.STATISTICS)
-    assert _proof(_result(), _result(twice)).obstacles
-    _MODELING.write_text("bad\n")
-    project = Project(Settings(), [_MODELING])
-    rule = WordRule("bad", replacing("good"), code="GC001", unsafe=True)
-    repaired = fix(project, [rule], unsafe=True)
-    runs = _Runs(FileRun((_result(),)), FileRun((_result(twice),)))
-    assert prove(project, repaired, all_rules(), runs)[0].obstacles == ()
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ([_lost(*_FOUR)], [_lost(*_FOUR)], None),
+        ([_lost(*_FOUR)], [_lost("a")], None),
+        ([_lost(*_FOUR, cause=Cause.KEYWORD_ACTIVATION)], [_lost("a", cause=Cause.NO_INPUT_GRADIENT)], None),
+        ([_lost("a")], [_lost(*_FOUR)], "Before, it was 1, without `b`, `c`, `d`"),
+        ([_lost(*_FOUR)], [_lost(*_FOUR), _WRONG], "2 of 8 parameters get a wrong gradient"),
+        ([_lost(*_FOUR)], [_lost("e")], "1 of 8 parameters get no gradient. Before, it was 4, without `e`"),
+        ([], [_lost("a")], "1 of 8 parameters get no gradient. Before, this was right"),
+        ([], [_lost("a", cause=Cause.NO_INPUT_GRADIENT, explanation="Why.")], "no gradient. Why. Before,"),
+        ([], [replace(_WRONG, check="buffers", cause=Cause.STATISTICS)], "Before, this was right"),
+        ([_WRONG], [replace(_WRONG, cause=Cause.DICTIONARY)], "Before, it had another cause"),
+        ([_RAISES], [replace(_RAISES, message=_RAISES.message.replace("3", "5"))], None),
+        ([_RAISES], [replace(_RAISES, message="the forward pass raises KeyError: 3")], "raises KeyError"),
+        # What raised before trains now, and wrongly.
+        ([_RAISES], [_WRONG], "wrong gradient. Before, the forward pass raises ValueError"),
+    ],
+)
+def test_a_failure_is_known_only_if_one_as_grave_was_there(
+    before: list[Observation], after: list[Observation], words: str | None
+) -> None:
+    obstacles = _proof(_earlier(_verdict(*before)), _result(_verdict(*after))).obstacles
+    assert bool(obstacles) is (words is not None)
+    if words is not None:
+        assert words in obstacles[0]
+
+
+@pytest.mark.parametrize("facts", [{"scenario": "cache"}, {"mode": "non-reentrant"}])
+def test_a_failure_elsewhere_excuses_nothing(facts: dict[str, object]) -> None:
+    failing = _verdict(_lost("a"))
+    elsewhere = replace(failing, **facts)  # type: ignore[arg-type]
+    passing = replace(elsewhere, observations=())
+    assert _proof(_earlier(failing, elsewhere), _result(failing, elsewhere)).obstacles == ()
+    assert _proof(_earlier(failing, passing), _result(failing, elsewhere)).obstacles
+    (obstacle,) = _proof(_earlier(failing), _result(failing, elsewhere)).obstacles
+    assert "It was not run there before" in obstacle
+
+
+def test_a_failure_of_one_mode_names_the_other() -> None:
+    right, wrong = _verdict(mode="non-reentrant"), _verdict(_lost("a"))
+    (obstacle,) = _proof(_earlier(right, _verdict(recomputed=())), _result(right, wrong)).obstacles
+    assert obstacle == (
+        "Model, reentrant, default: 1 of 8 parameters get no gradient. Before, nothing was recomputed "
+        "there, and this was right. Under non-reentrant checkpointing nothing is worse"
+    )
+
+
+def test_a_failure_of_several_classes_is_told_once() -> None:
+    project, repaired = _repair(modeling_x="bad\n")
+    classes = ("Model", "Head", "Other")
+    before = FileRun(tuple(replace(_earlier(), name=name) for name in classes))
+    after = FileRun(tuple(replace(_result(_verdict(_lost("a"))), name=name) for name in classes))
+    (obstacle,) = prove(project, repaired, all_rules(), _Runs(before, after))[0].obstacles
+    assert obstacle.startswith("Model (and 2 other classes), reentrant, default: 1 of 8")
+
+
+def test_a_failure_that_ended_the_process_counts() -> None:
+    hang = Failure("time limit", "reentrant", "cache", "there was no end after 120 seconds")
+    (obstacle,) = _proof(_earlier(), _result(failures=(hang,))).obstacles
+    assert "Model, reentrant, cache: there was no end" in obstacle
+    assert _proof(_earlier(failures=(hang,)), _result(failures=(hang,))).obstacles == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            [_verdict(), _verdict(scenario="cache")],
+            [_verdict()],
+            "cache: was run before, and is not any more",
+        ),
+        ([_verdict()], [_verdict(compared=7)], "7 parameters are compared, and 8 were before"),
+        (
+            [_verdict()],
+            [_verdict(not_compared=("a",))],
+            "`a` could be compared before, and cannot be any more",
+        ),
+        ([_verdict()], [_verdict(recomputed=())], "`layers.0` was recomputed before, and is not any more"),
+        ([_verdict()], [_verdict(recomputed=("layers.0.inner",))], None),
+        (
+            [_verdict(saved_bytes=900)],
+            [_verdict(saved_bytes=1200)],
+            "keeps 1,200 bytes for the backward pass",
+        ),
+        ([_verdict(_lost("a"), saved_bytes=9)], [_verdict(saved_bytes=1200)], None),
+    ],
+)
+def test_what_was_run_and_recomputed_still_is(
+    before: list[Verdict], after: list[Verdict], words: str | None
+) -> None:
+    obstacles = _proof(_earlier(*before), _result(*after)).obstacles
+    assert bool(obstacles) is (words is not None)
+    if words is not None:
+        assert words in obstacles[0]
+
+
+def test_a_part_that_is_not_run_any_more_refuses_it() -> None:
+    (obstacle,) = _proof(_earlier(), _result(not_covered=("the vision tower",))).obstacles
+    assert obstacle == "Model: does not run `the vision tower` any more"
+
+
+def test_a_class_that_is_gone_refuses_it() -> None:
+    project, repaired = _repair(modeling_x="bad\n")
+    before = FileRun((_earlier(), replace(_result(), name="Gone")))
+    (proof,) = prove(project, repaired, all_rules(), _Runs(before, FileRun((_result(),))))
+    assert proof.obstacles == ("Gone: was found before the repair and is not found any more",)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +289,23 @@ def test_statistics_are_accepted_from_who_has_asked_for_unsafe_fixes() -> None:
     ],
 )
 def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, object]) -> None:
-    assert _proof(_result(), _result(), code).obstacles == ()
-    (obstacle,) = _proof(_result(), _result(site=_site(**facts)), code).obstacles
+    before = _earlier(site=_site(**facts))
+    assert _proof(before, _result(), code).obstacles == ()
+    (obstacle,) = _proof(before, _result(site=_site(**facts)), code).obstacles
     assert "still has the defect" in obstacle
+
+
+def test_a_defect_that_nobody_has_seen_is_not_proven_to_be_gone() -> None:
+    (obstacle,) = _proof(_result(), _result()).obstacles
+    assert obstacle == "GC001: no run of `bad` shows the defect before the repair"
+    # It may show in that no class comes to its blocks.
+    failure = Failure("error", "reentrant", "default", "not supported", cause=Cause.NOT_A_LAYER)
+    assert _proof(_result(sites=(), failures=(failure,)), _result()).obstacles == ()
 
 
 def test_a_rule_that_says_nothing_about_runs_is_not_proven() -> None:
     project, repaired = _repair("TOY1", modeling_x="bad\n")
-    runs = _Runs(FileRun((_result(),)), FileRun((_result(),)))
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
     for rules in ((), [WordRule("bad", replacing("good"), code="TOY1")]):
         (obstacle,) = prove(project, repaired, rules, runs)[0].obstacles
         assert obstacle == "TOY1: no run can show whether `bad` is repaired"
@@ -164,23 +313,117 @@ def test_a_rule_that_says_nothing_about_runs_is_not_proven() -> None:
 
 def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
-        (obstacle,) = _proof(_result(), after).obstacles
-        assert "no model that could be run runs `bad`" in obstacle
-    assert _proof(_not_run(), replace(_not_run(), sites=())).obstacles
+        (obstacle,) = _proof(_earlier(), after).obstacles
+        assert obstacle == "GC001: no class that was run runs `bad`; what was run: Model"
+    elsewhere = Place("/elsewhere/modeling_x.py", 1, 1)
+    other = _site(place=elsewhere, definition=elsewhere)
+    assert "no class that was run" in _proof(_earlier(), _result(site=other)).obstacles[0]
+
+
+def test_the_true_reason_is_given_where_nothing_runs() -> None:
+    obstacle = _proof(_not_run(), _not_run()).obstacles[0]
+    assert obstacle == (
+        "GC001: no class that was run runs `bad`: Model could not be run (configuration): a configuration "
+        "field is missing"
+    )
+    project, repaired = _repair(modeling_x="bad\n")
+    (obstacle,) = prove(project, repaired, all_rules(), _Runs(FileRun(), FileRun()))[0].obstacles
+    assert "modeling_x.py has no class that supports gradient checkpointing" in obstacle
+
+
+_TWO_CLASSES = """
+class Block:
+    bad = 1
+
+class Model:
+    block = Block
+
+class Head:
+    def forward(self):
+        return Block()
+
+class Other:
+    pass
+"""
+
+
+def test_a_class_that_leads_to_what_is_changed_has_to_run() -> None:
+    project, repaired = _repair(modeling_x=_TWO_CLASSES)
+
+    def proof(before: ClassResult, after: ClassResult) -> Proof:
+        runs = _Runs(FileRun((_earlier(), before)), FileRun((_result(), after)))
+        return prove(project, repaired, all_rules(), runs)[0]
+
+    assert proof(_not_run("Other"), _not_run("Other")).obstacles == ()
+    (obstacle,) = proof(_not_run("Head"), _not_run("Head")).obstacles
+    assert obstacle == (
+        "Head runs what is changed, as far as names lead, and could not be run (configuration): "
+        "a configuration field is missing"
+    )
+    (obstacle,) = proof(_not_run("Head"), replace(_result(), name="Head")).obstacles
+    assert obstacle.startswith("Head could not be run before (a configuration field is missing)")
+
+
+def test_what_imports_the_changed_code_is_run_too() -> None:
+    project, repaired = _repair(
+        modeling_x="class Block:\n    bad = 1\n",
+        modeling_y="from .modeling_x import Block as B\nclass Heir(B): pass\n",
+        modeling_z="from . import modeling_y\n",
+        modeling_other="import torch\n",
+    )
+    user = Path("modeling_z.py")
+    asked = []
+
+    def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        asked.append(set(paths))
+        failing = _result(_verdict(_lost("a"))) if texts else _result()
+        runs = {path: FileRun() for path in paths}
+        return {**runs, _MODELING: FileRun((_result() if texts else _earlier(),)), user: FileRun((failing,))}
+
+    (proof,) = prove(project, repaired, all_rules(), run)
+    assert asked == [{_MODELING, Path("modeling_y.py"), user}] * 2
+    assert "1 of 8 parameters get no gradient" in proof.obstacles[0]
+
+
+def test_files_that_use_the_changed_code_and_are_not_given_are_named() -> None:
+    Path("modeling_y.py").write_text("from .modeling_x import Block\nclass M(PreTrainedModel): pass\n")
+    project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n")
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
+    (proof,) = prove(project, repaired, all_rules(), runs)
+    assert [path.name for path in proof.users_not_given] == ["modeling_y.py"]
+
+
+_TWO_BRANCHES = """
+def forward(x):
+    if x:
+        return bad(x)
+    return bad(x + 1)
+"""
+
+
+def test_what_is_changed_has_to_be_run() -> None:
+    one, other = Place("modeling_x.py", 4, 4), Place("modeling_x.py", 5, 5)
+    both = _result(executed=(one, other))
+    assert _proof(_earlier(), both, text=_TWO_BRANCHES).obstacles == ()
+    (obstacle,) = _proof(_earlier(), _result(executed=(one,)), text=_TWO_BRANCHES).obstacles
+    assert obstacle == (
+        "no class that was run comes to what is changed in modeling_x.py on line 5 of the repaired text"
+    )
 
 
 def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     applied = tuple(replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied)
     repaired = replace(repaired, applied=applied)
-    run = FileRun((_result(site=_site(block="Heir")),))
-    assert prove(project, repaired, all_rules(), _Runs(run, run))[0].obstacles == ()
+    before = FileRun((_earlier(site=_site(block="Heir", **_SEEN)),))
+    after = FileRun((_result(site=_site(block="Heir")),))
+    assert prove(project, repaired, all_rules(), _Runs(before, after))[0].obstacles == ()
 
 
 def test_a_model_that_runs_no_more_refuses_it() -> None:
     assert (
         "cannot be run any more: a configuration field is missing"
-        in _proof(_result(), _not_run()).obstacles[0]
+        in _proof(_earlier(), _not_run()).obstacles[0]
     )
 
 
@@ -188,7 +431,7 @@ def test_a_file_that_cannot_be_imported_any_more_refuses_it() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     broken = FileRun(problem="NameError: name 'Base' is not defined")
     (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun((_result(),)), broken))
-    assert proof.obstacles[0] == "NameError: name 'Base' is not defined"
+    assert proof.obstacles[0] == "modeling_x.py cannot be run: NameError: name 'Base' is not defined"
 
 
 def test_a_comment_needs_no_run_of_a_block() -> None:
@@ -197,7 +440,7 @@ def test_a_comment_needs_no_run_of_a_block() -> None:
 
 def test_a_modular_file_goes_with_what_is_generated_from_it() -> None:
     project, repaired = _repair(modular_x="bad\n", modeling_x="bad\n")
-    runs = _Runs(FileRun((_result(),)), FileRun((_result(_LOST),)))
+    runs = _Runs(FileRun((_result(),)), FileRun((_result(_verdict(_lost("a"))),)))
     (proof,) = prove(project, repaired, all_rules(), runs)
     assert set(proof.paths) == {Path("modular_x.py"), _MODELING}
     assert proof.obstacles
@@ -216,7 +459,7 @@ def test_files_that_one_fix_changes_stand_or_fall_together() -> None:
     rule = WordRule("bad", both, code="GC001")
     # The file's own fix comes first, and is remembered when another one joins the files.
     repaired = fix(project, [rule], unsafe=False)
-    (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun((_result(),)), FileRun((_result(),))))
+    (proof,) = prove(project, repaired, all_rules(), _Runs(FileRun((_earlier(),)), FileRun((_result(),))))
     assert set(proof.paths) == {_MODELING, Path("modeling_a.py")}
     assert {finding.path.name for finding in proof.repairs} == {"modeling_x.py", "modeling_a.py"}
 
@@ -228,20 +471,22 @@ def test_a_modular_file_alone_is_not_proven() -> None:
 
 
 def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None:
-    project, repaired = _repair(modeling_x="bad\n", modeling_y="bad\n", modeling_z="bad\n")
+    project, repaired = _repair(
+        modeling_x="bad\n", modeling_y="from .modeling_x import bad\n", modeling_z="bad\n"
+    )
     second = Path("modeling_y.py")
-    project.consult(project.file(second), _MODELING)
-    asked: list[list[Path]] = []
+    asked: list[set[Path]] = []
 
     def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
-        asked.append(list(paths))
-        good = FileRun((_result(),))
-        failures = {_MODELING: (_LOST,), second: () if _MODELING in texts else (_LOST,)}
-        return (
-            {path: FileRun((_result(*failures.get(path, ()) if texts else ()),)) for path in paths}
-            if texts
-            else dict.fromkeys(paths, good)
-        )
+        asked.append(set(paths))
+        failing = {_MODELING} if _MODELING in texts else {second} if texts else set()
+        runs = {}
+        for path in paths:
+            place = Place(str(path), 1, 1)
+            site = _site(place=place, definition=place, **({} if texts else _SEEN))
+            verdict = _verdict(*[_lost("a")] * (path in failing))
+            runs[path] = FileRun((_result(verdict, site=site),))
+        return runs
 
     proofs = prove(project, repaired, all_rules(), run)
     assert {proof.paths[0]: bool(proof.obstacles) for proof in proofs} == {
@@ -249,4 +494,4 @@ def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None
         second: True,
         Path("modeling_z.py"): False,
     }
-    assert asked[2] == [second]
+    assert asked[2] == {second}

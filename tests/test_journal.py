@@ -8,6 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -83,7 +84,16 @@ def _interrupted() -> Iterator[int]:
 
 
 def _interrupt_halfway() -> None:
-    next(step for step in _interrupted() if _is_mixed())
+    step = _halfway()
+    _reset()
+    assert killed_at(step, _write)
+    assert _is_mixed()
+
+
+@cache
+def _halfway() -> int:
+    """Return the first step at which a killed write leaves some files new and some old."""
+    return next(step for step in _interrupted() if _is_mixed())
 
 
 def test_a_write_leaves_nothing_beside_the_files() -> None:

@@ -27,6 +27,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.source",),
     ("gclint.settings",),
     ("gclint.releases",),
+    ("gclint.observations",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )

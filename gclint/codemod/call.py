@@ -55,6 +55,8 @@ class CallRepair:
     edits: tuple[Edit, ...]
     doubts: tuple[str, ...] = ()
     """Why someone should look at it all the same."""
+    evidence: tuple[str, ...] = ()
+    """What it rests on that a run saw and the text does not say."""
 
 
 def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBinding]) -> CallRepair | Refusal:
@@ -89,8 +91,20 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
     if isinstance(slots, Refusal):
         return slots
     left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})
-    doubts = [f"`{name}` is passed by keyword, and may require grad as far as the text says" for name in left]
-    return CallRepair(write_call(fragment, call, slots), tuple(doubts))
+    seen = frozenset(name for binding in bindings for name in binding.seen)
+    doubts = [
+        f"`{name}` stays a keyword, and required grad in a run"
+        if name in seen
+        else f"`{name}` is passed by keyword, and may require grad as far as the text says"
+        for name in left
+    ]
+    return CallRepair(write_call(fragment, call, slots), tuple(doubts), _evidence(seen - {*left}))
+
+
+def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
+    names = [f"`{name}`" for name in sorted(seen)]
+    verb = "requires" if len(names) == 1 else "require"
+    return (f"that {' and '.join(names)} {verb} grad was seen in a run",) if names else ()
 
 
 def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -12,6 +13,7 @@ from gclint.codemod.branch import (
     unused_helpers,
 )
 from gclint.codemod.call import repair_call
+from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.removal import dotted_names, remove_functions
@@ -58,10 +60,21 @@ def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
     return None
 
 
-def site_edits(network: Network, group: Group) -> tuple[dict[RunSite, tuple[Edit, ...]], list[str]]:
-    """Return the repairs of the plain run sites, and doubts about those that have no safe one."""
-    repairs: dict[RunSite, tuple[Edit, ...]] = {}
-    doubts: list[str] = []
+@dataclass
+class SiteEdits:
+    """The repairs of the plain run sites."""
+
+    edits: dict[RunSite, tuple[Edit, ...]] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+    """About those that have no safe one."""
+    evidence: list[str] = field(default_factory=list)
+    """What they rest on that only a run has seen."""
+
+
+def site_edits(network: Network, group: Group) -> SiteEdits:
+    """Return the repairs of the plain run sites of a group."""
+    found = SiteEdits()
+    repairs, doubts = found.edits, found.doubts
     for site in network.run_sites:
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
         if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
@@ -72,6 +85,7 @@ def site_edits(network: Network, group: Group) -> tuple[dict[RunSite, tuple[Edit
             doubts.append(
                 f"the call of `forward` itself in line {row} is recomputed from transformers 5.23 on only"
             )
+        found.evidence += seen_blocks(site, group.blocks)
         known = [binding for binding in bindings if binding is not None]
         if len(known) != len(bindings):
             doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
@@ -91,7 +105,8 @@ def site_edits(network: Network, group: Group) -> tuple[dict[RunSite, tuple[Edit
         else:
             repairs[site] = repaired.edits
             doubts += [f"in the call in line {row}, {doubt}" for doubt in repaired.doubts]
-    return repairs, doubts
+            found.evidence += repaired.evidence
+    return found
 
 
 def branch_edits(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gclint.codemod.group import Group, root_of
-from gclint.finding import Edit, Fix, Refusal, Repair
+from gclint.finding import Applicability, Edit, Fix, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.importers import importers
 from gclint.network.index import subclasses
@@ -25,6 +25,8 @@ class Elsewhere:
 
     edits: list[Edit] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    """What the changes rest on that only a run has seen."""
     repairs: list[Repair] = field(default_factory=list)
 
 
@@ -52,7 +54,9 @@ def fixes_elsewhere(
         elsewhere.edits += fix.edits
         elsewhere.repairs += fix.repairs
         if fix.reason is not None:
-            elsewhere.doubts.append(f"in {other.file.path.name}, {fix.reason}")
+            is_proof_enough = fix.applicability is Applicability.PROVABLE
+            reasons = elsewhere.evidence if is_proof_enough else elsewhere.doubts
+            reasons.append(f"in {other.file.path.name}, {fix.reason}")
     return elsewhere
 
 

@@ -16,6 +16,7 @@ from gclint.codemod.doubts import (
     shared_bases,
 )
 from gclint.codemod.elsewhere import fixes_elsewhere
+from gclint.codemod.evidence import applicability
 from gclint.codemod.group import (
     Group,
     group_of,
@@ -29,7 +30,7 @@ from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.switching import switch_changes, switch_obstacle
-from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
+from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -61,19 +62,26 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     bases = base_edits(network, group)
     if isinstance(bases, Refusal):
         return bases
-    sites, site_doubts = site_edits(network, group)
+    sites = site_edits(network, group)
     switching = switch_changes(network, sites_of(network, group))
-    doubts = [*_doubts(network, group), *elsewhere.doubts, *switching.doubts, *site_doubts]
+    doubts = [*_doubts(network, group), *elsewhere.doubts, *switching.doubts, *sites.doubts]
     edits = list(elsewhere.edits)
-    edits += [*bases, *branch_edits(network, group, sites, switching.overrides), *edits_outside(group, sites)]
-    reasons = list(dict.fromkeys(doubts))
+    edits += branch_edits(network, group, sites.edits, switching.overrides)
+    edits += [*bases, *edits_outside(group, sites.edits)]
+    evidence = [*elsewhere.evidence, *sites.evidence, *_evidence(block)]
     return Fix(
         f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
         tuple(dict.fromkeys(edits)),
-        Applicability.UNSAFE if reasons else Applicability.SAFE,
-        "; ".join(reasons) or None,
-        (*elsewhere.repairs, *_repairs(group, sites)),
+        applicability(doubts, evidence),
+        "; ".join(dict.fromkeys([*doubts, *evidence])) or None,
+        (*elsewhere.repairs, *_repairs(group, sites.edits)),
     )
+
+
+def _evidence(block: UnprotectedBlock) -> Iterator[str]:
+    """Yield that only a run has seen that a block is one."""
+    if block.is_seen:
+        yield f"that `{block.info.name}` is stacked was seen in a run"
 
 
 def _problem(network: Network, group: Group) -> str | None:

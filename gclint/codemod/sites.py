@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gclint.codemod.branch import is_spared
-from gclint.codemod.call import NeedsReordering, repair_call
+from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
+from gclint.codemod.evidence import applicability, seen_blocks
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
-from gclint.finding import Applicability, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import remembered
@@ -49,8 +50,8 @@ class SiteDefects:
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
                 repaired.edits,
-                Applicability.UNSAFE if doubts else Applicability.SAFE,
-                "; ".join(doubts) or None,
+                applicability(doubts, self._evidence(repaired)),
+                "; ".join((*doubts, *self._evidence(repaired))) or None,
                 (repair,),
             )
         if not isinstance(repaired, NeedsReordering):
@@ -66,6 +67,16 @@ class SiteDefects:
             f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
+
+    def _evidence(self, repaired: CallRepair) -> tuple[str, ...]:
+        """Return what the repair of the call rests on that only a run has seen."""
+        return (*seen_blocks(self.site, {each.block for each in self.bindings}), *repaired.evidence)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What a run says, where the text alone would not have told."""
+        is_seen = self.site.only_seen or any(binding.seen for binding in self.bindings)
+        return Evidence.CONFIRMED if is_seen else None
 
 
 @remembered

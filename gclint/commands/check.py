@@ -315,27 +315,28 @@ def _run(
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
+    if options.verify:
+        return _proven(rules, selection, options)
     with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
             return check(selection.project, rules, advance), None
-        repaired = fix(
-            selection.project,
-            rules,
-            unsafe=options.unsafe_fixes,
-            advance=advance,
-            wanted=selection.reported,
-        )
-    return _proven(selection.project, repaired, rules, options) if options.verify else (repaired, None)
+        unsafe, wanted = options.unsafe_fixes, selection.reported
+        return fix(selection.project, rules, unsafe=unsafe, advance=advance, wanted=wanted), None
 
 
 def _proven(
-    project: Project, repaired: FixResult, rules: Sequence[Rule], options: _Options
+    rules: Sequence[Rule], selection: Selection, options: _Options
 ) -> tuple[FixResult, tuple[Proof, ...]]:
-    """Run the repaired files, and return what is proven, with what the runs say."""
+    """Run the files, repair them by what is seen, run them again, and return what is proven."""
+    from gclint.engine.fix import fix
+    from gclint.engine.observing import observe
     from gclint.engine.proof import prove
     from gclint.engine.transaction import proven_only
 
+    project, unsafe, wanted = selection.project, options.unsafe_fixes, selection.reported
     with _runner(project, options) as run:
+        observe(project, selection.files(rules), run)
+        repaired = fix(project, rules, unsafe=unsafe, proves=True, wanted=wanted)
         proofs = tuple(prove(project, repaired, rules, run))
     return proven_only(project, repaired, proofs, rules), proofs
 

@@ -24,6 +24,7 @@ from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
+from gclint.engine.observing import observations
 from gclint.finding import Problem
 from gclint.report.formats import FORMATS, format_named
 from gclint.report.report import Report
@@ -263,6 +264,7 @@ def _joined(results: Results, files: Sequence[Path], python: Path | None) -> Rep
     settings = settings_of(files, python) if files else Settings()
     project = Project(settings, files)
     rules = selected_rules(settings)
+    project.observe(observations(project, results.sorted()))
     found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)
     findings = tuple(finding for finding in weighed.findings if finding.evidence)

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 from gclint.finding import Applicability, Finding, Fix, Heir, Refusal
@@ -195,11 +196,11 @@ def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: boo
         if each.remedy.reason is not None:
             where = "" if each.path == finding.path else f"in {each.path.name}, "
             reasons.setdefault(_LINE.sub("", each.remedy.reason), where + each.remedy.reason)
-    unsafe = any(fix.applicability is Applicability.UNSAFE for fix in fixes)
+    applicabilities = (fix.applicability for fix in fixes)
     return Fix(
         fixes[0].message,
         tuple(dict.fromkeys(edit for fix in fixes for edit in fix.edits)),
-        Applicability.UNSAFE if unsafe else Applicability.SAFE,
+        reduce(Applicability.joined, applicabilities, Applicability.SAFE),
         "; ".join(reasons.values()) or None,
         tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs)),
     )

@@ -32,7 +32,10 @@ class _Carried:
 
     finding: Finding
     edits: dict[Path, list[Edit]]
+    applicability: Applicability = Applicability.SAFE
+    """That of the fix, with all else that it has to change."""
     doubts: list[str] = field(default_factory=list)
+    """Why it is not safe, beside the fix's own reason."""
     refusal: str | None = None
     outside: dict[Path, str] = field(default_factory=dict)
     """Files with twins that are not among the given ones, and what they need."""
@@ -74,7 +77,7 @@ class _Work:
     ) -> None:
         self._project = project
         self._tree = tree
-        self._carried = [_Carried(each, by_file(each.edits)) for each in findings]
+        self._carried = [_carried(each) for each in findings]
         self._editing: defaultdict[Path, list[int]] = defaultdict(list)
         for number, carried in enumerate(self._carried):
             for path in carried.edits:
@@ -148,6 +151,7 @@ class _Work:
         carried.edits.setdefault(path, []).extend(added)
         if twin.is_copy:
             carried.doubts.append(f"{_where(there)} changes along, since it has to stay the same")
+            carried.applicability = Applicability.UNSAFE
         return path
 
     def _mirrored(
@@ -220,12 +224,13 @@ class _Work:
         """Let linked findings share what keeps one of them from being repaired, or makes it unsafe."""
         members = [self._carried[number] for number in sorted(group)]
         refused = next((each for each in members if each.refusal is not None), None)
-        doubtful = next((each for each in members if _doubts(each)), None)
+        doubtful = max(members, key=lambda each: [*Applicability].index(each.applicability))
         for member in members:
             if refused is not None and member.refusal is None:
                 member.refusal = f"{_name(refused)} has to change alike, and {refused.refusal}"
-            elif doubtful is not None and not _doubts(member):
+            elif member.applicability is not doubtful.applicability:
                 member.doubts.append(f"{_name(doubtful)} changes alike, and {_doubts(doubtful)[0]}")
+                member.applicability = doubtful.applicability
 
     def result(self, number: int) -> Finding:
         """Return a finding with its fix as it is to be made."""
@@ -244,11 +249,16 @@ class _Work:
         fixed = replace(
             fix,
             edits=(*fix.edits, *added),
-            applicability=Applicability.UNSAFE if reasons else fix.applicability,
+            applicability=carried.applicability,
             reason="; ".join(reasons) or None,
             duties=tuple(Duty(path, text) for path, text in sorted(carried.outside.items())),
         )
         return replace(finding, remedy=fixed)
+
+
+def _carried(finding: Finding) -> _Carried:
+    applicability = Applicability.SAFE if finding.fix is None else finding.fix.applicability
+    return _Carried(finding, by_file(finding.edits), applicability)
 
 
 def _sides(twin: Twin, path: Path) -> tuple[Region, Region]:

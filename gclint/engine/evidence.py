@@ -26,6 +26,8 @@ class Hint:
     is_unsafe: bool
     is_whole: bool
     """Whether each place of the failure has such a finding."""
+    needs_run: bool = False
+    """Whether a fix rests on what a run saw, so that only a run that proves it makes it."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class _Scales:
                 tuple(dict.fromkeys(edit.path for fix in fixes for edit in fix.edits)),
                 any(fix.applicability is Applicability.UNSAFE for fix in fixes),
                 all(repairable),
+                any(_rests_on_run(each) for found in repairable for each in found),
             )
 
     def _made_with(self, finding: Finding) -> Iterator[Fix]:
@@ -159,3 +162,9 @@ class _Scales:
             Refusal(_ONLY_SEEN),
             evidence=Evidence.CONFIRMED,
         )
+
+
+def _rests_on_run(finding: Finding) -> bool:
+    """Tell whether a finding of a rule, or its fix, would not be without what a run saw."""
+    is_provable = finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
+    return is_provable or finding.evidence is not None

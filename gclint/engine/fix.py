@@ -47,6 +47,7 @@ def fix(
     rules: Sequence[Rule],
     *,
     unsafe: bool,
+    proves: bool = False,
     advance: Callable[[Path], None] = lambda _path: None,
     wanted: _Wanted = tuple,
 ) -> FixResult:
@@ -59,18 +60,21 @@ def fix(
         project: the files; those that it was given are checked, and no others change. Nothing is written.
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
+        proves: whether fixes are run before they are written, so that those that rest on runs may be made.
         advance: called after each file, when it is checked for the first time.
         wanted: picks the findings whose fixes are made; what is left are all others.
     """
+    asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
+    made = frozenset(each for each in Applicability if asked.get(each, True))
     with collector_paused():
-        return _Repair(project, unsafe, wanted).run(rules, advance)
+        return _Repair(project, made, wanted).run(rules, advance)
 
 
 class _Repair:
-    def __init__(self, project: Project, unsafe: bool, wanted: _Wanted) -> None:
+    def __init__(self, project: Project, made: Set[Applicability], wanted: _Wanted) -> None:
         self._project = project
         self._wanted = wanted
-        self._unsafe = unsafe
+        self._made = made
         self._applied: list[Finding] = []
         self._problems: list[Problem] = []
         self._before: dict[Path, str] = {}
@@ -129,7 +133,7 @@ class _Repair:
 
     def _is_applicable(self, finding: Finding) -> bool:
         fix = finding.fix
-        if fix is None or (fix.applicability is Applicability.UNSAFE and not self._unsafe):
+        if fix is None or fix.applicability not in self._made:
             return False
         if _identity(finding) in self._broken:
             return False

@@ -1,23 +1,30 @@
-"""Repairs that are run before they are written: each file's is proven, or not made."""
+"""Repairs that are run before they are written: each file's is proven, or not made.
+
+A repair is proven only if every class that leads to what it changes was run, in the changed files and in the
+given ones that import from them; if nothing is worse than before in any scenario and mode; if everything that
+it changes was run; and if the defect was seen and is gone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.fix import FixResult
+from gclint.engine.imports import Imports
+from gclint.engine.reach import Reach
+from gclint.engine.regression import regressions, summarised
 from gclint.engine.units import fixed_together
-from gclint.finding import Applicability, Finding
+from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
+from gclint.verify.changed import changed_places
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, RunSite
+from gclint.verify.worker.protocol import ClassResult, Mode, RunSite
 
-_TOLERANCE = 1e-3
-"""Relative, for steps that need not give the same bits."""
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -27,13 +34,27 @@ class Proof:
     paths: tuple[Path, ...]
     repairs: tuple[Finding, ...]
     before: Mapping[Path, FileRun]
+    """What was run: the files themselves, and the given ones that import from them."""
     after: Mapping[Path, FileRun]
     obstacles: tuple[str, ...]
     """What keeps the repair from being written; none if it is proven."""
+    users_not_given: tuple[Path, ...] = ()
+    """Files that import from these, and were not run since they were not given."""
+
+    @property
+    def classes(self) -> list[ClassResult]:
+        """The results of the classes that were run with the repair."""
+        results = (result for run in self.after.values() for result in run.results)
+        return [result for result in results if result.outcome != "not run"]
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios in which any of them was run."""
+        return list(dict.fromkeys(name for result in self.classes for name in result.scenarios))
 
 
 def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Runner) -> list[Proof]:
-    """Run the changed files as they are and as they would be, and judge each repair.
+    """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
     A file whose repair does not stand stays as it was for those that import from it, so these are
     run once more with what is left.
@@ -48,25 +69,8 @@ def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Run
         NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
-    units = _units(project, repaired)
-    by_code = {rule.code: rule for rule in rules}
-    texts = {path: after for path, (_, after) in repaired.changed.items()}
-    files = [path for unit in units for path in unit.run_files]
-    before, after = run(files, {}), dict(run(files, texts))
-    proofs: dict[int, Proof] = {}
-    waiting = units
-    while waiting:
-        judged = {id(unit): _proof(unit, by_code, before, after) for unit in waiting}
-        proofs.update(judged)
-        refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
-        texts = {path: text for path, text in texts.items() if path not in refused}
-        touched = project.dependents(refused)
-        waiting = [
-            unit for unit in units if not proofs[id(unit)].obstacles and not touched.isdisjoint(unit.paths)
-        ]
-        again = [path for unit in waiting for path in unit.run_files]
-        after.update(run(again, texts) if again else {})
-    return [proofs[id(unit)] for unit in units]
+    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run)
+    return prover.proofs()
 
 
 @dataclass
@@ -75,128 +79,201 @@ class _Unit:
 
     paths: list[Path]
     repairs: list[Finding] = field(default_factory=list)
+    run_files: list[Path] = field(default_factory=list)
+    """The files whose runs decide: these and those that use them, but no modular source."""
+    users_not_given: list[Path] = field(default_factory=list)
 
     @property
-    def run_files(self) -> list[Path]:
-        """The files whose runs decide: not a modular source, which no model is imported from."""
-        return [path for path in self.paths if not is_modular(path)]
+    def has_product(self) -> bool:
+        """Whether one of the files is what is imported: not a modular source, which no model is in."""
+        return any(not is_modular(path) for path in self.paths)
 
 
-def _units(project: Project, repaired: FixResult) -> list[_Unit]:
-    units = [_Unit(paths) for paths in fixed_together(project, repaired)]
-    unit_of = {path: unit for unit in units for path in unit.paths}
-    for finding in repaired.applied:
-        changed = [edit.path for edit in finding.edits if edit.path in unit_of]
-        if changed:
-            unit_of[changed[0]].repairs.append(finding)
-    return units
+class _Prover:
+    def __init__(self, project: Project, repaired: FixResult, rules: Mapping[str, Rule], run: Runner) -> None:
+        self._project = project
+        self._texts = dict(repaired.changed)
+        self._rules = rules
+        self._run = run
+        self._imports = Imports(project)
+        self._units = self._made_units(repaired)
+        self._before: Mapping[Path, FileRun] = {}
+        self._after: dict[Path, FileRun] = {}
+
+    def proofs(self) -> list[Proof]:
+        """Run everything, and return a proof for each unit."""
+        files = list(dict.fromkeys(path for unit in self._units for path in unit.run_files))
+        texts = {path: after for path, (_, after) in self._texts.items()}
+        self._before, self._after = self._run(files, {}), dict(self._run(files, texts))
+        proofs: dict[int, Proof] = {}
+        waiting = self._units
+        while waiting:
+            judged = {id(unit): self._proof(unit) for unit in waiting}
+            proofs.update(judged)
+            refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
+            texts = {path: text for path, text in texts.items() if path not in refused}
+            touched = self._imports.users(refused)
+            waiting = [
+                unit
+                for unit in self._units
+                if not proofs[id(unit)].obstacles and not touched.isdisjoint(unit.run_files)
+            ]
+            again = list(dict.fromkeys(path for unit in waiting for path in unit.run_files))
+            self._after.update(self._run(again, texts) if again else {})
+        return [proofs[id(unit)] for unit in self._units]
+
+    def _made_units(self, repaired: FixResult) -> list[_Unit]:
+        units = [_Unit(paths) for paths in fixed_together(self._project, repaired)]
+        unit_of = {path: unit for unit in units for path in unit.paths}
+        for finding in repaired.applied:
+            changed = [edit.path for edit in finding.edits if edit.path in unit_of]
+            if changed:
+                unit_of[changed[0]].repairs.append(finding)
+        for unit in units:
+            users = self._imports.users(unit.paths)
+            given = [path for path in self._project.paths if path in users]
+            unit.run_files = [path for path in dict.fromkeys((*unit.paths, *given)) if not is_modular(path)]
+            unit.users_not_given = sorted(
+                path for path in users if path not in self._project.given and path.name != "__init__.py"
+            )
+        return units
+
+    def _proof(self, unit: _Unit) -> Proof:
+        return Proof(
+            tuple(unit.paths),
+            tuple(unit.repairs),
+            {path: self._before[path] for path in unit.run_files},
+            {path: self._after[path] for path in unit.run_files},
+            tuple(dict.fromkeys(self._obstacles(unit))),
+            tuple(unit.users_not_given),
+        )
+
+    def _obstacles(self, unit: _Unit) -> Iterator[str]:
+        """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
+        if not unit.has_product:
+            yield "the file that is generated from it is not repaired with it, and that is what runs"
+            return
+        yield from self._not_run(unit)
+        found, ran = [], dict[str, frozenset[Mode]]()
+        for path in unit.run_files:
+            earlier, later = _by_name(self._before[path]), _by_name(self._after[path])
+            if self._after[path].problem is not None:
+                continue
+            # A GPU may add in another order each time.
+            exact = self._before[path].device == "cpu"
+            for name in {**earlier, **later}:
+                found += regressions(earlier.get(name), later.get(name), exact=exact)
+            ran |= {
+                name: frozenset(verdict.mode for verdict in result.verdicts) for name, result in later.items()
+            }
+        yield from summarised(found, ran)
+        for finding in unit.repairs:
+            yield from self._doubts(unit, finding)
+        yield from self._not_executed(unit)
+
+    def _not_run(self, unit: _Unit) -> Iterator[str]:
+        """Yield which files and classes could not be run, and may run what is changed."""
+        texts = {path: self._texts[path] for path in unit.paths}
+        reach = Reach(self._imports, texts)
+        for path in unit.run_files:
+            before, after = self._before[path], self._after[path]
+            if after.problem is not None:
+                was = f"; before, {before.problem}" if before.problem is not None else ""
+                yield f"{path.name} cannot be run: {after.problem}{was}"
+                continue
+            earlier = _by_name(before)
+            text = texts[path][1] if path in texts else self._project.file(path).text
+            for result in after.results:
+                known = earlier.get(result.name)
+                if result.outcome == "not run":
+                    # What was run before is told as something that is worse.
+                    is_told = known is not None and known.outcome != "not run"
+                    if not is_told and reach.has(path, result.name, text):
+                        yield (
+                            f"{result.name} runs what is changed, as far as names lead, and could not be run "
+                            f"({result.category}): {result.reason}"
+                        )
+                elif (known is None or known.outcome == "not run") and reach.has(path, result.name, text):
+                    why = f" ({known.reason})" if known is not None else ""
+                    yield f"{result.name} could not be run before{why}, so nothing can be compared"
+
+    def _doubts(self, unit: _Unit, finding: Finding) -> Iterator[str]:
+        """Yield why it is not seen that a defect was there and is gone."""
+        rule = self._rules.get(finding.code)
+        if rule is not None and not rule.changes_code:
+            return
+        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+        own = self._sites(unit, self._after, names)
+        what = f"`{finding.symbol}`"
+        if not own:
+            yield f"{finding.code}: no class that was run runs {what}{self._why_none(unit)}"
+            return
+        flagged = {rule.flags(site) if rule else None for site in own}
+        if True in flagged:
+            yield f"{finding.code}: {what} still has the defect when it is run"
+        elif None in flagged:
+            yield f"{finding.code}: no run can show whether {what} is repaired"
+        elif rule is not None and not self._was_seen(unit, rule, names):
+            yield f"{finding.code}: no run of {what} shows the defect before the repair"
+
+    def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
+        """Tell whether the defect was there in a run before the repair."""
+        if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
+            return True
+        # A class that fails before it comes to its blocks shows a defect of this kind by failing.
+        results = (result for path in unit.run_files for result in self._before[path].results)
+        return any(failure.cause in rule.causes for result in results for failure in result.failures)
+
+    def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
+        """Return the calls of blocks of these names which lie, or whose blocks lie, in the unit's files."""
+        paths = set(unit.paths)
+        return [
+            site
+            for path in unit.run_files
+            for result in runs[path].results
+            for site in result.sites
+            if site.block in names
+            and site.calls
+            and any(
+                self._project.identify(Path(place.path)) in paths for place in (site.place, site.definition)
+            )
+        ]
+
+    def _why_none(self, unit: _Unit) -> str:
+        """Return why no class runs a block, in words that follow its name."""
+        results = [result for path in unit.run_files for result in self._after[path].results]
+        if not results:
+            files = " and ".join(path.name for path in unit.run_files)
+            return f": {files} has no class that supports gradient checkpointing and can be run by itself"
+        ran = [each.name for each in results if each.outcome != "not run"]
+        if ran:
+            more = f" and {len(ran) - _SHOWN} more" if len(ran) > _SHOWN else ""
+            return f"; what was run: {', '.join(ran[:_SHOWN])}{more}"
+        first = results[0]
+        more = f", and neither could {len(results) - 1} more" if len(results) > 1 else ""
+        return f": {first.name} could not be run ({first.category}): {first.reason}{more}"
+
+    def _not_executed(self, unit: _Unit) -> Iterator[str]:
+        """Yield the changed code that no class has run."""
+        executed = {
+            (self._project.identify(Path(place.path)), place.line)
+            for path in unit.run_files
+            for result in self._after[path].results
+            for place in result.executed
+        }
+        for path in unit.paths:
+            if not is_modular(path):
+                missed = [
+                    place for place in changed_places(*self._texts[path]) if (path, place[0]) not in executed
+                ]
+                if missed:
+                    lines = ", ".join(str(line) for line, _ in missed[:_SHOWN])
+                    more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
+                    yield (
+                        f"no class that was run comes to what is changed in {path.name} on "
+                        f"line{'s' if len(missed) > 1 else ''} {lines}{more} of the repaired text"
+                    )
 
 
-def _proof(
-    unit: _Unit, rules: Mapping[str, Rule], before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]
-) -> Proof:
-    obstacles = list(_obstacles(unit, rules, before, after))
-    own = unit.run_files
-    return Proof(
-        tuple(unit.paths),
-        tuple(unit.repairs),
-        {path: before[path] for path in own},
-        {path: after[path] for path in own},
-        tuple(obstacles),
-    )
-
-
-def _obstacles(
-    unit: _Unit, rules: Mapping[str, Rule], before: Mapping[Path, FileRun], after: Mapping[Path, FileRun]
-) -> Iterator[str]:
-    """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
-    if not unit.run_files:
-        yield "the file that is generated from it is not repaired with it, and that is what runs"
-    for path in unit.run_files:
-        problem = after[path].problem
-        if problem is not None:
-            yield problem
-            continue
-        earlier = {result.name: result for result in before[path].results}
-        # A GPU may add in another order each time.
-        exact = before[path].device == "cpu"
-        for result in after[path].results:
-            if result.name in earlier:
-                yield from _regressions(earlier[result.name], result, exact=exact)
-                for failure in _new_failures(earlier[result.name], result):
-                    if not _is_outside(failure, unit.repairs):
-                        yield f"{result.name}, {failure.mode}, {failure.scenario}: {failure.text}"
-    sites = [site for path in unit.run_files for result in after[path].results for site in result.sites]
-    for finding in unit.repairs:
-        yield from _doubts(finding, rules.get(finding.code), sites)
-
-
-def _regressions(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[str]:
-    """Yield what a class did before and does not do any more."""
-    if before.outcome == "not run":
-        return
-    if after.outcome == "not run":
-        yield f"{after.name} cannot be run any more: {after.reason}"
-        return
-    expected = {each.scenario: each for each in before.fingerprints}
-    for found in after.fingerprints:
-        if found.scenario in expected and not _same(expected[found.scenario], found, exact=exact):
-            yield _difference(after.name, expected[found.scenario], found)
-
-
-def _new_failures(before: ClassResult, after: ClassResult) -> list[Failure]:
-    if "not run" in (before.outcome, after.outcome):
-        return []
-    known = {_key(failure) for failure in before.failures}
-    return [failure for failure in after.failures if _key(failure) not in known]
-
-
-def _is_outside(failure: Failure, repairs: Sequence[Finding]) -> bool:
-    """Tell whether a failure that shows only once something is recomputed is no fault of the repair."""
-    if failure.cause is Cause.NO_INPUT_GRADIENT:
-        # The hook on the embeddings, which is as it was, does not reach the blocks.
-        return True
-    # Who asks for unsafe fixes has been told of the statistics: they are why this one is unsafe.
-    unsafe = any(each.fix and each.fix.applicability is Applicability.UNSAFE for each in repairs)
-    return unsafe and failure.cause is Cause.STATISTICS
-
-
-def _key(failure: Failure) -> tuple[str, str, str]:
-    return failure.check, failure.mode, failure.scenario
-
-
-def _same(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:
-    if exact or expected.digest == found.digest:
-        return expected.digest == found.digest
-    return expected.norms.keys() == found.norms.keys() and all(
-        _close(each, found.norms[name]) for name, each in expected.norms.items()
-    )
-
-
-def _close(expected: float, found: float) -> bool:
-    return abs(expected - found) <= _TOLERANCE * max(abs(expected), abs(found))
-
-
-def _difference(name: str, expected: Fingerprint, found: Fingerprint) -> str:
-    where = f"{name} computes something else without checkpointing ({expected.scenario})"
-    if expected.loss != found.loss:
-        return f"{where}: the loss is {found.loss!r} instead of {expected.loss!r}"
-    names = sorted(expected.norms.keys() | found.norms.keys())
-    different = [each for each in names if expected.norms.get(each) != found.norms.get(each)]
-    return f"{where}: the gradients of {', '.join(different[:3]) or 'some parameters'} are different"
-
-
-def _doubts(finding: Finding, rule: Rule | None, sites: Sequence[RunSite]) -> Iterator[str]:
-    """Yield why a repair is not proven: the defect is still there, or no run shows that it is gone."""
-    if rule is not None and not rule.changes_code:
-        return
-    names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
-    own = [site for site in sites if site.block in names and site.calls]
-    if not own:
-        yield f"{finding.code}: no model that could be run runs `{finding.symbol}`, so nothing is proven"
-        return
-    flagged = {rule.flags(site) if rule else None for site in own}
-    if True in flagged:
-        yield f"{finding.code}: `{finding.symbol}` still has the defect when it is run"
-    elif None in flagged:
-        yield f"{finding.code}: no run can show whether `{finding.symbol}` is repaired"
+def _by_name(run: FileRun) -> dict[str, ClassResult]:
+    return {result.name: result for result in run.results}

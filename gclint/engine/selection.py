@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gclint.engine.check import CheckResult
+from gclint.engine.check import CheckResult, check
 from gclint.finding import Finding
+from gclint.rule import Rule
 from gclint.source.project import Project
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class Selection:
         if scope is not None:
             findings = [each for each in findings if _is_in(each, scope)]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
+
+    def files(self, rules: Sequence[Rule]) -> Sequence[Path]:
+        """Return the files that findings to report can be in; ``rules`` find out what depends on a change."""
+        if self.changed is None:
+            return self.project.paths
+        check(self.project, rules)  # What depends on what is known afterwards.
+        scope = self.project.dependents(self.changed)
+        return [path for path in self.project.paths if path in scope]
 
     def narrowed(self, result: _Result) -> tuple[_Result, Recognised]:
         """Return ``result`` with the findings to report and the number of files they can be in."""

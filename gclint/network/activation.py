@@ -57,14 +57,14 @@ class _Kind(Enum):
 
 
 class _Role(Enum):
-    """What an argument is for a block."""
+    """What an argument is for a block; what demands more of a repair comes later."""
 
-    ACTIVATION = auto()
-    NESTED = auto()
-    """A list, tuple or dict that holds activations."""
+    OTHER = auto()
     UNCERTAIN = auto()
     """Neither the name of the parameter nor what is passed says whether it requires grad."""
-    OTHER = auto()
+    NESTED = auto()
+    """A list, tuple or dict that holds activations."""
+    ACTIVATION = auto()
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class SiteBinding:
     """The parameters that receive an activation."""
     nested: frozenset[str]
     """The parameters that receive a list, tuple or dict of activations."""
+    seen: frozenset[str]
+    """The parameters of which a run says that they receive one, and the text does not."""
     tensors: frozenset[str]
     """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
     _find_uncertain: Callable[[], frozenset[str]]
@@ -123,8 +125,10 @@ class SiteBinding:
 def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
     """Tell whether a site passes only its stream by position, and nothing but caches and masks by keyword.
 
-    Most do, and their blocks' signatures need not be read.
+    Most do, and their blocks' signatures need not be read, unless a run saw more.
     """
+    if any(each.keywords or each.containers for each in site.seen):
+        return False
     for index, arg in enumerate(site.args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:
@@ -162,14 +166,20 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
     if not binding.complete:
         return None
     roles: dict[_Role, set[str]] = {role: set() for role in _Role}
+    seen: set[str] = set()
     masks: list[tuple[cst.Arg, Parameter]] = []
     for bound in binding.arguments:
         if bound.parameter is None:
             continue
-        if "mask" in bound.parameter.name and bound.parameter.name not in gradients.named:
+        name = bound.parameter.name
+        is_mask = "mask" in name and name not in gradients.named
+        role = _Role.OTHER if is_mask else _role(site, bound, bound.parameter, gradients)
+        if role.value < (seen_role := _seen_role(site, block, name)).value:
+            role = seen_role
+            seen.add(name)
+        elif is_mask:
             masks.append((bound.arg, bound.parameter))
-        else:
-            roles[_role(site, bound, bound.parameter, gradients)].add(bound.parameter.name)
+        roles[role].add(name)
 
     def uncertain() -> frozenset[str]:
         # A mask alone is no activation, but one that is computed by a learned module moves along with those.
@@ -186,6 +196,7 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         binding,
         frozenset(roles[_Role.ACTIVATION]),
         frozenset(roles[_Role.NESTED]),
+        frozenset(seen),
         frozenset(
             bound.parameter.name
             for bound in binding.arguments
@@ -194,6 +205,19 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         - roles[_Role.NESTED],
         uncertain,
     )
+
+
+def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
+    """Return what runs saw an argument be."""
+    seen = [each for each in site.seen if each.block == block.name and name not in CACHE_ARGUMENTS]
+    if any(name in each.losing_inside for each in seen):
+        return _Role.NESTED
+    # What is not recomputed yet loses nothing, and will where several calls share a graph.
+    if any(
+        name in each.losing or (each.is_left_out and name in each.keywords & each.shared) for each in seen
+    ):
+        return _Role.ACTIVATION
+    return _Role.UNCERTAIN if any(name in each.keywords for each in seen) else _Role.OTHER
 
 
 def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:

@@ -15,6 +15,7 @@ from gclint.network.holders import accessors, attribute_uses, holding_attributes
 from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
+from gclint.network.seen import with_seen
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
@@ -34,6 +35,14 @@ class UnprotectedBlock:
 
     info: ClassInfo
     sites: tuple[RunSite, ...]
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether only a run has seen that it is one."""
+        return any(self.info in site.left_out for site in self.sites) and not any(
+            site.checkpointed or (_is_trunk_by_text(self.info, site) and supports_checkpointing(site.owner))
+            for site in self.sites
+        )
 
 
 class Network:
@@ -111,7 +120,7 @@ class Network:
 
     def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:
-            return ()
+            return with_seen(self.module, ())
         classes = self.module.classes.values()
         holders = self._holders(names)
         uses = attribute_uses(self.module, holders.attributes | holders.accessors)
@@ -120,7 +129,7 @@ class Network:
             for method in info.methods():
                 if method.name != "__init__" and any_between(uses, method.header, method.limit):
                     sites.extend(run_sites(info.scope(method), holders))
-        return with_substitutes(self.module, sites, holders)
+        return with_seen(self.module, with_substitutes(self.module, sites, holders))
 
     def _holders(self, names: frozenset[str]) -> Holders:
         return Holders(names, accessors(self.module, names))
@@ -163,7 +172,7 @@ class Network:
 
     @staticmethod
     def _is_trunk_block(info: ClassInfo, site: RunSite) -> bool:
-        if not site.is_trunk or not mixes_sequence(info) or is_named_as_mixer(info):
+        if not _is_trunk_by_text(info, site) and info not in site.left_out:
             return False
         # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
         return not fills_cache(site, info) and requires_cache(info) is None
@@ -198,12 +207,19 @@ class Network:
         )
 
 
+def _is_trunk_by_text(info: ClassInfo, site: RunSite) -> bool:
+    return site.is_trunk and mixes_sequence(info) and not is_named_as_mixer(info)
+
+
 def _is_run_by_a_model(site: RunSite) -> bool:
     """Tell whether a transformers model runs a block here that is to be checkpointed.
 
     That it supports checkpointing it says itself, or by a checkpointed call.
     """
-    return is_run_by_a_model(site.owner) if site.checkpointed else supports_checkpointing(site.owner)
+    if site.checkpointed:
+        return is_run_by_a_model(site.owner)
+    # What a run has seen, it has seen in a model.
+    return bool(site.left_out) or supports_checkpointing(site.owner)
 
 
 def _can_need_protection(info: ClassInfo, site: RunSite) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from gclint.network.evaluation.values import Bound, External, Function, Instance
 from gclint.network.evaluation.walk import children, code, dotted_name, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
+from gclint.observations import Observed
 from gclint.source.fragment import Fragment
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -65,6 +66,10 @@ class RunSite:
     """Whether a sequence of blocks is called, which hands the output of each to the next."""
     peers: list[Peer] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
+    seen: tuple[Observed, ...] = ()
+    """What runs saw the call do."""
+    only_seen: frozenset[ClassInfo] = frozenset()
+    """The blocks that a run saw it run, and the text does not say."""
 
     @property
     def owner(self) -> ClassInfo:
@@ -94,6 +99,19 @@ class RunSite:
     def calls_library(self) -> bool:
         """Whether a checkpointed call is one of the function that the library gave the model."""
         return isinstance(self.call.func, cst.Attribute) and self.call.func.attr.value in CHECKPOINT_METHODS
+
+    @property
+    def left_out(self) -> frozenset[ClassInfo]:
+        """The blocks that feed one another here and that checkpointing left out, as runs saw."""
+        names = {each.block for each in self.seen if each.is_left_out}
+        return frozenset(info for info in self.blocks if info.name in names)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The rows in which the call begins and ends."""
+        start, end = self.span(self.call)
+        position = self.fragment.file.position
+        return position(start).row, position(end - 1).row
 
     def option(self, name: str) -> cst.Arg | None:
         """Return what a checkpointed call passes to the checkpoint function itself."""
@@ -146,6 +164,36 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
         peers.append((site.call, site.loops))
         site.peers = peers
     return sites
+
+
+def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
+    """Yield each call in a method's statement as the site that it is if it runs these blocks.
+
+    Args:
+        scope: the method.
+        offset: where something in the statement stands.
+        blocks: what is run, as nobody could tell from the text.
+    """
+    for piece in () if scope.body is None else scope.body.pieces_at([offset]):
+        for node in piece.nodes or ():
+            for call, place in _calls(node, _Place(_fragment(piece))):
+                yield _assumed(scope, call, place, blocks)
+
+
+def _assumed(scope: Scope, call: cst.Call, place: _Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
+    checkpointed = bool(call.args) and is_checkpoint_function(scope, call.func)
+    wrapped = unwrap(scope, call.args[0].value, _passed_on(call)) if checkpointed else None
+    receiver = call.func if wrapped is None else wrapped.receiver
+    args = call.args if wrapped is None else wrapped.args
+    site = _site(scope, call, place, receiver, args, blocks, checkpointed=wrapped is not None)
+    site.peers = [(call, place.loops)]
+    return site
+
+
+def _passed_on(call: cst.Call) -> list[cst.Arg]:
+    """Return what a call of a checkpoint function hands to what it runs."""
+    options = _CHECKPOINT_OPTIONS
+    return [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in options]
 
 
 def _fragment(piece: Piece) -> Fragment:
@@ -212,9 +260,7 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
     if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
         return None
     target = call.args[0].value
-    rest = [
-        arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in _CHECKPOINT_OPTIONS
-    ]
+    rest = _passed_on(call)
     wrapped = unwrap(scope, target, rest)
     if wrapped is not None:
         blocks = _instances(scope.evaluate(wrapped.receiver))
@@ -291,7 +337,7 @@ def _site(
     call: cst.Call,
     place: _Place,
     receiver: cst.BaseExpression,
-    args: list[cst.Arg] | tuple[cst.Arg, ...],
+    args: Sequence[cst.Arg],
     blocks: tuple[ClassInfo, ...],
     *,
     checkpointed: bool = False,

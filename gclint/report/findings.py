@@ -21,7 +21,10 @@ def obstacle(finding: Finding) -> str | None:
     """Return why there is no safe fix, or None where there is one."""
     if isinstance(finding.remedy, Refusal):
         return f"no fix: {finding.remedy.reason}"
-    return f"unsafe fix: {finding.remedy.reason}" if finding.remedy.reason else None
+    if finding.remedy.reason is None:
+        return None
+    is_provable = finding.remedy.applicability is Applicability.PROVABLE
+    return f"{'fix to be proven' if is_provable else 'unsafe fix'}: {finding.remedy.reason}"
 
 
 def headline(finding: Finding) -> str:

@@ -200,6 +200,7 @@ def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:
             "code": hint.code,
             "filenames": [str(path) for path in hint.paths],
             "unsafe": hint.is_unsafe,
+            "verify": hint.needs_run,
             "whole": hint.is_whole,
         }
         for hint in hints

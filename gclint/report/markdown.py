@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gclint.finding import Part
+from gclint.finding import Applicability, Part
 from gclint.report.findings import counted, obstacle
 from gclint.report.report import Report
 from gclint.report.text import counted_parts
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gclint.finding import Finding
+
+_HEADINGS = {
+    Applicability.SAFE: "Safe repairs",
+    Applicability.PROVABLE: "Repairs of what a run saw, proven by another one",
+    Applicability.UNSAFE: "Unsafe repairs, to be reviewed",
+}
 
 
 def markdown(report: Report) -> str:
@@ -73,17 +79,18 @@ def _place(report: Report, path: Path) -> str:
 
 def _what_is_repaired(report: Report) -> Iterator[str]:
     """Yield what is repaired, what of it someone has to review and why, and what is left to do by hand."""
-    places: defaultdict[tuple[str, str, str, str], dict[str, None]] = defaultdict(dict)
+    places: defaultdict[tuple[str, str, str, str, Applicability], dict[str, None]] = defaultdict(dict)
     for finding in report.repairs.made:
-        if finding.fix is not None:
-            key = (finding.code, finding.name, _place(report, finding.path), finding.fix.reason or "")
+        if (fix := finding.fix) is not None:
+            where = _place(report, finding.path)
+            key = (finding.code, finding.name, where, fix.reason or "", fix.applicability)
             places[key][f"`{finding.symbol}`"] = None
-    rows = sorted(places.items())
-    for heading, is_unsafe in (("Safe repairs", False), ("Unsafe repairs, to be reviewed", True)):
+    rows = sorted(places.items(), key=lambda each: each[0][:-1])
+    for applicability, heading in _HEADINGS.items():
         lines = [
             f"- {code} {name}, {place}: {', '.join(symbols)}{f': {reason}' if reason else ''}"
-            for (code, name, place, reason), symbols in rows
-            if bool(reason) is is_unsafe
+            for (code, name, place, reason, what), symbols in rows
+            if what is applicability
         ]
         if lines:
             yield f"### {heading}"

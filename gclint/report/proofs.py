@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gclint.finding import Applicability
 from gclint.report.findings import counted
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def _repairs(proof: Proof) -> Iterator[str]:
     yield from (f"not proven: {obstacle}" for obstacle in proof.obstacles)
     for finding in proof.repairs:
         if finding.fix is not None and finding.fix.reason:
-            yield f"unsafe {finding.code} of {finding.symbol}: {finding.fix.reason}"
+            unsafe = "unsafe " if finding.fix.applicability is Applicability.UNSAFE else ""
+            yield f"{unsafe}{finding.code} of {finding.symbol}: {finding.fix.reason}"
 
 
 def _runs(proof: Proof) -> Iterator[str]:

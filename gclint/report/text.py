@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.finding import Part, in_reading_order
+from gclint.finding import Applicability, Part, in_reading_order
 from gclint.report.findings import counted, headline, is_fixable, obstacle
 from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
@@ -171,7 +171,8 @@ def _fixed_lines(report: Report) -> Iterator[str]:
         if finding.fix is not None:
             yield f"{finding.path}: fixed {finding.code} for {finding.symbol}: {finding.fix.message}"
             if finding.fix.reason:
-                yield f"    unsafe: {finding.fix.reason}"
+                is_unsafe = finding.fix.applicability is Applicability.UNSAFE
+                yield f"    {'unsafe' if is_unsafe else 'proven'}: {finding.fix.reason}"
 
 
 def _fixable(report: Report) -> str:

@@ -136,9 +136,9 @@ def summary_lines(results: Results) -> Iterator[str]:
 
 def _advice(hint: Hint) -> str:
     what = "it" if hint.is_whole else "a part of it"
-    unsafe = " --unsafe-fixes" if hint.is_unsafe else ""
+    options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
     paths = " ".join(shown(path) for path in hint.paths)
-    return f"{hint.code} repairs {what}: gclint --fix{unsafe} --select {hint.code} {paths}"
+    return f"{hint.code} repairs {what}: gclint --fix{options} --select {hint.code} {paths}"
 
 
 def _listed(parameters: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
@@ -59,6 +60,8 @@ class Project:
         """Files that are not given and matter all the same, found once a run."""
         self.derived: dict[object, object] = {}
         """What others have worked out from the files; it is forgotten when one of them changes."""
+        self.observations = Observations()
+        """What runs saw of the files; nothing unless somebody ran them."""
         self._locations: dict[Path, Path] = {}
         self._identities: dict[Path, Path] = {}
         """By every spelling that was asked for, and by location."""
@@ -145,7 +148,13 @@ class Project:
     def replace(self, path: Path, text: str) -> None:
         """Let the file at ``path`` hold ``text`` from now on, in memory only."""
         file = self.file(path)
-        self._files[file.path] = SourceFile(file.path, file.encode(text))
+        changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
+        self.observations.follow(file, changed)
+        self.derived.clear()
+
+    def observe(self, observations: Observations) -> None:
+        """Take up what runs saw of the files as they are now."""
+        self.observations = observations
         self.derived.clear()
 
     def dependents(self, changed: Iterable[Path]) -> set[Path]:

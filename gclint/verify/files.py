@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -105,7 +105,7 @@ def runner(
 
 class _Runner:
     def __init__(self, settings: RunSettings, audience: Audience | None, journals: Journals | None) -> None:
-        self._settings = settings
+        self._settings = replace(settings, complete=True)
         self._audience = audience
         self._journals = journals
         self._models = ModelFiles()

@@ -7,11 +7,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gclint.source.disk import read_bytes
+from gclint.source.file import SourceFile
+from gclint.verify.changed import changed_places
 from gclint.verify.process import work
 from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
-from gclint.verify.worker.protocol import Environment, Message, Request, Source
+from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
 
 
 @dataclass(frozen=True)
@@ -97,13 +100,23 @@ def _request(
     tree: str | None, sources: list[Source], overlay: dict[str, str], settings: RunSettings
 ) -> Request:
     return Request(
-        tuple(sources),
+        tuple(replace(source, complete=settings.complete) for source in sources),
         () if tree is None else (tree,),
         overlay,
         settings.device,
         settings.jobs,
         settings.seconds,
         settings.gigabytes,
+        _watched(overlay),
+    )
+
+
+def _watched(overlay: Mapping[str, str]) -> tuple[Place, ...]:
+    """Return the changed statements in texts, which a comparison with what is written is about."""
+    return tuple(
+        Place(path, first, last)
+        for path, text in overlay.items()
+        for first, last in changed_places(SourceFile(Path(path), read_bytes(Path(path))).text, text)
     )
 
 

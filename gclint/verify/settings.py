@@ -20,3 +20,5 @@ class RunSettings:
     """The time limit of a class."""
     gigabytes: float = 8.0
     """The memory limit of a process, on a CPU."""
+    complete: bool = False
+    """Whether to run also what only a comparison of two texts of a model needs."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import runpy
 import sys
 import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import pytest
 
@@ -126,22 +127,18 @@ def test_each_scenario_has_a_model_that_fails_in_it() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("planted", _PLANTED, ids=lambda planted: planted.name)
-def test_the_script_shows_each_failure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], planted: Planted
-) -> None:
+def test_the_script_shows_each_failure(tmp_path: Path, planted: Planted) -> None:
     result = examine_planted(planted.name)
     for failure in result.failures:
         assert result.recipe is not None
-        status, shown = _run(tmp_path, capsys, planted.name, failure, result.recipe)
+        status, shown = _run(tmp_path, planted.name, failure, result.recipe)
         assert (status, shown.startswith(_SIGNS)) == (1, True), (failure, shown)
 
 
 @pytest.mark.torch
-def test_the_script_trains_adapters_without_what_the_model_cannot_take(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_script_trains_adapters_without_what_the_model_cannot_take(tmp_path: Path) -> None:
     failure = _failure("reentrant", "frozen base", check="frozen base")
-    status, shown = _run(tmp_path, capsys, "tuple_of_patches", failure, _recipe("tuple_of_patches"))
+    status, shown = _run(tmp_path, "tuple_of_patches", failure, _recipe("tuple_of_patches"))
     assert status == 1
     assert "lost layers.0" in shown
 
@@ -165,20 +162,20 @@ def test_the_script_trains_adapters_without_what_the_model_cannot_take(
     ],
 )
 def test_the_script_shows_nothing_where_nothing_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], planted: str, scenarios: tuple[str, ...]
+    tmp_path: Path, planted: str, scenarios: tuple[str, ...]
 ) -> None:
     modes: tuple[Mode, ...] = ("non-reentrant", "reentrant")
     recipe = _recipe(planted)
     for scenario, mode in product(scenarios, modes):
         for check in CHECKS if (planted, scenario) == ("healthy", "default") else ("error", "gradients"):
             failure = _failure(mode, scenario, check=check)
-            status, shown = _run(tmp_path, capsys, planted, failure, recipe)
+            status, shown = _run(tmp_path, planted, failure, recipe)
             assert (status, shown.strip()) == (0, "the failure does not show")
 
 
 @pytest.mark.torch
 def test_an_entry_in_the_table_is_all_that_a_new_scenario_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = scenario_named("cache")
     new = replace(cache, name="two steps with a cache", steps=2)
@@ -191,7 +188,7 @@ def test_an_entry_in_the_table_is_all_that_a_new_scenario_needs(
     }
     assert result.recipe is not None
     failure = next(each for each in result.failures if each.mode == "reentrant")
-    status, shown = _run(tmp_path, capsys, "cache_by_position", failure, result.recipe)
+    status, shown = _run(tmp_path, "cache_by_position", failure, result.recipe)
     assert status == 1
     assert "different layers.0" in shown
 
@@ -212,9 +209,7 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
     assert "requires_grad_()" in recipe.inputs["encoder_hidden_states"]
 
 
-def _run(
-    folder: Path, capsys: pytest.CaptureFixture[str], planted: str, failure: Failure, recipe: Recipe
-) -> tuple[int, str]:
+def _run(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> tuple[int, str]:
     """Run a script and return its exit status and what it prints."""
     source = target_of(FOLDER / planted / "modeling_toy.py").source
     package = source.module.rpartition(".")[0]
@@ -222,18 +217,30 @@ def _run(
     recipe = replace(recipe, config_class=f"{package}.configuration_toy.ToyConfig")
     path = folder / "script.py"
     path.write_text(script(ClassResult(source.path, "ToyModel", "failed"), failure, recipe), encoding="utf-8")
-    capsys.readouterr()
-    status: Any = 0
-    try:
-        with warnings.catch_warnings():
+    output = folder / "output.txt"
+    process = os.fork()
+    if not process:
+        # What a backward pass leaves in a process would make later forks of it hang.
+        _live(path, output)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return status, output.read_text(encoding="utf-8")
+
+
+def _live(path: Path, output: Path) -> NoReturn:
+    import torch
+
+    torch.set_num_threads(1)
+    status = 0
+    with output.open("w", encoding="utf-8") as sys.stdout:
+        try:
             warnings.simplefilter("ignore")
             runpy.run_path(str(path))
-    except SystemExit as end:
-        status = end.code
-    finally:
-        for name in [name for name in sys.modules if name.split(".")[0] == package]:
-            del sys.modules[name]
-    return status, capsys.readouterr().out
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 2
+        except BaseException as error:
+            status = 3
+            print(f"{type(error).__name__}: {error}")
+    os._exit(status)
 
 
 def _recipe(planted: str) -> Recipe:

@@ -111,7 +111,9 @@ def test_what_computes_something_else_is_not_written(gclint: Gclint) -> None:
     outcome = gclint("--fix", "--verify", str(path), command=())
     assert outcome.status == 1
     assert path.read_text() == before
-    assert outcome.out.startswith("modeling_x.py: not repaired\n    not proven: Toy computes something else")
+    assert outcome.out.startswith(
+        "modeling_x.py: not repaired\n    not proven: Toy, default: computes something else"
+    )
     assert "modeling_x.py:8:1: GC001" in outcome.out
     assert "no fix: its repair was run and is not proven" in outcome.out
     assert "Found 1 finding (none fixable)." in outcome.out
@@ -136,7 +138,7 @@ def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: boo
     (failure,) = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
     assert (failure["cause"], failure["explanation"]) == ("not a checkpointing layer", "")
     assert failure["repaired_by"] == [
-        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "whole": True}
+        {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "verify": False, "whole": True}
     ]
     assert gclint(*command.split()[1:], command=()).status == 0
     assert gclint(str(path)).status == 0
@@ -163,7 +165,7 @@ def test_what_no_model_runs_is_not_written(gclint: Gclint) -> None:
     path.write_text(_MODEL)
     outcome = gclint("--fix", "--verify", str(path), command=())
     assert (outcome.status, path.read_text()) == (1, _MODEL)
-    assert "no model that could be run runs `XLayer`" in outcome.out
+    assert "no class that was run runs `XLayer`: modeling_x.py has no class" in outcome.out
 
 
 def test_what_is_known_of_other_files_survives_a_refusal(gclint: Gclint) -> None:
@@ -199,7 +201,7 @@ def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     (finding,), (proof,) = document["findings"], document["proofs"]
     assert finding["reason"].startswith("its repair was run and is not proven")
     assert (proof["filenames"], proof["proven"]) == ([str(path)], False)
-    assert proof["obstacles"][0].startswith("Toy computes something else")
+    assert proof["obstacles"][0].startswith("Toy, default: computes something else")
     assert [each["code"] for each in proof["repairs"]] == ["GC001"]
     assert [each["name"] for each in proof["after"]] == ["Toy"]
 

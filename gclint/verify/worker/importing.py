@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import linecache
@@ -10,8 +11,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Any
 
-from gclint.verify.worker.protocol import Source
+from gclint.verify.worker.protocol import Place, Source
+
+executed: set[Place] = set()
+"""The watched places that this process, or the one that it was forked from, has come to."""
+_MARK = "__gclint_came_to__"
 
 
 def import_source(source: Source) -> ModuleType:
@@ -43,18 +49,26 @@ def _make_package(name: str, folder: str) -> None:
     sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
-def lay_over(overlay: Mapping[str, str]) -> None:
-    """Import texts in place of what is in the files at these paths, from now on."""
+def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
+    """Import texts in place of what is in the files at these paths, from now on.
+
+    Args:
+        overlay: the texts.
+        watched: places of statements in them; those that are come to are noted in :data:`executed`.
+    """
     if overlay:
         texts = {os.path.realpath(path): text for path, text in overlay.items()}
-        sys.meta_path.insert(0, _OverlayFinder(texts))
+        sys.meta_path.insert(0, _OverlayFinder(texts, watched))
 
 
 class _OverlayFinder:
     """Finds what the path leads to, and loads some files' modules from other texts."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], watched: Sequence[Place]) -> None:
         self._texts = texts
+        self._watched = {os.path.realpath(each.path): list[Place]() for each in watched}
+        for each in watched:
+            self._watched[os.path.realpath(each.path)].append(each)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -63,19 +77,21 @@ class _OverlayFinder:
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not spec.has_location:
             return None
-        text = self._texts.get(os.path.realpath(spec.origin))
+        path = os.path.realpath(spec.origin)
+        text = self._texts.get(path)
         if text is None:
             return None
-        spec.loader = _OverlayLoader(fullname, spec.origin, text)
+        spec.loader = _OverlayLoader(fullname, spec.origin, text, self._watched.get(path, ()))
         return spec
 
 
 class _OverlayLoader(SourceFileLoader):
     """Loads a module from a text; no bytecode is read or written."""
 
-    def __init__(self, fullname: str, path: str, text: str) -> None:
+    def __init__(self, fullname: str, path: str, text: str, watched: Sequence[Place]) -> None:
         super().__init__(fullname, path)
         self._text = text
+        self._watched = watched
 
     def get_source(self, fullname: str) -> str:
         """Return the text."""
@@ -86,4 +102,44 @@ class _OverlayLoader(SourceFileLoader):
         lines = self._text.splitlines(keepends=True)
         # An entry without a time is never compared with the disk.
         linecache.cache[self.path] = (len(self._text), None, lines, self.path)
-        return compile(self._text, self.path, "exec", dont_inherit=True)
+        if not self._watched:
+            return compile(self._text, self.path, "exec", dont_inherit=True)
+        places = {(each.line, each.end_line): number for number, each in enumerate(self._watched)}
+        tree: Any = _Marking(places).visit(ast.parse(self._text, self.path))
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
+        return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the code, which notes by number where it comes to."""
+        vars(module)[_MARK] = lambda number: executed.add(self._watched[number])
+        super().exec_module(module)
+
+
+class _Marking(ast.NodeTransformer):
+    """Puts in front of each watched statement in a function one that notes it; no line moves."""
+
+    def __init__(self, places: Mapping[tuple[int, int], int]) -> None:
+        self._places = places
+        self._depth = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Mark the statements inside of a node."""
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        self._depth += is_function
+        self.generic_visit(node)
+        if self._depth:
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(node, name, None)
+                if isinstance(statements, list) and not isinstance(node, ast.ClassDef):
+                    setattr(node, name, [new for each in statements for new in self._marked(each)])
+        self._depth -= is_function
+        return node
+
+    def _marked(self, statement: ast.stmt) -> list[ast.stmt]:
+        number = self._places.get((statement.lineno, statement.end_lineno or statement.lineno))
+        if number is None:
+            return [statement]
+        name = ast.Name(_MARK, ast.Load())
+        mark = ast.Expr(ast.Call(name, [ast.Constant(number)], []))
+        ast.copy_location(mark, statement)
+        return [ast.fix_missing_locations(mark), statement]

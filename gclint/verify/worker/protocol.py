@@ -43,6 +43,8 @@ class Source:
     """For a file outside of any package: the folder that its relative imports are relative to."""
     only: tuple[str, ...] = ()
     """The names of the classes to run; none means all."""
+    complete: bool = False
+    """Whether to run also what only a comparison of two texts of a model needs."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Request:
     """The time limit of one class, of wall-clock time."""
     gigabytes: float = 8.0
     """The memory limit of one process."""
+    watched: tuple[Place, ...] = ()
+    """The places in the overlay's texts of which to say whether they were run."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,8 @@ class RunSite:
     """The parameters that a cache was passed to by position."""
     rewritten_caches: tuple[str, ...] = ()
     """The classes of the caches that were written to during recomputation."""
+    shared_activations: tuple[str, ...] = ()
+    """The arguments among those above that several calls were passed tensors of one graph in."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +173,43 @@ class Fingerprint:
 
     scenario: str
     digest: str
-    """SHA-256 over the bytes of the loss and of all gradients, by name."""
+    """SHA-256 over the bytes of everything that it computed."""
     loss: float
-    norms: dict[str, float]
-    """The gradients' norms, by parameter."""
+    parts: dict[str, str] = field(default_factory=dict)
+    """The beginnings of the digests of all losses, outputs, gradients and buffers, by name."""
+    sketches: dict[str, list[float]] = field(default_factory=dict)
+    """On a GPU, where bits may differ from run to run: for each of these its norm, how far a second run was
+    off, and what a few fixed vectors of random numbers give with it."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing that was wrong in one run; failures tell several of one cause together, and once for all."""
+
+    check: str
+    """The name of the check that saw it; with a frozen base, too, what is seen without."""
+    message: str
+    about: tuple[str, ...] = ()
+    """All that it is about: parameters, buffers, blocks, outputs or attributes."""
+    cause: Cause | None = None
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Everything that one scenario showed in one mode, so that two texts of a model can be compared."""
+
+    scenario: str
+    mode: Mode
+    observations: tuple[Observation, ...] = ()
+    compared: int = 0
+    """How many parameters' gradients were compared."""
+    not_compared: tuple[str, ...] = ()
+    """What had a value without checkpointing, and could not be judged."""
+    recomputed: tuple[str, ...] = ()
+    """The names of the blocks that were recomputed."""
+    saved_bytes: int | None = None
+    """What autograd kept for the backward pass of the first step."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +255,10 @@ class ClassResult:
     recipe: Recipe | None = None
     """How to reproduce it, where something failed."""
     seconds: float = 0.0
+    verdicts: tuple[Verdict, ...] = ()
+    """What each scenario showed in each mode, also what no failure tells again."""
+    executed: tuple[Place, ...] = ()
+    """The places in changed texts that were to be watched, and that were run."""
 
 
 @dataclass(frozen=True)

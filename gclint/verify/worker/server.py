@@ -72,7 +72,7 @@ def serve(request: Request, send: Callable[[Message], None], program: Program) -
         send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
         return
     extend_search_path(request.search_path)
-    lay_over(request.overlay)
+    lay_over(request.overlay, request.watched)
     try:
         torch, transformers = program.load()
         devices = _find_devices(program, request)

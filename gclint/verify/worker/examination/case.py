@@ -33,6 +33,10 @@ class Symptom:
     """What it comes from, where the check itself has seen that."""
     places: tuple[Place, ...] = ()
     """The lines that it is about, where the check itself has seen them."""
+    about: tuple[str, ...] = ()
+    """All that it is about, where that is neither parameters nor blocks."""
+    kind: str = ""
+    """The name of the check that saw it, if that is another one."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,17 @@ class Case:
             and name != OWN
             and (name not in expected or name not in found or not close(expected[name], found[name]))
         )
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """What is lost or wrong in the steps after the first, and was not in that."""
+        first = {*self.lost, *self.wrong, *self.different_outputs(0)}
+        found = [
+            name
+            for step in range(1, len(self.run.steps))
+            for name in (*self._lost(step), *self._wrong(step), *self.different_outputs(step))
+        ]
+        return tuple(name for name in dict.fromkeys(found) if name not in first)
 
     def has(self, step: int) -> bool:
         """Return whether both runs came to the end of a step."""

@@ -21,7 +21,9 @@ _NO_INPUT = "None of the inputs have requires_grad"
 
 
 @dataclass(frozen=True)
-class _Explanation:
+class Explanation:
+    """What symptoms come from."""
+
     cause: Cause | None
     text: str = ""
     places: tuple[Place, ...] = ()
@@ -31,7 +33,7 @@ class _Explanation:
 class _Suspect:
     explains: frozenset[str]
     """The checks whose failures it may be the cause of."""
-    find: Callable[[Case, Sequence[Symptom]], _Explanation | None]
+    find: Callable[[Case, Sequence[Symptom]], Explanation | None]
 
 
 def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
@@ -41,18 +43,23 @@ def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
         case: what the checks have seen.
         symptoms: what they found, the gravest first.
     """
+    return [_failure(case, group, explanation) for group, explanation in explained(case, symptoms)]
+
+
+def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Symptom], Explanation]]:
+    """Return the symptoms in groups of one cause each, with what it is."""
     left = list(symptoms)
     found = []
     for suspect in _SUSPECTS:
-        explained = [each for each in left if each.check in suspect.explains]
-        explanation = suspect.find(case, explained) if explained else None
+        group = [each for each in left if each.check in suspect.explains]
+        explanation = suspect.find(case, group) if group else None
         if explanation is not None:
-            left = [each for each in left if each not in explained]
-            found.append(_failure(case, explained, explanation))
-    return found + [_failure(case, [each], _Explanation(each.cause)) for each in left]
+            left = [each for each in left if each not in group]
+            found.append((group, explanation))
+    return found + [([each], Explanation(each.cause)) for each in left]
 
 
-def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation) -> Failure:
+def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
     return Failure(
@@ -70,25 +77,25 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: _Explanation)
     )
 
 
-def _switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     # A switch that stays off has the others as its consequences.
     if not any(each.check == "switches" for each in symptoms):
         return None
     verbs = {"set": case.run.still_off, "clear": case.run.still_on}
     missing = " or ".join(verb for verb, modules in verbs.items() if modules)
-    return _Explanation(
+    return Explanation(
         Cause.SWITCHES,
         f"An override of `_set_gradient_checkpointing` does not {missing} `gradient_checkpointing` there. "
         "Remove the override.",
     )
 
 
-def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     calls = [each for each in case.run.calls if each.positional_caches]
     if not calls or not case.run.conditions.scenario.use_cache:
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
-    return _Explanation(
+    return Explanation(
         Cause.POSITIONAL_CACHE,
         f"{_where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, "
         "so the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
@@ -96,11 +103,11 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation |
     )
 
 
-def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     calls = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
     if not calls:
         return None
-    return _Explanation(
+    return Explanation(
         Cause.WRITTEN_CACHE,
         f"The cache that {_where(calls)} passes is written to by the forward pass and again by the "
         "recomputation. Pass it by keyword under a name that the base class switches off, or none while "
@@ -109,7 +116,7 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
     )
 
 
-def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     changed = case.run.consequences.dictionaries
     calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
     if not calls:
@@ -117,7 +124,7 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
     arguments = dict.fromkeys(
         name for each in calls for name, value in each.dictionaries.items() if value in changed
     )
-    return _Explanation(
+    return Explanation(
         Cause.DICTIONARY,
         f"The dictionary {names(arguments)} that {_where(calls)} passes is changed by the block, so the "
         "recomputation finds and leaves others values in it than the forward pass. Pass tensors and return "
@@ -126,7 +133,7 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
     )
 
 
-def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     signs = (
         "second time",
         "never ends",
@@ -139,7 +146,7 @@ def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | 
     return None
 
 
-def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.mode != "reentrant":
         return None
     # What calls within a layer pass is recomputed with it.
@@ -151,7 +158,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation
         keywords, contained = _only_shared(case, keywords, contained)
     calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
-        return _Explanation(
+        return Explanation(
             Cause.KEYWORD_ACTIVATION,
             f"{_where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
             "see that it carries gradient. Pass it by position.",
@@ -160,7 +167,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> _Explanation
     calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
     if not calls:
         return None
-    return _Explanation(
+    return Explanation(
         Cause.CONTAINED_ACTIVATION,
         f"{_where(calls)} passes tensors that carry gradient inside of {names(contained)}, where reentrant "
         "checkpointing does not see them. Pass each by position, as an argument of its own.",
@@ -188,11 +195,11 @@ def _only_shared(
     return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
 
 
-def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.mode != "reentrant" or not case.run.nested:
         return None
     calls = [each for each in case.run.calls if each.block in case.run.nested]
-    return _Explanation(
+    return Explanation(
         Cause.NESTED_OUTPUT,
         f"The block that {_where(calls)} calls returns tensors inside of a container in a container, "
         "through which reentrant checkpointing lets no gradient. Return a flat tuple.",
@@ -200,11 +207,11 @@ def _nested_output(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | No
     )
 
 
-def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     generators = case.run.consequences.generators
     if not generators:
         return None
-    return _Explanation(
+    return Explanation(
         Cause.RANDOM_NUMBERS,
         f"A block draws random numbers from {names(generators)}, whose state checkpointing does not "
         "restore, so the recomputation draws others. Draw them with torch.",
@@ -212,39 +219,39 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     )
 
 
-def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     return _state(case.run.consequences.attributes)
 
 
-def _changing_state(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _changing_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     inside = tuple(f"{block.name}." for block in case.blocks)
     return _state(tuple(each for each in case.run.consequences.set_before if each.startswith(inside)))
 
 
-def _state(attributes: tuple[str, ...]) -> _Explanation | None:
+def _state(attributes: tuple[str, ...]) -> Explanation | None:
     if not attributes:
         return None
-    return _Explanation(
+    return Explanation(
         Cause.STATE,
         f"A block sets {names(attributes)} while it runs, and the recomputation does so once more. Return "
         "such values instead of keeping them, or set them where nothing is recomputed.",
     )
 
 
-def _statistics(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
     kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
-    return _Explanation(
+    return Explanation(
         Cause.STATISTICS,
         f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
         "running statistics out of the checkpointed blocks, or do not update while recomputing.",
     )
 
 
-def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _leaf(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if not any("leaf Variable that requires grad" in each.message for each in symptoms):
         return None
-    return _Explanation(
+    return Explanation(
         Cause.LEAF,
         "`enable_input_require_grads()`, which checkpointing needs with a frozen base, lets the "
         "embeddings' output require grad, and the model changes that output in place. Write `x = x * y` "
@@ -252,7 +259,7 @@ def _leaf(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
     )
 
 
-def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.mode != "reentrant" or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
     frozen = (
@@ -260,7 +267,7 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
         if case.run.conditions.scenario.require_input_grads
         else ""
     )
-    return _Explanation(
+    return Explanation(
         Cause.NO_INPUT_GRADIENT,
         f"No input of the first blocks carries gradient{frozen} (torch warns of it), and reentrant "
         "checkpointing cuts off whatever would get one inside of them. Train with `use_reentrant=False`, "
@@ -268,16 +275,16 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | N
     )
 
 
-def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.calls and not case.run.calls[0].has_gradient:
         return _no_input_grads(case, symptoms)
     return None
 
 
-def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
         return None
-    return _Explanation(
+    return Explanation(
         Cause.NOTHING_TO_SWITCH,
         "The class says `supports_gradient_checkpointing`, and no module in it has a "
         "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, "
@@ -285,25 +292,25 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> _Explanation 
     )
 
 
-def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _disagreement(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.error is not None and case.run.error.kind == "CheckpointError":
-        return _Explanation(
+        return Explanation(
             Cause.DISAGREEMENT,
             "The recomputation does not do what the forward pass has done: something that it depends "
             "on is another then.",
         )
-    return _Explanation(Cause.DISAGREEMENT)
+    return Explanation(Cause.DISAGREEMENT)
 
 
-def _nothing(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
+def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     cause = symptoms[0].cause
     if cause is Cause.NOT_A_LAYER:
-        return _Explanation(cause, "Let the blocks inherit from `GradientCheckpointingLayer`.")
-    return _Explanation(cause)
+        return Explanation(cause, "Let the blocks inherit from `GradientCheckpointingLayer`.")
+    return Explanation(cause)
 
 
-def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> _Explanation | None:
-    return _Explanation(
+def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    return Explanation(
         Cause.NESTED_CHECKPOINT,
         "A checkpoint lies within a checkpoint. Remove the explicit one around the layer.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
@@ -39,9 +40,9 @@ def _error(case: Case) -> Iterator[Symptom]:
 def _switches(case: Case) -> Iterator[Symptom]:
     off, on = case.run.still_off, case.run.still_on
     if off:
-        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}")
+        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}", about=off)
     if on:
-        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}")
+        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}", about=on)
 
 
 def _recomputation(case: Case) -> Iterator[Symptom]:
@@ -138,7 +139,11 @@ def _outputs(case: Case) -> Iterator[Symptom]:
             for what, which in (("missing:", missing), ("new:", new), ("with other values:", others))
             if which
         ]
-        yield Symptom("outputs", f"the outputs are not those without checkpointing; {'; '.join(parts)}")
+        yield Symptom(
+            "outputs",
+            f"the outputs are not those without checkpointing; {'; '.join(parts)}",
+            about=tuple(different),
+        )
 
 
 def _buffers(case: Case) -> Iterator[Symptom]:
@@ -172,6 +177,7 @@ def _state(case: Case) -> Iterator[Symptom]:
         yield Symptom(
             "state",
             f"attributes of modules are not what they are without checkpointing: {names(different)}",
+            about=tuple(different),
         )
 
 
@@ -180,6 +186,7 @@ def _second_step(case: Case) -> Iterator[Symptom]:
         yield Symptom(
             "second step",
             "the first step is right and the second one is not: something is left over from the first",
+            about=case.later,
         )
 
 
@@ -222,12 +229,11 @@ FROZEN = "frozen base"
 
 def frozen_base(case: Case) -> Iterator[Symptom]:
     """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
+    where = "with a frozen base, "
     for check in (_error, _missing_gradients, _gradients):
         for symptom in check(case):
-            yield Symptom(
-                FROZEN, f"with a frozen base, {symptom.message}", symptom.parameters, symptom.blocks
-            )
-            return
+            yield replace(symptom, check=FROZEN, message=f"{where}{symptom.message}", kind=symptom.check)
+            where = ""
 
 
 CHECKS = {each.name: each for each in (*_CHECKS, Check(FROZEN, frozen_base))}

@@ -1,24 +1,85 @@
-"""What two texts of one model must agree in."""
+"""What two texts of one model must agree in: everything that plain steps computed."""
 
 from __future__ import annotations
 
 import hashlib
+import zlib
+from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from gclint.verify.worker.examination.run import Run
 from gclint.verify.worker.protocol import Fingerprint
 
+_VECTORS = 4
+"""Fixed vectors that a tensor is multiplied with: differences that all of them miss are next to none."""
+_BEGINNING = 12
 
-def fingerprint(run: Run) -> Fingerprint:
-    """Return what the first step of a run computed."""
-    step = run.steps[0]
-    digest = hashlib.sha256(repr(step.loss).encode())
-    norms = {}
-    for name, gradient in sorted(step.gradients.items()):
-        digest.update(name.encode())
-        if gradient is not None:
-            dense = gradient.to_dense() if gradient.is_sparse else gradient
-            digest.update(dense.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-            norms[name] = float(dense.float().norm()) if not dense.is_complex() else float(dense.abs().norm())
-    return Fingerprint(run.conditions.scenario.name, digest.hexdigest(), step.loss, norms)
+
+def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> Fingerprint:
+    """Return what the steps of a run computed.
+
+    Args:
+        run: the run.
+        again: the same once more, to see what a GPU computes otherwise each time.
+        name: what to call it, if not by its scenario.
+    """
+    whole = hashlib.sha256()
+    parts, sketches = {}, {}
+    twins = dict(_computed(again)) if again is not None else {}
+    for key, tensor in _computed(run):
+        digest = hashlib.sha256(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        whole.update(digest.digest())
+        parts[key] = digest.hexdigest()[:_BEGINNING]
+        if tensor.device.type != "cpu":
+            sketches[key] = _sketch(key, tensor, twins.get(key))
+    scenario = name or run.conditions.scenario.name
+    return Fingerprint(scenario, whole.hexdigest(), run.steps[0].loss, parts, sketches)
+
+
+def _computed(run: Run) -> Iterator[tuple[str, Tensor]]:
+    """Yield all tensors that a run computed, and what it left behind."""
+    for number, step in enumerate(run.steps, start=1):
+        later = f" of step {number}" if number > 1 else ""
+        yield f"the loss{later}", torch.tensor(step.loss, dtype=torch.float64)
+        for name, output in sorted(step.outputs.items()):
+            yield f"the output {name}{later}", _dense(output)
+        for name, gradient in sorted(step.gradients.items()):
+            if gradient is not None:
+                yield f"the gradient of {name}{later}", _dense(gradient)
+    gradients = run.steps[0].gradients if run.steps else {}
+    for name, value in sorted(run.values.items()):
+        # Nothing changes parameters but an optimizer, and there is none.
+        if name not in gradients:
+            yield f"the value of {name}", _dense(value)
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    return (tensor.to_dense() if tensor.is_sparse else tensor).detach()
+
+
+def _sketch(name: str, tensor: Tensor, twin: Tensor | None) -> list[float]:
+    """Return the norm, how far the twin is off, how much is not finite, and the products with the vectors."""
+    values = _real(tensor)
+    products = _products(name, values)
+    off = 0.0
+    if twin is not None and twin.shape == tensor.shape:
+        others = _products(name, _real(twin))
+        off = (sum((one - other) ** 2 for one, other in zip(products, others, strict=True)) / _VECTORS) ** 0.5
+    return [float(_finite(values).norm()), off, float((~values.isfinite()).sum()), *products]
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().flatten()
+
+
+def _finite(values: Tensor) -> Tensor:
+    return torch.where(values.isfinite(), values, torch.zeros_like(values))
+
+
+def _products(name: str, values: Tensor) -> list[float]:
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    vectors = torch.randn((_VECTORS, values.numel()), generator=generator, dtype=torch.float64)
+    return [float(each) for each in vectors.to(values.device) @ _finite(values)]

@@ -11,7 +11,17 @@ from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
 from gclint.verify.worker.examination.recipe import recipe
 from gclint.verify.worker.examination.sites import Sites
-from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Fingerprint, Outcome, Recipe, Source
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Cost,
+    Failure,
+    Fingerprint,
+    Outcome,
+    Place,
+    Recipe,
+    Source,
+    Verdict,
+)
 from gclint.verify.worker.specimen import Specimen
 
 
@@ -35,13 +45,21 @@ class Ledger:
         self.fingerprints: list[Fingerprint] = []
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
+        self.verdicts: list[Verdict] = []
         self.sites = Sites()
+        self.is_complete = source.complete
+        """Whether to run also what only a comparison of two texts of the class needs."""
+        self._executed: set[Place] = set()
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
         self._failures: dict[Any, Failure] = {}
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
+
+    def come_to(self, places: Collection[Place]) -> None:
+        """Take up which watched places of the source a run that can be judged has come to."""
+        self._executed.update(places)
 
     def cover_all_but(self, parts: Collection[str]) -> None:
         """Take up that one more specimen ran all parts of the model but these."""
@@ -84,6 +102,8 @@ class Ledger:
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
+            verdicts=tuple(self.verdicts),
+            executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
 
     def not_run(self, doubt: Doubt) -> ClassResult:

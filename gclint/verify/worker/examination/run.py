@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,8 @@ from gclint.verify.worker.examination.comparison import largest, touched
 from gclint.verify.worker.examination.evidence import Consequences
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.trace import Call
-from gclint.verify.worker.protocol import Mode
-from gclint.verify.worker.scenarios import Scenario
+from gclint.verify.worker.protocol import Mode, Place
+from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
@@ -31,6 +31,17 @@ class Conditions:
     """Whether to change all parameters by about what rounding does, to see what that alone changes."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
+    evaluated: bool = False
+    """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
+
+
+_CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
+OTHERWISE = {
+    "training with a cache": Conditions(_CACHED, "plain"),
+    "evaluation": Conditions(scenario_named("default"), "plain", evaluated=True),
+    "evaluation with a cache": Conditions(_CACHED, "plain", evaluated=True),
+}
+"""Ways to compute without checkpointing that no scenario needs, and that a repair leaves as they are."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,8 @@ class Run:
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
+    executed: frozenset[Place] = frozenset()
+    """The watched places that were come to, in the construction of the model as well."""
 
     @property
     def mode(self) -> Mode:

@@ -12,11 +12,13 @@ from gclint.verify.worker.examination.checks import CHECKS, FROZEN
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.record import verdict
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.protocol import Cost, Failure, Mode
+from gclint.verify.worker.importing import executed
+from gclint.verify.worker.protocol import Cost, Failure, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
@@ -35,6 +37,8 @@ class Scenarios:
         self._ledger = ledger
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
+        # What only the search for a configuration has come to says nothing.
+        executed.clear()
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._plain_runs: dict[Scenario, Run] = {}
@@ -58,6 +62,7 @@ class Scenarios:
             self._ledger.notes.append(
                 f"run without {names(refused)}, which it cannot take as training gives them"
             )
+        self._compute_otherwise()
         for scenario in others:
             self._continue(self._possible(scenario))
         return None
@@ -119,6 +124,9 @@ class Scenarios:
         """Run a further scenario, if it applies."""
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
+        if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
+            # Whether a model takes this sort of cache shows only so.
+            return
         reference = self._reference(scenario)
         hooked: Run | None = None
         if reference.error is not None and scenario.require_input_grads:
@@ -141,13 +149,16 @@ class Scenarios:
             hooked: a plain run that failed because inputs had to require grad.
         """
         self._ledger.scenarios.append(scenario.name)
+        self._ledger.come_to(reference.executed)
         # What is right or wrong with everything trainable, compared with nothing but the same steps.
         is_ordinary = scenario.reference is None and not scenario.frozen_base
-        if is_ordinary:
-            self._ledger.fingerprints.append(fingerprint(reference))
+        if scenario.reference is None:
+            self._ledger.fingerprints.append(self._fingerprint(reference))
         runs = []
         for mode in _MODES:
-            if mode in (self._untrainable if scenario.frozen_base else self._broken):
+            is_untrainable = scenario.frozen_base and mode in self._untrainable
+            # What is wrong with everything trainable says it all, but to who compares two texts.
+            if mode in self._broken or (is_untrainable and not self._ledger.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode))
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
@@ -159,9 +170,10 @@ class Scenarios:
             runs.append(run)
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
+            self._ledger.come_to(run.executed)
             if is_ordinary:
                 self._ledger.sites.judge(case)
-            case = self._judge(case, scenario)
+            case = self._judge(case, scenario, is_told=not is_untrainable)
             is_simple = is_ordinary and scenario.forwards == 1
             if is_simple and run.error is not None:
                 self._broken.add(mode)
@@ -170,13 +182,14 @@ class Scenarios:
             self._watch.known(self._ledger.result())
         return runs
 
-    def _judge(self, case: Case, scenario: Scenario) -> Case:
+    def _judge(self, case: Case, scenario: Scenario, *, is_told: bool) -> Case:
         """Take up what is wrong, and return the case without what rounding alone would change as much."""
         case, symptoms = self._symptoms(case, scenario)
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
-        if symptoms:
+        if symptoms and is_told:
             self._ledger.judge(case, symptoms, self._subject.specimen)
+        self._ledger.verdicts.append(verdict(case, symptoms))
         return case
 
     def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
@@ -224,6 +237,24 @@ class Scenarios:
         return run.steps[0].loss == usual.steps[0].loss and all(
             run.recorded[each.name] == each.runs * len(run.steps) for each in self._known_case().blocks
         )
+
+    def _fingerprint(self, reference: Run, name: str | None = None) -> Fingerprint:
+        """Return what another text of the model has to agree in; on a GPU with what no two runs agree in."""
+        is_exact = self._subject.device.type == "cpu"
+        again = None if is_exact else self._runner.run(reference.conditions)
+        return fingerprint(reference, again, name)
+
+    def _compute_otherwise(self) -> None:
+        """Take up what the model computes in other ways, for who compares two texts of it."""
+        if not self._ledger.is_complete:
+            return
+        for name, conditions in OTHERWISE.items():
+            if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
+                continue
+            run = self._runner.run(conditions)
+            if _unusable(run) is None and run.steps:
+                self._ledger.come_to(run.executed)
+                self._ledger.fingerprints.append(self._fingerprint(run, name))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")

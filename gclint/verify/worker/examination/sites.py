@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from gclint.verify.worker.protocol import Place, RunSite
 class _Site:
     calls: list[Call] = field(default_factory=list)
     rewritten: dict[str, None] = field(default_factory=dict)
+    shared: dict[str, None] = field(default_factory=dict)
 
 
 class Sites:
@@ -49,9 +51,15 @@ class Sites:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[Place, type], _Site] = {}
         for run, kinds in self._runs:
+            times = Counter(node for call in run.calls for node in _nodes(call))
             for call in run.calls:
                 site = sites.setdefault((call.place, kinds[call.block]), _Site())
                 site.calls.append(call)
+                site.shared.update(
+                    (name, None)
+                    for name, nodes in call.graphs.items()
+                    if any(times[each] > 1 for each in nodes)
+                )
                 written = [kind for each, kind in call.caches.items() if each in run.consequences.caches]
                 site.rewritten.update(dict.fromkeys(written))
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
@@ -71,12 +79,18 @@ class Sites:
             contained_activations=_names(call.contained for call in site.calls),
             positional_caches=_names(call.positional_caches for call in site.calls),
             rewritten_caches=tuple(site.rewritten),
+            shared_activations=tuple(site.shared),
         )
 
     def _is_recomputed(self, blocks: set[str]) -> bool | None:
         """Return whether these were; None where no run came to its end, or they are not counted."""
         seen = [self._recomputed[each] for each in blocks if each in self._recomputed]
         return all(seen) if seen else None
+
+
+def _nodes(call: Call) -> frozenset[int]:
+    """Return what computes the arguments of a call, each once."""
+    return frozenset[int]().union(*call.graphs.values())
 
 
 def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str, ...]:

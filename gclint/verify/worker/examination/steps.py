@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
@@ -24,6 +25,7 @@ from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import Trace
+from gclint.verify.worker.importing import executed
 from gclint.verify.worker.memory import is_out_of_memory
 
 _ORDINALS = ("", " of the second step")
@@ -73,6 +75,7 @@ class Steps:
             # Whatever a model raises is what there is to know about it.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
+        run.executed = frozenset(executed)
         return run
 
     @contextmanager
@@ -109,6 +112,9 @@ class Steps:
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
             subject.model.enable_input_require_grads()
+        if conditions.evaluated:
+            self._evaluate()
+            return
         attributes, values = Attributes(subject.model), Values(subject.model)
         for number in range(scenario.steps):
             self._step(number, attributes)
@@ -118,6 +124,21 @@ class Steps:
             run.stage = "switching checkpointing off"
             subject.switch_off()
             run.still_on = tuple(name for name, on in subject.switches().items() if on)
+
+    def _evaluate(self) -> None:
+        """Compute outputs, and those of one more token where they hold caches."""
+        model, scenario = self._subject.model.eval(), self._run.conditions.scenario
+        seed(0)
+        inputs = self._subject.inputs(scenario)
+        self._begin("the forward pass")
+        with torch.no_grad():
+            value = model(**inputs)
+            self._run.steps.append(_evaluated(value))
+            more = continued(inputs, value) if scenario.use_cache else None
+            if more is not None:
+                # That it goes on like this is a guess, which models need not come up to.
+                with suppress(Exception):
+                    self._run.steps.append(_evaluated(model(**more)))
 
     def _step(self, number: int, before: Attributes) -> None:
         run, subject, conditions = self._run, self._subject, self._run.conditions
@@ -167,9 +188,11 @@ class Steps:
             with clock, saved, dissection or nullcontext():
                 found = _outputs(subject.model(**inputs))
                 losses.append(total_loss(found))
-            outputs |= {
-                f"{name} of batch {batch + 1}" if batch else name: each for name, each in found.items()
-            }
+            for name, output in found.items():
+                if batch and name == OWN and not output.dim():
+                    outputs[name] = outputs[name] + output
+                else:
+                    outputs[f"{name} of batch {batch + 1}" if batch else name] = output
         present = [each for each in losses if each is not None]
         if not present:
             raise NoGradient
@@ -202,6 +225,10 @@ def _seen(
         clock.seconds,
         clock.peak_bytes,
     )
+
+
+def _evaluated(value: Any) -> Step:
+    return Step(0.0, None, _outputs(value), {}, 0, 0.0, None)
 
 
 def _outputs(value: Any) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gclint.verify.worker.examination.graphs import nodes_behind
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, is_cache_name, tensors_in
 from gclint.verify.worker.protocol import Place
@@ -28,6 +29,7 @@ _BEHIND_THE_SCENES = (
     __name__.rpartition(".")[0],
 )
 _CHECKPOINT = "torch.utils.checkpoint"
+_COUNTER = count()
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Call:
     """The dictionaries that were passed, by parameter, and the identity of each."""
     has_gradient: bool
     """Whether any tensor that was passed carries gradient."""
+    graphs: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """What computes each argument that is passed by keyword or contains tensors, by numbers of the run."""
 
 
 @dataclass
@@ -68,6 +72,7 @@ class Trace:
     """The dictionaries that calls were passed, by their identities."""
     _kept: list[Any] = field(default_factory=list)
     # Every argument: as long as they are kept, their identities are theirs.
+    _nodes: dict[Any, int] = field(default_factory=dict)
     _running: set[nn.Module] = field(default_factory=set)
     _originals: list[tuple[type, Any]] = field(default_factory=list)
 
@@ -115,6 +120,9 @@ class Trace:
             return
         self._kept.append((args, kwargs))
         named = (*_named(type(module), args), *kwargs.items())
+        contained = {name: found for name, each in named if (found := tuple(_inner(each)))}
+        by_keyword = {name: id(each) for name, each in kwargs.items() if carries_gradient(each)}
+        hidden = {**by_keyword, **contained}
         caches = [each for name, each in named if each is not True and _is_cache_argument(name, each)]
         dictionaries = {name: each for name, each in named if type(each) is dict}
         self.caches |= {id(each): each for each in caches}
@@ -122,14 +130,20 @@ class Trace:
         call = Call(
             self.names[module],
             place,
-            {name: id(each) for name, each in kwargs.items() if carries_gradient(each)},
-            {name: found for name, each in named if (found := tuple(_inner(each)))},
+            by_keyword,
+            contained,
             tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
             {id(each): type(each).__name__ for each in caches},
             {name: id(each) for name, each in dictionaries.items()},
             any(carries_gradient(each) for _, each in tensors_in((args, kwargs))),
+            {name: frozenset(self._numbers(each)) for name, each in named if name in hidden},
         )
         self.calls.append(call)
+
+    def _numbers(self, value: object) -> Iterator[int]:
+        """Yield the numbers of what computes a value; in another step, everything has others."""
+        for node in nodes_behind(value):
+            yield self._nodes.setdefault(node, next(_COUNTER))
 
 
 @cache

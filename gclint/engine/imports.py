@@ -1,0 +1,121 @@
+"""Which files import from which, whatever they import: what is changed in one matters to all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.outline import ImportedName
+from gclint.source.project import Project
+from gclint.source.surroundings import files_mentioning
+
+_INIT = "__init__.py"
+_MODEL = "PreTrainedModel"
+"""The word in files around the given ones that may run what is changed."""
+_DEPTH = 8
+"""How many packages a name is followed through; what goes on longer goes in a circle."""
+
+
+class Imports:
+    """The imports of the given files, and of those around them that define models."""
+
+    def __init__(self, project: Project) -> None:
+        """Read nothing yet."""
+        self._project = project
+        self._known: dict[Path, dict[str, tuple[tuple[Path, str | None], ...]]] = {}
+
+    def users(self, changed: Iterable[Path]) -> set[Path]:
+        """Return the files that import from ``changed`` ones, directly or through others, and these."""
+        found: set[Path] = set()
+        waiting = [self._project.identify(path) for path in changed]
+        while waiting:
+            path = waiting.pop()
+            if path not in found:
+                found.add(path)
+                waiting.extend(self._importers[path])
+        return found
+
+    def bound(self, path: Path) -> dict[str, tuple[tuple[Path, str | None], ...]]:
+        """Return what imports bind in a file: a file and a name in it; no name where it is the whole file.
+
+        What ``from x import *`` gives stands under ``*``.
+        """
+        if path not in self._known:
+            file = self._file(path)
+            self._known[path] = {} if file is None else dict(self._bound(file))
+        return self._known[path]
+
+    @cached_property
+    def _importers(self) -> defaultdict[Path, set[Path]]:
+        importers: defaultdict[Path, set[Path]] = defaultdict(set)
+        waiting = list({*self._project.paths, *files_mentioning(self._project, _MODEL)})
+        # What else lies beside the given files may be on the way between two of them.
+        folders = {self._project.location(path).parent for path in self._project.paths}
+        seen = set(waiting)
+        while waiting:
+            path = waiting.pop()
+            for origin in {origin for group in self.bound(path).values() for origin, _ in group}:
+                importers[origin].add(path)
+                if origin not in seen and self._project.location(origin).parent in folders:
+                    seen.add(origin)
+                    waiting.append(origin)
+        return importers
+
+    def _file(self, path: Path) -> SourceFile | None:
+        try:
+            return self._project.file(path)
+        except (OSError, UnreadableFile):
+            return None
+
+    def _bound(self, file: SourceFile) -> Iterator[tuple[str, tuple[tuple[Path, str | None], ...]]]:
+        stars: list[tuple[Path, str | None]] = []
+        for statement in file.outline.imports:
+            for imported in statement.names:
+                yield imported.bound, tuple(self._origins(file, imported, _DEPTH))
+            module = statement.module
+            for item in statement.items:
+                if module is None:
+                    # `import a.b` binds `a`, and gives `a.b` as well.
+                    origin = self._project.module(file, item.path, 0)
+                    if origin is not None:
+                        stars.append((origin.path, None))
+                elif item.path == "*":
+                    origin = self._module(file, module)
+                    if origin is not None:
+                        stars.append((origin.path, None))
+        yield "*", tuple(stars)
+
+    def _module(self, file: SourceFile, dotted: str) -> SourceFile | None:
+        name = dotted.lstrip(".")
+        return self._project.module(file, name, len(dotted) - len(name))
+
+    def _origins(
+        self, file: SourceFile, imported: ImportedName, left: int
+    ) -> Iterator[tuple[Path, str | None]]:
+        """Yield where an imported name is written."""
+        origin = self._project.module(file, imported.module, imported.level) if left else None
+        is_package = origin is None or origin.path.name == _INIT
+        if is_package and imported.name is not None:
+            dotted = f"{imported.module}.{imported.name}" if imported.module else imported.name
+            submodule = self._project.module(file, dotted, imported.level)
+            if submodule is not None:
+                yield submodule.path, None
+                return
+        if origin is None or origin.path == file.path:
+            return
+        if imported.name is None or not is_package:
+            yield origin.path, imported.name
+            return
+        yield origin.path, imported.name
+        inner = origin.outline.imported(imported.name)
+        if inner is not None:
+            yield from self._origins(origin, inner, left - 1)
+            return
+        for statement in origin.outline.imports:
+            if statement.module is not None and any(item.path == "*" for item in statement.items):
+                starred = self._module(origin, statement.module)
+                if starred is not None and starred.path != origin.path and imported.name in starred.text:
+                    yield starred.path, imported.name

@@ -1,0 +1,268 @@
+"""What a class did before a repair and does not do after it, and what it fails at more gravely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mode, Observation, Verdict
+
+_TOLERANCE = 1e-3
+"""How far values on a GPU may be apart, as a part of their norm."""
+_TIMES = 10
+"""How many times what they differ by from run to run they may be apart besides."""
+_MORE_BYTES = 1.01
+_SHOWN = 3
+_ERROR = "error"
+_LOST = "missing gradients"
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d[\d,.]*(?:e[+-]?\d+)?")
+_Key = tuple[str, Mode]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Something that is worse after a repair."""
+
+    name: str
+    """The class."""
+    text: str
+    scenario: str | None = None
+    mode: Mode | None = None
+    before: str = ""
+    """How it was before, in a sentence."""
+    kind: tuple[object, ...] = ()
+    """What regressions of several classes have in common that are one and the same."""
+
+
+def regressions(before: ClassResult | None, after: ClassResult | None, *, exact: bool) -> list[Regression]:
+    """Return what is worse in a class than it was.
+
+    Args:
+        before: what the class did as its file is; None if there was none.
+        after: what it does once the file is repaired; None if there is none.
+        exact: whether what is computed without checkpointing has to be the same to the bit.
+    """
+    return list(_regressions(before, after, exact=exact))
+
+
+def _regressions(
+    before: ClassResult | None, after: ClassResult | None, *, exact: bool
+) -> Iterator[Regression]:
+    if after is None:
+        if before is not None:
+            yield Regression(before.name, "was found before the repair and is not found any more")
+        return
+    if after.outcome == "not run":
+        if before is not None and before.outcome != "not run":
+            yield Regression(after.name, f"cannot be run any more: {after.reason}")
+        return
+    if before is not None and before.outcome != "not run":
+        yield from _other_results(before, after, exact=exact)
+        yield from _missing_runs(before, after)
+    yield from _graver(before, after)
+
+
+def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[Regression]:
+    """Yield where plain steps compute something else."""
+    found = {each.scenario: each for each in after.fingerprints}
+    for expected in before.fingerprints:
+        now = found.get(expected.scenario)
+        if now is None:
+            text = "was run without checkpointing before, and is not any more"
+            yield Regression(after.name, text, expected.scenario, "plain", kind=("plain",))
+        elif not _agree(expected, now, exact=exact):
+            yield Regression(
+                after.name,
+                f"computes something else without checkpointing: {_difference(expected, now, exact=exact)}",
+                expected.scenario,
+                "plain",
+                kind=("plain",),
+            )
+
+
+def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regression]:
+    """Yield what was run or covered before and is not any more."""
+    verdicts = {(each.scenario, each.mode): each for each in after.verdicts}
+    lost = [name for name in after.not_covered if name not in before.not_covered]
+    if lost:
+        yield Regression(after.name, f"does not run {_names(lost)} any more")
+    for verdict in before.verdicts:
+        now = verdicts.get((verdict.scenario, verdict.mode))
+        where = verdict.scenario, verdict.mode
+        if now is None:
+            why = next((note for note in after.notes if verdict.scenario in note), "")
+            text = "was run before, and is not any more"
+            yield Regression(after.name, f"{text}{f' ({why})' if why else ''}", *where, kind=("not run",))
+            continue
+        if any(each.check == _ERROR for each in now.observations):
+            continue  # The error itself is what is to be said.
+        fewer = [name for name in now.not_compared if name not in verdict.not_compared]
+        if fewer:
+            text = f"{_names(fewer)} could be compared before, and cannot be any more"
+            yield Regression(after.name, text, *where, kind=("not compared",))
+        elif now.compared < verdict.compared:
+            text = f"{now.compared} parameters are compared, and {verdict.compared} were before"
+            yield Regression(after.name, text, *where, kind=("not compared",))
+        idle = [name for name in verdict.recomputed if not _is_covered(name, now.recomputed)]
+        if idle:
+            text = f"{_names(idle)} was recomputed before, and is not any more"
+            yield Regression(after.name, text, *where, kind=("recomputed",))
+        if not verdict.observations and _grows(verdict.saved_bytes, now.saved_bytes):
+            text = (
+                f"autograd keeps {now.saved_bytes:,} bytes for the backward pass, "
+                f"and {verdict.saved_bytes:,} before"
+            )
+            yield Regression(after.name, text, *where, kind=("saved",))
+
+
+def _is_covered(name: str, names: Iterable[str]) -> bool:
+    """Tell whether a block, or what it is a part of or made of, is among others."""
+    return any(
+        name == each or name.startswith(f"{each}.") or each.startswith(f"{name}.") or not each
+        for each in names
+    )
+
+
+def _grows(before: int | None, after: int | None) -> bool:
+    return before is not None and after is not None and after > before * _MORE_BYTES
+
+
+def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:
+    """Yield the failures that were not there before, or were not as grave."""
+    known = {} if before is None or before.outcome == "not run" else _observed(before)
+    earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
+    for key, observations in _observed(after).items():
+        for each in observations:
+            if not any(_is_as_grave(other, each) for other in known.get(key, ())):
+                scenario, mode = key
+                yield Regression(
+                    after.name,
+                    _sentence(each),
+                    scenario,
+                    mode,
+                    _before(each, known.get(key), earlier.get(key)),
+                    (each.check, each.cause, _NUMBERS.sub("0", each.message) if not each.about else ""),
+                )
+
+
+def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
+    """Return what was wrong by scenario and mode: as the checks saw it, or else as failures tell it."""
+    found: dict[_Key, list[Observation]] = {
+        (each.scenario, each.mode): list(each.observations) for each in result.verdicts
+    }
+    told = {key for key, observations in found.items() if observations}
+    for failure in result.failures:
+        key = failure.scenario, failure.mode
+        # One that ended the process, or is of a step without checkpointing, has no verdict of its own.
+        if key not in told:
+            found.setdefault(key, []).append(_told(failure))
+    return found
+
+
+def _told(failure: Failure) -> Observation:
+    return Observation(failure.check, failure.message, failure.parameters, failure.cause, failure.explanation)
+
+
+def _is_as_grave(before: Observation, after: Observation) -> bool:
+    """Tell whether a failure is no more than one that was there before."""
+    if before.check != after.check:
+        return False
+    if after.about:
+        # What gets no gradient gets none, whatever it is that keeps it away.
+        is_same = after.check == _LOST or before.cause == after.cause
+        return is_same and set(before.about).issuperset(after.about)
+    return _NUMBERS.sub("0", before.message) == _NUMBERS.sub("0", after.message)
+
+
+def _sentence(observation: Observation) -> str:
+    text = observation.message
+    return f"{text}. {observation.explanation}" if observation.explanation else text
+
+
+def _before(now: Observation, known: list[Observation] | None, verdict: Verdict | None) -> str:
+    """Return how it was before, in a sentence."""
+    same = [each for each in known or () if each.check == now.check and each.about]
+    if same and now.about:
+        new = [name for name in now.about if not any(name in each.about for each in same)]
+        if new:
+            return f"Before, it was {len(same[0].about)}, without {_names(new)}."
+        return "Before, it had another cause."
+    if known:
+        return f"Before, {known[0].message}."
+    if verdict is None:
+        return "It was not run there before."
+    if not verdict.recomputed:
+        return "Before, nothing was recomputed there, and this was right."
+    return "Before, this was right."
+
+
+def _agree(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:
+    return expected.digest == found.digest or not (exact or list(_apart(expected, found)))
+
+
+def _apart(expected: Fingerprint, found: Fingerprint) -> Iterator[str]:
+    """Yield the names of what differs more than a GPU explains."""
+    for name in {**expected.parts, **found.parts}:
+        if expected.parts.get(name) == found.parts.get(name):
+            continue
+        mine, yours = expected.sketches.get(name), found.sketches.get(name)
+        if mine is None or yours is None or not _is_close(mine, yours):
+            yield name
+
+
+def _is_close(mine: list[float], yours: list[float]) -> bool:
+    norm, noise, infinite, *products = mine
+    _, other_noise, other_infinite, *others = yours
+    squares = sum((one - other) ** 2 for one, other in zip(products, others, strict=True))
+    distance = (squares / len(products)) ** 0.5
+    allowed = _TOLERANCE * norm + _TIMES * max(noise, other_noise)
+    return infinite == other_infinite and distance <= allowed
+
+
+def _difference(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> str:
+    if expected.loss != found.loss and (exact or not expected.sketches):
+        return f"the loss is {found.loss!r} instead of {expected.loss!r}"
+    names: Mapping[str, object] = {**expected.parts, **found.parts}
+    apart = (
+        [name for name in names if expected.parts.get(name) != found.parts.get(name)]
+        if exact
+        else list(_apart(expected, found))
+    )
+    return f"{', '.join(apart[:_SHOWN])}{_more(len(apart))}" if apart else "its digest is another"
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(f"`{each}`" for each in listed[:_SHOWN]) + _more(len(listed))
+
+
+def _more(count: int) -> str:
+    return f" and {count - _SHOWN} more" if count > _SHOWN else ""
+
+
+def summarised(found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]) -> Iterator[str]:
+    """Yield a sentence or two for each thing that is worse, once for all classes.
+
+    Args:
+        found: what is worse.
+        ran: the modes in which the classes were run.
+    """
+    everything = list(found)
+    groups: dict[tuple[object, ...], list[Regression]] = {}
+    for each in everything:
+        own = (each.text,) if not each.kind else each.kind
+        groups.setdefault((each.scenario, each.mode, *own), []).append(each)
+    hurt = {each.mode for each in everything}
+    modes = {mode for group in ran.values() for mode in group}
+    for group in groups.values():
+        first = group[0]
+        names = list(dict.fromkeys(each.name for each in group))
+        more = len(names) - 1
+        others = f" (and {more} other class{'es' if more > 1 else ''})" if more else ""
+        mode = "" if first.mode in (None, "plain") else f", {first.mode}"
+        where = "" if first.scenario is None else f"{mode}, {first.scenario}"
+        text = f"{first.name}{others}{where}: {first.text}".rstrip(".")
+        spared = [] if hurt & {None, "plain"} else sorted(modes - hurt - {"plain"})
+        after = f" Under {spared[0]} checkpointing nothing is worse." if len(spared) == 1 else ""
+        yield f"{text}.{f' {first.before}' if first.before else ''}{after}".removesuffix(".")

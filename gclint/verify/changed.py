@@ -1,0 +1,81 @@
+"""Which statements a repair changes, so that a run can show whether it comes to them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+
+def changed_places(before: str, after: str) -> list[tuple[int, int]]:
+    """Return the lines of the statements in functions of ``after`` that are not those of ``before``.
+
+    Where something is taken out, that is the statement which follows. What stands outside of functions is
+    run whenever the file is imported, and the header of a class when the class is used.
+    """
+    try:
+        tree = ast.parse(after)
+    except (SyntaxError, ValueError):
+        return []
+    lines = _changed_lines(before, after)
+    return sorted({span for owned, span in _watchable(tree) if not lines.isdisjoint(owned)})
+
+
+def _changed_lines(before: str, after: str) -> set[int]:
+    """Return the numbers of the changed lines of ``after``, and of those in front of which some are gone."""
+    earlier, later = (_code_lines(text) for text in (before, after))
+    matcher = SequenceMatcher(
+        None, [text for _, text in earlier], [text for _, text in later], autojunk=False
+    )
+    changed: set[int] = set()
+    for kind, _, _, start, end in matcher.get_opcodes():
+        if kind == "delete":
+            changed.update(number for number, _ in later[start : start + 1])
+        elif kind != "equal":
+            changed.update(number for number, _ in later[start:end])
+    return changed
+
+
+def _code_lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines that are more than comments and space, with their numbers."""
+    return [
+        (number, line.rstrip())
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+
+
+def _watchable(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[set[int], tuple[int, int]]]:
+    """Yield lines that are run whenever a statement in a function is, and where that statement is.
+
+    For the header of a function, that is the first one of its body.
+    """
+    for node in ast.iter_child_nodes(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = next((each for each in node.body if not is_inert(each)), None)
+            if first is not None:
+                yield _own_lines(node), _span(first)
+        elif inside and isinstance(node, ast.stmt) and not is_inert(node):
+            yield _own_lines(node), _span(node)
+        yield from _watchable(node, inside=inside or is_function)
+
+
+def is_inert(node: ast.stmt) -> bool:
+    """Tell whether a statement only describes: a string, or a declaration."""
+    return isinstance(node, ast.Global | ast.Nonlocal | ast.Pass | ast.ClassDef) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+
+
+def _own_lines(statement: ast.stmt) -> set[int]:
+    """Return the lines of a statement that are not those of statements inside of it."""
+    own = set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+    for node in ast.walk(statement):
+        if node is not statement and isinstance(node, ast.stmt | ast.ExceptHandler):
+            own -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return own
+
+
+def _span(statement: ast.stmt) -> tuple[int, int]:
+    return statement.lineno, statement.end_lineno or statement.lineno

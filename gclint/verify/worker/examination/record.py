@@ -1,0 +1,42 @@
+"""All that one run showed: two texts of a model are compared by it, where failures tell a story once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.causes import explained
+from gclint.verify.worker.protocol import Observation, Verdict
+
+
+def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
+    """Return everything that a run showed.
+
+    Args:
+        case: the run, and what it is compared with.
+        symptoms: what the checks found, and what is to be judged of it.
+    """
+    run = case.run
+    touched = case.reference.steps[0].touched if case.reference.steps else {}
+    ran = [block.name for block in case.blocks if run.forward[block.name]]
+    return Verdict(
+        run.conditions.scenario.name,
+        run.mode,
+        tuple(_observations(case, list(symptoms))),
+        case.compared,
+        tuple(name for name in touched if name in case.unstable),
+        tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
+        run.steps[0].saved_bytes if run.steps else None,
+    )
+
+
+def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
+    for group, explanation in explained(case, symptoms):
+        for symptom in group:
+            about = symptom.about or symptom.parameters or symptom.blocks
+            yield Observation(
+                symptom.kind or symptom.check, symptom.message, about, explanation.cause, explanation.text
+            )
+    # The check of the later steps asks only where the first one is right.
+    if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
+        yield Observation("second step", "a later step has more that is wrong", case.later)
