@@ -57,6 +57,32 @@ class Observed:
         return names & self.shared or names
 
 
+@dataclass(frozen=True)
+class Feeding:
+    """A module that feeds the first block of a model, and is not what ``get_input_embeddings()`` returns."""
+
+    path: Path
+    """The file of the model's class, by its identity."""
+    model: str
+    """The name of the class."""
+    module: str
+    """The way from the model to the module, such as ``embeddings.projection``."""
+    present: str | None
+    """The way to what is returned now, empty for what is outside of the model; None where nothing is."""
+    fails: bool
+    """Whether that returns something other than one tensor, so that the hook on it raises."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A line that changes in place what had to stay as it is, since it requires grad."""
+
+    path: Path
+    """The file, by its identity."""
+    row: int
+    """In the text as it is now; rows count from 1."""
+
+
 class Text(Protocol):
     """A file's text."""
 
@@ -75,8 +101,15 @@ class Text(Protocol):
 class Observations:
     """What runs saw, by file; it moves along with the text while that is edited."""
 
-    def __init__(self, seen: Iterable[Observed] = ()) -> None:
-        """Know what was seen."""
+    def __init__(
+        self,
+        seen: Iterable[Observed] = (),
+        feeding: Iterable[Feeding] = (),
+        changed: Iterable[Changed] = (),
+    ) -> None:
+        """Know what was seen of calls, of models, and of lines."""
+        self._feeding = tuple(feeding)
+        self._changed = tuple(changed)
         self._by_path: dict[Path, list[Observed]] = {}
         for each in seen:
             self._by_path.setdefault(each.path, []).append(each)
@@ -85,14 +118,26 @@ class Observations:
         """Return what was seen of the calls in the file at ``path``."""
         return tuple(self._by_path.get(path, ()))
 
+    def feeding(self, path: Path) -> tuple[Feeding, ...]:
+        """Return what was seen of the models in the file at ``path``."""
+        return tuple(each for each in self._feeding if each.path == path)
+
+    def changed(self, path: Path) -> frozenset[int]:
+        """Return the rows of the file at ``path`` in which a leaf that requires grad was changed."""
+        return frozenset(each.row for each in self._changed if each.path == path)
+
     def follow(self, before: Text, after: Text) -> None:
         """Let what was seen in a file be found in another text of it."""
-        if before.path in self._by_path:
+        if before.path in self._by_path or self.changed(before.path):
             rows = {1 + old: 1 + new for old, new in _pairs(_lines(before), _lines(after))}
-            seen = self._by_path[before.path]
+            seen = self._by_path.get(before.path, [])
             self._by_path[before.path] = [
                 replace(each, first=rows[each.first], last=rows[each.last]) for each in seen
             ]
+            self._changed = tuple(
+                replace(each, row=rows[each.row]) if each.path == before.path else each
+                for each in self._changed
+            )
 
 
 def _lines(text: Text) -> list[str]:

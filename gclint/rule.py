@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
     from gclint.source.suppressions import Suppressions
     from gclint.verify.worker.cause import Cause
-    from gclint.verify.worker.protocol import Place, RunSite
+    from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 
 _RULES = "gclint.rules"
 Text: TypeAlias = "Callable[[Place], str]"
@@ -59,6 +59,9 @@ class Rule(ABC):
     """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True
     """Whether its fixes change more than comments, so that a run has to prove them."""
+    is_about_calls: ClassVar[bool] = False
+    """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
+    such a call proves a repair."""
 
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
@@ -80,6 +83,13 @@ class Rule(ABC):
     def flags(self, site: RunSite) -> bool | None:
         """Return whether the defect is there at a call site as a run saw it; None if no run can show that."""
         return None
+
+    def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
+        """Return whether a failure, which comes from what the rule repairs, shows what a finding is about.
+
+        A failure at the finding's place does so anyway; this is for those that have no place.
+        """
+        return False
 
     @classmethod
     def summary(cls) -> str:

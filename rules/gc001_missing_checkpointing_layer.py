@@ -92,7 +92,8 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
-    causes = frozenset((Cause.NOT_A_LAYER,))
+    causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
+    is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each block that the file defines, or runs and nobody else reports."""

@@ -63,6 +63,7 @@ class PositionalCache(Rule):
     code = "GC002"
     name = "positional-cache"
     causes = frozenset((Cause.POSITIONAL_CACHE,))
+    is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""

@@ -63,6 +63,7 @@ class KeywordActivation(Rule):
     name = "keyword-activation"
     settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
+    is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""

@@ -62,6 +62,7 @@ class NestedActivation(Rule):
     code = "GC103"
     name = "nested-activation"
     causes = frozenset((Cause.CONTAINED_ACTIVATION,))
+    is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""

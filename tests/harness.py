@@ -9,7 +9,8 @@ several files (perhaps with a ``pyproject.toml``). What is to be reported stands
 A code, what kind of fix there is, and where it matters the symbol, and in quotes a part of the message or
 of the reason. These comments are taken out before gclint sees the code. ``<case>.fixed.py`` (or the folder
 ``<case>.fixed/``) is what ``--fix`` makes of it, ``<case>.unsafe.py`` what ``--fix --unsafe-fixes`` makes of
-it; where the first is missing nothing changes, and where the second is missing nothing more.
+it, and ``--verify`` where all is proven; where the first is missing nothing changes, and where the second is
+missing nothing more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Texts = Mapping[str, str]
 """Texts of files by their paths in a fixture."""
 
 _EXPECT = re.compile(r"[ \t]*# expect: (.*)")
-_EXPECTATION = re.compile(r'(GC\d{3}) (safe|unsafe|no fix)(?: ([^\s"]+))?(?: "([^"]+)")?')
+_EXPECTATION = re.compile(r'(GC\d{3}) (safe|when proven|unsafe|no fix)(?: ([^\s"]+))?(?: "([^"]+)")?')
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -190,7 +191,7 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
     """
     make = VARIANTS[variant]
     place = Workplace.of(_bytes(fixture.before, make), folder)
-    result = fix(place.project, rules, unsafe=unsafe)
+    result = fix(place.project, rules, unsafe=unsafe, proves=unsafe)
     assert result.problems == ()
     after = fixture.unsafe if unsafe else fixture.fixed
     for path in place.paths:
@@ -202,7 +203,7 @@ def verify_fix(fixture: Fixture, rules: Sequence[Rule], folder: Path, variant: s
             _assert_same(name, data, make(after[name]))
         _assert_python(path, make(fixture.before[name]), data)
     assert not [finding for finding in result.findings if is_fixable(finding, unsafe=unsafe)]
-    again = fix(place.project, rules, unsafe=unsafe)
+    again = fix(place.project, rules, unsafe=unsafe, proves=unsafe)
     assert (again.changed, again.applied, again.problems) == ({}, (), ())
     assert again.findings == result.findings
 

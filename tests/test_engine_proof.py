@@ -136,6 +136,15 @@ def test_other_numbers_without_checkpointing_refuse_it() -> None:
     assert "was run without checkpointing before, and is not any more" in obstacle
 
 
+def test_adapters_in_further_blocks_do_not_count_as_other_numbers() -> None:
+    frozen = replace(_PLAIN, scenario="frozen base")
+    more = replace(frozen, digest="abd", loss=2.0, parts={**frozen.parts, "the gradient of adapter": "a"})
+    assert _proof(_earlier(fingerprints=(frozen,)), _result(fingerprints=(more,))).obstacles == ()
+    assert _proof(
+        _earlier(fingerprints=(_PLAIN,)), _result(fingerprints=(replace(more, scenario="default"),))
+    ).obstacles
+
+
 @pytest.mark.parametrize(
     ("found", "is_same"),
     [
@@ -320,15 +329,40 @@ def test_what_nobody_runs_is_not_proven() -> None:
     assert "no class that was run" in _proof(_earlier(), _result(site=other)).obstacles[0]
 
 
+def test_a_class_that_is_broken_by_itself_was_not_run() -> None:
+    error = Failure("error", "plain", "default", "the model cannot run: it raises NameError")
+    broken = ClassResult("modeling_x.py", "Model", "failed", failures=(error,))
+    assert _proof(_earlier(), broken).obstacles[0] == (
+        "Model: cannot be run any more: the model cannot run: it raises NameError"
+    )
+    (obstacle,) = _proof(broken, _result(), text="class Model:\n    bad = 1\n").obstacles
+    assert obstacle.startswith("Model could not be run before (the model cannot run: it raises NameError)")
+
+
 def test_the_true_reason_is_given_where_nothing_runs() -> None:
     obstacle = _proof(_not_run(), _not_run()).obstacles[0]
     assert obstacle == (
-        "GC001: no class that was run runs `bad`: Model could not be run (configuration): a configuration "
-        "field is missing"
+        "GC001: no class that was run runs `bad`: Model could not be run (configuration: a configuration "
+        "field is missing)"
     )
     project, repaired = _repair(modeling_x="bad\n")
     (obstacle,) = prove(project, repaired, all_rules(), _Runs(FileRun(), FileRun()))[0].obstacles
     assert "modeling_x.py has no class that supports gradient checkpointing" in obstacle
+
+
+def test_a_class_that_cannot_be_switched_on_is_the_reason_where_no_other_runs() -> None:
+    flagless = replace(_not_run(), category="no support flag", reason="the flag is not set")
+    (obstacle,) = _proof(flagless, flagless, text="class Model:\n    bad = 1\n").obstacles
+    assert obstacle == (
+        "GC001: no class that was run runs `bad`: Model could not be run (no support flag: "
+        "the flag is not set)"
+    )
+    project, repaired = _repair(modeling_x="class Head:\n    bad = 1\n")
+    runs = _Runs(
+        FileRun((_earlier(), replace(flagless, name="Head"))),
+        FileRun((_result(), replace(flagless, name="Head"))),
+    )
+    assert prove(project, repaired, all_rules(), runs)[0].obstacles == ()
 
 
 _TWO_CLASSES = """
@@ -357,11 +391,13 @@ def test_a_class_that_leads_to_what_is_changed_has_to_run() -> None:
     assert proof(_not_run("Other"), _not_run("Other")).obstacles == ()
     (obstacle,) = proof(_not_run("Head"), _not_run("Head")).obstacles
     assert obstacle == (
-        "Head runs what is changed, as far as names lead, and could not be run (configuration): "
-        "a configuration field is missing"
+        "Head runs what is changed, as far as names lead, and could not be run "
+        "(configuration: a configuration field is missing)"
     )
     (obstacle,) = proof(_not_run("Head"), replace(_result(), name="Head")).obstacles
-    assert obstacle.startswith("Head could not be run before (a configuration field is missing)")
+    assert obstacle.startswith(
+        "Head could not be run before (configuration: a configuration field is missing)"
+    )
 
 
 def test_what_imports_the_changed_code_is_run_too() -> None:
@@ -383,6 +419,14 @@ def test_what_imports_the_changed_code_is_run_too() -> None:
     (proof,) = prove(project, repaired, all_rules(), run)
     assert asked == [{_MODELING, Path("modeling_y.py"), user}] * 2
     assert "1 of 8 parameters get no gradient" in proof.obstacles[0]
+
+
+def test_what_was_seen_to_run_the_changed_code_is_run_too() -> None:
+    project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n", modeling_y="x = AutoModel\n")
+    user = Path("modeling_y.py")
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
+    prove(project, repaired, all_rules(), runs, {user: FileRun((_earlier(),)), _MODELING: FileRun()})
+    assert set(runs.asked[0][0]) == {_MODELING, user}
 
 
 def test_files_that_use_the_changed_code_and_are_not_given_are_named() -> None:
@@ -422,7 +466,7 @@ def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
 
 def test_a_model_that_runs_no_more_refuses_it() -> None:
     assert (
-        "cannot be run any more: a configuration field is missing"
+        "cannot be run any more: configuration: a configuration field is missing"
         in _proof(_earlier(), _not_run()).obstacles[0]
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.engine.fix import fix
-from gclint.finding import Applicability, Evidence, Finding
+from gclint.engine.provable import Reached
+from gclint.finding import Applicability, Evidence, Finding, Heir
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -160,3 +161,18 @@ def test_what_was_seen_in_files_that_are_gone_says_nothing(project: Project) -> 
     project.replace(path, _DYNAMIC.format(call="layer(hidden_states)"))
     seen = replace(_seen(project), is_left_out=True, definition=path.with_name("gone.py"))
     assert _findings(project, seen) == ()
+
+
+def test_what_no_run_came_to_keeps_nothing_else_from_being_proven(project: Project) -> None:
+    (path,) = project.paths
+    (seen,) = _findings(project, _seen(project, "first"))
+    unseen = replace(seen, symbol="Other")
+    reached = Reached(project, all_rules())
+    assert reached.provable([seen, unseen]) == [seen]
+    # By itself it is tried, and the proof has more to say than this.
+    assert reached.provable([unseen]) == [unseen]
+    heir = Heir(path, "XLayer")
+    assert reached.provable([seen, replace(unseen, heirs=(heir,))]) == [seen, replace(unseen, heirs=(heir,))]
+    left = fix(project, [], unsafe=False)
+    (refused,) = reached.judged(replace(left, findings=(unseen,))).findings
+    assert "no class that was run runs `Other`" in str(refused.remedy)

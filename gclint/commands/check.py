@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gclint.engine.fix import FixResult
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
+    from gclint.finding import Finding
     from gclint.releases import Releases
     from gclint.report.report import Report
     from gclint.rule import Rule
@@ -331,14 +332,20 @@ def _proven(
     from gclint.engine.fix import fix
     from gclint.engine.observing import observe
     from gclint.engine.proof import prove
+    from gclint.engine.provable import Reached
     from gclint.engine.transaction import proven_only
 
-    project, unsafe, wanted = selection.project, options.unsafe_fixes, selection.reported
+    project = selection.project
     with _runner(project, options) as run:
-        observe(project, selection.files(rules), run)
-        repaired = fix(project, rules, unsafe=unsafe, proves=True, wanted=wanted)
-        proofs = tuple(prove(project, repaired, rules, run))
-    return proven_only(project, repaired, proofs, rules), proofs
+        seen = observe(project, selection.files(rules), run)
+        reached = Reached(project, rules)
+
+        def wanted(findings: Sequence[Finding]) -> Sequence[Finding]:
+            return reached.provable(selection.reported(findings))
+
+        repaired = fix(project, rules, unsafe=options.unsafe_fixes, proves=True, wanted=wanted)
+        proofs = tuple(prove(project, repaired, rules, run, seen))
+    return reached.judged(proven_only(project, repaired, proofs, rules)), proofs
 
 
 @contextmanager

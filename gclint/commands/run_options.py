@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gclint.verify.settings import RunSettings
+from gclint.verify.settings import GIGABYTES, RunSettings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -50,7 +49,7 @@ def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Comma
             "--jobs",
             metavar="N",
             type=click.IntRange(min=1),
-            help="Run models in N processes at once on a CPU.  [default: one per core]",
+            help="Run models in N processes at once.  [default: one per core, or one per GPU]",
         ),
         option(
             "--time-limit",
@@ -62,7 +61,7 @@ def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Comma
             "--memory-limit",
             metavar="GIGABYTES",
             type=click.FloatRange(min=0, min_open=True),
-            help=f"Memory limit of each process on a CPU.  [default: {RunSettings.gigabytes:g}]",
+            help=f"Memory limit of each process, on a GPU of that.  [default: {GIGABYTES:g}; no GPU limit]",
         ),
     )
 
@@ -85,9 +84,9 @@ def run_settings(
     return RunSettings(
         python or Path(sys.executable),
         device or "auto",
-        jobs or os.cpu_count() or 1,
+        jobs,
         time_limit or RunSettings.seconds,
-        memory_limit or RunSettings.gigabytes,
+        memory_limit,
     )
 
 

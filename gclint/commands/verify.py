@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,7 +132,7 @@ def run(
     settings = run_settings(**about_runs)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
-    try:
+    with _in_one_line(context, results_path):
         header = journal.header(targets, settings, part)
         targets = shard(targets, *part)
         with (
@@ -139,14 +141,29 @@ def run(
         ):
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
-    except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
-        raise CannotRun(_told(error)) from None
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted; {results_path} has what was run, and --resume goes on.", err=True)
-        context.exit(130)
     files = [target.path for target in targets]
     _report(results, files, problems, write_repro, output_format, verbose=verbose, python=settings.python)
     context.exit(2 if problems else results.exit_status)
+
+
+@contextmanager
+def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
+    """Let whatever ends a run be told in one line; what was run until then is in the file ``results``."""
+    try:
+        yield
+    except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
+        raise CannotRun(_told(error)) from None
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted; {results} has what was run, and --resume goes on.", err=True)
+        context.exit(130)
+    except click.ClickException:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise CannotRun(
+            f"this is a defect of gclint: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
+            f"{results} has what was run"
+        ) from None
 
 
 @click.command("merge", cls=GroupedCommand, short_help="Put the results of shards together.")

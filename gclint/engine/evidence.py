@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
+from gclint.engine.shown import is_shown
 from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal, in_reading_order
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.project import Project
@@ -66,25 +67,39 @@ class _Scales:
 
     def weigh(self, runs: Sequence[ClassResult]) -> Weighed:
         sites = [site for run in runs for site in run.sites if site.calls]
-        weighed = [replace(each, evidence=self._evidence(each, sites)) for each in self._result.findings]
+        weighed = [
+            replace(each, evidence=self._evidence(each, sites, runs)) for each in self._result.findings
+        ]
         seen: dict[tuple[Path, int, str], Finding] = {}
         hints: dict[tuple[str, str, Failure], tuple[Hint, ...]] = {}
         for run in runs:
             for failure in run.failures:
                 claims = [rule for rule in self._rules.values() if failure.cause in rule.causes]
                 hints[run.source, run.name, failure] = tuple(
-                    hint for rule in claims for hint in self._hints(rule, failure, run.sites)
+                    hint for rule in claims for hint in self._hints(rule, failure, run)
                 )
                 for finding in self._seen_only(claims, failure, run.sites):
                     seen.setdefault((finding.path, finding.start, finding.code), finding)
         return Weighed(tuple(in_reading_order([*weighed, *seen.values()])), hints)
 
-    def _evidence(self, finding: Finding, sites: Iterable[RunSite]) -> Evidence | None:
+    def _evidence(
+        self, finding: Finding, sites: Iterable[RunSite], runs: Iterable[ClassResult]
+    ) -> Evidence | None:
         rule = self._rules.get(finding.code)
         if rule is None:
             return None
+        if self._is_shown(rule, finding, runs):
+            return Evidence.CONFIRMED
         matching = [site for site in sites if self._is_about(rule, finding, site)]
         return rule.evidence(matching, self._text) if matching else None
+
+    def _is_shown(self, rule: Rule, finding: Finding, runs: Iterable[ClassResult]) -> bool:
+        row = self._project.file(finding.path).position(finding.start).row
+        return any(
+            is_shown(rule, finding, row, run, failure, self._project.identify)
+            for run in runs
+            for failure in run.failures
+        )
 
     def _is_about(self, rule: Rule, finding: Finding, site: RunSite) -> bool:
         files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
@@ -113,10 +128,12 @@ class _Scales:
             and (self._covers(place, each) or any(self._is_about(rule, each, site) for site in here))
         ]
 
-    def _hints(self, rule: Rule, failure: Failure, sites: Sequence[RunSite]) -> Iterator[Hint]:
-        repairable = [
-            [each for each in self._about(rule, place, sites) if each.fix] for place in failure.places
-        ]
+    def _hints(self, rule: Rule, failure: Failure, run: ClassResult) -> Iterator[Hint]:
+        about = [self._about(rule, place, run.sites) for place in failure.places]
+        if not failure.places:
+            own = (each for each in self._result.findings if each.code == rule.code)
+            about = [[each for each in own if rule.concerns(each, failure, run)]]
+        repairable = [[each for each in found if each.fix] for found in about]
         fixes = [fix for found in repairable for each in found for fix in self._made_with(each)]
         if fixes:
             yield Hint(

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.disk import sync_folders
-from gclint.engine.unfinished import NAME, is_own, is_trusted, journals_above
-from gclint.source.disk import lock
+from gclint.engine.unfinished import NAME, is_trusted, journals_above
+from gclint.source.disk import is_own, lock
 from gclint.source.paths import shown
 
 _MAGIC = b"gclint fix journal 1\n"

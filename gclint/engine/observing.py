@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gclint.observations import Observations, Observed
+from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
-from gclint.verify.files import Runner
+from gclint.verify.files import FileRun, Runner
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
+_LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
+"""What keeps checkpointing from recomputing a block that does not inherit from the base class."""
 _Key = tuple[Path, int, int, str, Path]
 
 
-def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
-    """Run files as they are, and let ``project`` know what was seen.
+def observe(project: Project, paths: Iterable[Path], run: Runner) -> Mapping[Path, FileRun]:
+    """Run files as they are, let ``project`` know what was seen, and return it.
 
     Raises:
         NothingRuns: nothing at all can be run.
@@ -24,9 +27,10 @@ def observe(project: Project, paths: Iterable[Path], run: Runner) -> None:
     """
     ran = run([path for path in paths if not is_modular(path)], {})
     project.observe(observations(project, [result for each in ran.values() for result in each.results]))
+    return ran
 
 
-def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
+def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
     """Return what runs of the files, as ``project`` has them now, saw of their calls."""
     found: dict[_Key, Observed] = {}
     for run in runs:
@@ -35,22 +39,42 @@ def observations(project: Project, runs: Iterable[ClassResult]) -> Observations:
                 one = _observed(project, run, site)
                 key = (one.path, one.first, one.last, one.block, one.definition)
                 found[key] = _joined(found[key], one) if key in found else one
-    return Observations(found.values())
+    return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
+
+
+def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]:
+    found: dict[tuple[Path, str], Feeding] = {}
+    for run in runs:
+        for each in run.embeddings:
+            path = project.identify(Path(each.place.path))
+            feeding = Feeding(path, each.model, each.module, each.present, each.fails)
+            found.setdefault((path, each.model), feeding)
+    yield from found.values()
+
+
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+    for run in runs:
+        for failure in run.failures:
+            if failure.cause is Cause.LEAF:
+                for place in failure.places:
+                    yield Changed(project.identify(Path(place.path)), place.line)
 
 
 def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
-    causes = (each.cause for each in run.failures if site.place in each.places)
+    causes = {each.cause for each in run.failures if each.cause and site.place in each.places}
+    is_left_out = site.is_trunk and not site.is_layer and site.recomputed is False
     return Observed(
         project.identify(Path(site.place.path)),
         site.place.line,
         site.place.end_line,
         site.block,
         project.identify(Path(site.definition.path)),
-        is_left_out=site.is_trunk and not site.is_layer and site.recomputed is False,
+        # What an override keeps off, say, is another matter.
+        is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
         keywords=frozenset(site.keyword_activations),
         containers=frozenset(site.contained_activations),
         shared=frozenset(site.shared_activations),
-        causes=frozenset(cause for cause in causes if cause is not None),
+        causes=frozenset(causes),
     )
 
 

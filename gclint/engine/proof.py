@@ -14,7 +14,8 @@ from pathlib import Path
 from gclint.engine.fix import FixResult
 from gclint.engine.imports import Imports
 from gclint.engine.reach import Reach
-from gclint.engine.regression import regressions, summarised
+from gclint.engine.regression import regressions, summarised, was_run, why_not_run
+from gclint.engine.shown import is_shown
 from gclint.engine.units import fixed_together
 from gclint.finding import Finding
 from gclint.rule import Rule
@@ -22,7 +23,7 @@ from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.changed import changed_places
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import ClassResult, Mode, RunSite
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Mode, RunSite
 
 _SHOWN = 3
 
@@ -45,7 +46,7 @@ class Proof:
     def classes(self) -> list[ClassResult]:
         """The results of the classes that were run with the repair."""
         results = (result for run in self.after.values() for result in run.results)
-        return [result for result in results if result.outcome != "not run"]
+        return [result for result in results if was_run(result)]
 
     @property
     def scenarios(self) -> list[str]:
@@ -53,7 +54,13 @@ class Proof:
         return list(dict.fromkeys(name for result in self.classes for name in result.scenarios))
 
 
-def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Runner) -> list[Proof]:
+def prove(
+    project: Project,
+    repaired: FixResult,
+    rules: Iterable[Rule],
+    run: Runner,
+    seen: Mapping[Path, FileRun] | None = None,
+) -> list[Proof]:
     """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
     A file whose repair does not stand stays as it was for those that import from it, so these are
@@ -64,12 +71,13 @@ def prove(project: Project, repaired: FixResult, rules: Iterable[Rule], run: Run
         repaired: what was repaired.
         rules: the rules that were run; they know what their defects look like in a run.
         run: runs files.
+        seen: what files did as they are, as far as that is known: some run others that they do not import.
 
     Raises:
         NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
-    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run)
+    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run, seen or {})
     return prover.proofs()
 
 
@@ -90,8 +98,16 @@ class _Unit:
 
 
 class _Prover:
-    def __init__(self, project: Project, repaired: FixResult, rules: Mapping[str, Rule], run: Runner) -> None:
+    def __init__(
+        self,
+        project: Project,
+        repaired: FixResult,
+        rules: Mapping[str, Rule],
+        run: Runner,
+        seen: Mapping[Path, FileRun],
+    ) -> None:
         self._project = project
+        self._seen = seen
         self._texts = dict(repaired.changed)
         self._rules = rules
         self._run = run
@@ -112,7 +128,7 @@ class _Prover:
             proofs.update(judged)
             refused = {path for proof in judged.values() if proof.obstacles for path in proof.paths}
             texts = {path: text for path, text in texts.items() if path not in refused}
-            touched = self._imports.users(refused)
+            touched = self._users(refused)
             waiting = [
                 unit
                 for unit in self._units
@@ -130,13 +146,27 @@ class _Prover:
             if changed:
                 unit_of[changed[0]].repairs.append(finding)
         for unit in units:
-            users = self._imports.users(unit.paths)
+            users = self._users(unit.paths)
             given = [path for path in self._project.paths if path in users]
             unit.run_files = [path for path in dict.fromkeys((*unit.paths, *given)) if not is_modular(path)]
             unit.users_not_given = sorted(
                 path for path in users if path not in self._project.given and path.name != "__init__.py"
             )
         return units
+
+    def _users(self, changed: Iterable[Path]) -> set[Path]:
+        """Return the files that import from changed ones, or were seen to run blocks of theirs, and these."""
+        users = self._imports.users(changed)
+        for path, run in self._seen.items():
+            places = {
+                place.path
+                for result in run.results
+                for site in result.sites
+                for place in (site.place, site.definition)
+            }
+            if not users.isdisjoint(self._project.identify(Path(each)) for each in places):
+                users.add(path)
+        return users
 
     def _proof(self, unit: _Unit) -> Proof:
         return Proof(
@@ -185,16 +215,20 @@ class _Prover:
             text = texts[path][1] if path in texts else self._project.file(path).text
             for result in after.results:
                 known = earlier.get(result.name)
-                if result.outcome == "not run":
-                    # What was run before is told as something that is worse.
-                    is_told = known is not None and known.outcome != "not run"
-                    if not is_told and reach.has(path, result.name, text):
-                        yield (
-                            f"{result.name} runs what is changed, as far as names lead, and could not be run "
-                            f"({result.category}): {result.reason}"
-                        )
-                elif (known is None or known.outcome == "not run") and reach.has(path, result.name, text):
-                    why = f" ({known.reason})" if known is not None else ""
+                # What cannot be switched on by itself runs as a part of other classes, or not at all.
+                # What was run before is told as something that is worse.
+                is_told = was_run(known) or result.category == NO_FLAG
+                if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
+                    continue
+                if not reach.has(path, result.name, text):
+                    continue
+                if not was_run(result):
+                    yield (
+                        f"{result.name} runs what is changed, as far as names lead, and could not be run "
+                        f"({why_not_run(result)})"
+                    )
+                else:
+                    why = f" ({why_not_run(known)})" if known is not None else ""
                     yield f"{result.name} could not be run before{why}, so nothing can be compared"
 
     def _doubts(self, unit: _Unit, finding: Finding) -> Iterator[str]:
@@ -206,7 +240,7 @@ class _Prover:
         own = self._sites(unit, self._after, names)
         what = f"`{finding.symbol}`"
         if not own:
-            yield f"{finding.code}: no class that was run runs {what}{self._why_none(unit)}"
+            yield from self._doubts_of_failures(unit, finding, rule)
             return
         flagged = {rule.flags(site) if rule else None for site in own}
         if True in flagged:
@@ -216,13 +250,44 @@ class _Prover:
         elif rule is not None and not self._was_seen(unit, rule, names):
             yield f"{finding.code}: no run of {what} shows the defect before the repair"
 
+    def _doubts_of_failures(self, unit: _Unit, finding: Finding, rule: Rule | None) -> Iterator[str]:
+        """The same for a defect that is in no call of a block: failures show it, and are gone."""
+        showing = [] if rule is None else list(self._showing(unit, finding, rule))
+        if rule is None or not showing:
+            yield f"{finding.code}: no class that was run runs `{finding.symbol}`{self._why_none(unit)}"
+            return
+        left = [
+            f"{later.name}, {failure.mode}, {failure.scenario}"
+            for earlier, later in showing
+            for failure in later.failures
+            if failure.cause in rule.causes
+        ]
+        if len({each.partition(",")[0] for each in left}) == len(showing):
+            yield f"{finding.code}: {left[0]} still fails as the repair should prevent"
+
+    def _showing(
+        self, unit: _Unit, finding: Finding, rule: Rule
+    ) -> Iterator[tuple[ClassResult, ClassResult]]:
+        """Yield the classes that showed a defect before the repair, as they were and as they are."""
+        before = self._texts[finding.path][0] if finding.path in self._texts else ""
+        row = before.count("\n", 0, finding.start) + 1
+        for path in unit.run_files:
+            later = _by_name(self._after[path])
+            for run in self._before[path].results:
+                identify = self._project.identify
+                shown = (is_shown(rule, finding, row, run, each, identify) for each in run.failures)
+                if run.name in later and any(shown):
+                    yield run, later[run.name]
+
     def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
         """Tell whether the defect was there in a run before the repair."""
         if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
             return True
-        # A class that fails before it comes to its blocks shows a defect of this kind by failing.
-        results = (result for path in unit.run_files for result in self._before[path].results)
-        return any(failure.cause in rule.causes for result in results for failure in result.failures)
+        # A class that fails before it comes to its blocks shows a defect by failing.
+        results = [result for path in unit.run_files for result in self._before[path].results]
+        stopped = [result for result in results if result.outcome == "failed" and not result.sites]
+        causes = {failure.cause for result in results for failure in result.failures}
+        return bool(stopped) or not causes.isdisjoint(rule.causes)
 
     def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
         """Return the calls of blocks of these names which lie, or whose blocks lie, in the unit's files."""
@@ -245,13 +310,13 @@ class _Prover:
         if not results:
             files = " and ".join(path.name for path in unit.run_files)
             return f": {files} has no class that supports gradient checkpointing and can be run by itself"
-        ran = [each.name for each in results if each.outcome != "not run"]
+        ran = [each.name for each in results if was_run(each)]
         if ran:
             more = f" and {len(ran) - _SHOWN} more" if len(ran) > _SHOWN else ""
             return f"; what was run: {', '.join(ran[:_SHOWN])}{more}"
         first = results[0]
         more = f", and neither could {len(results) - 1} more" if len(results) > 1 else ""
-        return f": {first.name} could not be run ({first.category}): {first.reason}{more}"
+        return f": {first.name} could not be run ({why_not_run(first)}){more}"
 
     def _not_executed(self, unit: _Unit) -> Iterator[str]:
         """Yield the changed code that no class has run."""

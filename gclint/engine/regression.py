@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mode, Observation, Verdict
+from gclint.verify.worker.scenarios import SCENARIOS
 
 _TOLERANCE = 1e-3
 """How far values on a GPU may be apart, as a part of their norm."""
@@ -16,6 +18,7 @@ _MORE_BYTES = 1.01
 _SHOWN = 3
 _ERROR = "error"
 _LOST = "missing gradients"
+_WARNING = "warning"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d[\d,.]*(?:e[+-]?\d+)?")
 _Key = tuple[str, Mode]
 
@@ -33,6 +36,19 @@ class Regression:
     """How it was before, in a sentence."""
     kind: tuple[object, ...] = ()
     """What regressions of several classes have in common that are one and the same."""
+
+
+def was_run(result: ClassResult | None) -> TypeGuard[ClassResult]:
+    """Tell whether anything of a class was run; one that is broken by itself has failed before that."""
+    if result is None or result.outcome == "not run":
+        return False
+    return bool(result.scenarios or result.verdicts or result.fingerprints)
+
+
+def why_not_run(result: ClassResult) -> str:
+    """Return why nothing of a class was run."""
+    reason = result.reason or next((failure.text for failure in result.failures), "nobody knows why")
+    return f"{result.category}: {reason}" if result.category else reason
 
 
 def regressions(before: ClassResult | None, after: ClassResult | None, *, exact: bool) -> list[Regression]:
@@ -53,11 +69,11 @@ def _regressions(
         if before is not None:
             yield Regression(before.name, "was found before the repair and is not found any more")
         return
-    if after.outcome == "not run":
-        if before is not None and before.outcome != "not run":
-            yield Regression(after.name, f"cannot be run any more: {after.reason}")
+    if not was_run(after):
+        if was_run(before):
+            yield Regression(after.name, f"cannot be run any more: {why_not_run(after)}")
         return
-    if before is not None and before.outcome != "not run":
+    if before is not None and was_run(before):
         yield from _other_results(before, after, exact=exact)
         yield from _missing_runs(before, after)
     yield from _graver(before, after)
@@ -68,6 +84,8 @@ def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> I
     found = {each.scenario: each for each in after.fingerprints}
     for expected in before.fingerprints:
         now = found.get(expected.scenario)
+        if now is not None and _are_adapted_otherwise(expected, now):
+            continue
         if now is None:
             text = "was run without checkpointing before, and is not any more"
             yield Regression(after.name, text, expected.scenario, "plain", kind=("plain",))
@@ -95,8 +113,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             text = "was run before, and is not any more"
             yield Regression(after.name, f"{text}{f' ({why})' if why else ''}", *where, kind=("not run",))
             continue
-        if any(each.check == _ERROR for each in now.observations):
-            continue  # The error itself is what is to be said.
+        if any(each.check == _ERROR for each in (*now.observations, *verdict.observations)):
+            continue  # The error itself is what is to be said; where there was one, there was nothing else.
         fewer = [name for name in now.not_compared if name not in verdict.not_compared]
         if fewer:
             text = f"{_names(fewer)} could be compared before, and cannot be any more"
@@ -108,7 +126,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         if idle:
             text = f"{_names(idle)} was recomputed before, and is not any more"
             yield Regression(after.name, text, *where, kind=("recomputed",))
-        if not verdict.observations and _grows(verdict.saved_bytes, now.saved_bytes):
+        is_same = not verdict.observations and verdict.compared == now.compared
+        if is_same and _grows(verdict.saved_bytes, now.saved_bytes):
             text = (
                 f"autograd keeps {now.saved_bytes:,} bytes for the backward pass, "
                 f"and {verdict.saved_bytes:,} before"
@@ -130,10 +149,10 @@ def _grows(before: int | None, after: int | None) -> bool:
 
 def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:
     """Yield the failures that were not there before, or were not as grave."""
-    known = {} if before is None or before.outcome == "not run" else _observed(before)
+    known = {} if before is None or not was_run(before) else _observed(before)
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
-        for each in observations:
+        for each in _telling(observations):
             if not any(_is_as_grave(other, each) for other in known.get(key, ())):
                 scenario, mode = key
                 yield Regression(
@@ -144,6 +163,11 @@ def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regressi
                     _before(each, known.get(key), earlier.get(key)),
                     (each.check, each.cause, _NUMBERS.sub("0", each.message) if not each.about else ""),
                 )
+
+
+def _telling(observations: list[Observation]) -> list[Observation]:
+    """Leave out a warning of torch beside what it warns of."""
+    return [each for each in observations if each.check != _WARNING] or observations
 
 
 def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
@@ -195,6 +219,12 @@ def _before(now: Observation, known: list[Observation] | None, verdict: Verdict 
     if not verdict.recomputed:
         return "Before, nothing was recomputed there, and this was right."
     return "Before, this was right."
+
+
+def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
+    """Tell whether adapters went into other modules, as into those that only the repair makes blocks."""
+    is_frozen = any(each.frozen_base for each in SCENARIOS if each.name == expected.scenario)
+    return is_frozen and expected.parts.keys() != found.parts.keys()
 
 
 def _agree(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from gclint.source.disk import is_own
+
 NAME = ".gclint-fix"
 """What a journal is called."""
 
@@ -38,11 +40,6 @@ def is_trusted(status: os.stat_result, folder: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         return False
     return is_own(status) or status.st_uid == folder.stat().st_uid
-
-
-def is_own(status: os.stat_result) -> bool:
-    """Tell whether a file belongs to the user who runs this."""
-    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def _resolved(path: Path, known: dict[Path, Path]) -> Path:

@@ -157,6 +157,9 @@ def _proof(proof: Proof) -> dict[str, object]:
         "filenames": [str(path) for path in proof.paths],
         "proven": not proof.obstacles,
         "obstacles": list(proof.obstacles),
+        "scenarios": proof.scenarios,
+        "files_run": [str(path) for path in proof.after],
+        "files_not_given": [str(path) for path in proof.users_not_given],
         "repairs": [
             {"code": each.code, "symbol": each.symbol, "filename": str(each.path)} for each in proof.repairs
         ],
@@ -187,11 +190,13 @@ def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
 
 
 def _result(result: ClassResult, weighed: Weighed | None) -> dict[str, object]:
+    from gclint.verify.proven import proven_setting
+
     failures = [
         {**asdict(each), "repaired_by": [] if weighed is None else _hints(weighed.hints_of(result, each))}
         for each in result.failures
     ]
-    return {**asdict(result), "failures": failures}
+    return {**asdict(result), "failures": failures, "proven_setting": proven_setting(result)}
 
 
 def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:

@@ -27,7 +27,7 @@ _HEADINGS = {
 def markdown(report: Report) -> str:
     """Return the summary of a run with ``--fix`` or ``--diff``."""
     blocks = [_introduction(report), _rule_table(report), _model_table(report)]
-    blocks += [*_what_is_repaired(report), *_what_is_left(report)]
+    blocks += [*_what_is_repaired(report), *_what_is_left(report), *_what_was_run(report)]
     # A block's lines are its own; whatever else would move a cursor comes from names and from code.
     lines = "\n\n".join(blocks).split("\n")
     return "".join(f"{printable(line)}\n" for line in lines)
@@ -118,3 +118,20 @@ def _what_is_left(report: Report) -> Iterator[str]:
     if report.problems:
         yield "### What went wrong"
         yield "\n".join(f"- {_place(report, each.path)}: {each.message}" for each in report.problems)
+
+
+def _what_was_run(report: Report) -> Iterator[str]:
+    """Yield what became of each repair that was run, and what each class did before and after."""
+    if not report.proofs:
+        return
+    from gclint.report.proofs import outcome, reasons, run_lines
+
+    yield "### What was run"
+    for proof in report.proofs:
+        files = " and ".join(_place(report, path) for path in proof.paths)
+        lines = [f"{files}: {outcome(proof)}.", ""]
+        # What stands further right belongs to the line above.
+        for line in (*reasons(proof), *run_lines(proof)):
+            bare = line.lstrip()
+            lines.append(f"{'  ' if bare != line else ''}- {bare}")
+        yield "\n".join(lines)

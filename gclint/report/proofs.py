@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability
 from gclint.report.findings import counted
+from gclint.source.paths import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,24 +20,54 @@ _CHECKPOINTED = "non-reentrant"
 """The mode whose memory is shown."""
 
 
-def proof_lines(proofs: Iterable[Proof]) -> Iterator[str]:
-    """Yield what becomes of the repair of each file, and why."""
+_SHOWN = 3
+
+
+def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
+    """Yield what becomes of the repair of each file, and why.
+
+    Args:
+        proofs: the repairs.
+        shows_runs: whether to say what each class did before and after, too.
+    """
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
-        yield f"{names}: {'not repaired' if proof.obstacles else 'repaired'}"
-        for line in (*_repairs(proof), *_runs(proof)):
+        yield f"{names}: {outcome(proof)}"
+        for line in (*reasons(proof), *(run_lines(proof) if shows_runs else ())):
             yield f"    {line}"
 
 
-def _repairs(proof: Proof) -> Iterator[str]:
+def outcome(proof: Proof) -> str:
+    """Return in a line what became of a repair."""
+    if proof.obstacles:
+        return "not repaired"
+    names = [result.name for result in proof.classes]
+    if not names:
+        return "repaired; nothing has to be run for that"
+    more = counted(len(names) - 1, "more class", "more classes")
+    classes = names[0] if len(names) == 1 else f"{names[0]} and {more}"
+    scenarios = f" in {counted(len(proof.scenarios), 'scenario')}" if proof.scenarios else ""
+    return f"repaired; proven by {classes}{scenarios}"
+
+
+def reasons(proof: Proof) -> Iterator[str]:
+    """Yield why a repair is not proven, or what there is to know of one that is."""
     yield from (f"not proven: {obstacle}" for obstacle in proof.obstacles)
+    if proof.users_not_given:
+        more = len(proof.users_not_given) - _SHOWN
+        files = ", ".join(shown(str(path)) for path in proof.users_not_given[:_SHOWN])
+        others = f" and {more} more" if more > 0 else ""
+        yield f"not given, so not run: {files}{others} (what imports the changed code)"
     for finding in proof.repairs:
         if finding.fix is not None and finding.fix.reason:
             unsafe = "unsafe " if finding.fix.applicability is Applicability.UNSAFE else ""
             yield f"{unsafe}{finding.code} of {finding.symbol}: {finding.fix.reason}"
 
 
-def _runs(proof: Proof) -> Iterator[str]:
+def run_lines(proof: Proof) -> Iterator[str]:
+    """Yield what each class did before a repair, and what it does after it."""
+    from gclint.verify.proven import proven_setting
+
     earlier = _by_name(proof.before)
     for name, after in _by_name(proof.after).items():
         before = earlier.get(name)
@@ -53,6 +84,9 @@ def _runs(proof: Proof) -> Iterator[str]:
         for when, result in (("before", before), ("after", after)):
             for failure in result.failures:
                 yield f"    {when}, {failure.mode}, {failure.scenario}: {failure.text}"
+        setting = proven_setting(before if proof.obstacles else after)
+        if setting is not None:
+            yield f"    proven setting: {setting}"
 
 
 def _by_name(runs: Mapping[Path, FileRun]) -> dict[str, ClassResult]:

@@ -115,7 +115,7 @@ def _write_proofs(report: Report, stream: TextIO) -> None:
     if report.proofs:
         from gclint.report.proofs import proof_lines
 
-        stream.writelines(map(_line, proof_lines(report.proofs)))
+        stream.writelines(map(_line, proof_lines(report.proofs, shows_runs=report.shows_fixes)))
 
 
 def _write_findings(report: Report, stream: TextIO) -> None:

@@ -49,6 +49,11 @@ def lock(handle: int, *, shared: bool) -> bool | None:
     return True
 
 
+def is_own(status: os.stat_result) -> bool:
+    """Tell whether a file belongs to the user who runs this."""
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+
+
 def _require_regular(path: Path, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -8,13 +8,20 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from gclint.verify import worker
+from gclint.verify.home import harmless, temporary_home
 from gclint.verify.worker.protocol import Done, Message, Request, Unusable, decode, encode
 
 _PROGRAM = Path(worker.__file__).with_name("__main__.py")
+_PASSED_OVER = 100
+"""How many lines an interpreter may print before the worker answers."""
+_LONGEST = 1 << 28
+"""The most bytes of a line."""
 
 
 def work(python: Path, request: Request) -> Generator[Message]:
@@ -23,7 +30,7 @@ def work(python: Path, request: Request) -> Generator[Message]:
     The last one is ``Done``, or ``Unusable`` without a source. Everything that was started is killed
     when the generator is closed, and not interrupted by what the terminal sends to this process.
     """
-    with tempfile.TemporaryFile() as errors:
+    with temporary_home() as home, tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 [python, _PROGRAM],
@@ -31,7 +38,7 @@ def work(python: Path, request: Request) -> Generator[Message]:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 # The order of sets is the same in each run, and with it what models compute.
-                env={**os.environ, "PYTHONHASHSEED": "0"},
+                env={**harmless(os.environ), "PYTHONHASHSEED": "0"},
                 start_new_session=True,
             )
         except OSError as error:
@@ -40,33 +47,54 @@ def work(python: Path, request: Request) -> Generator[Message]:
         try:
             assert process.stdin
             assert process.stdout
-            for message in _converse(process.stdin, process.stdout, request):
+            message: Message | None = None
+            for message in _converse(process.stdin, process.stdout, replace(request, home=str(home))):
                 yield message
                 if isinstance(message, Done) or (isinstance(message, Unusable) and not message.source):
                     return
-            yield Unusable(f"the worker in {python} has ended: {_last_words(process.wait(), errors)}")
+            words = _last_words(process.wait(), errors, has_answered=message is not None)
+            yield Unusable(f"the worker in {python} has ended: {words}")
         finally:
             _kill(process)
 
 
 def _converse(requests: IO[bytes], answers: IO[bytes], request: Request) -> Iterator[Message]:
-    """Send the request, and yield what is answered."""
+    """Send the request, and yield what is answered.
+
+    What an interpreter prints when it starts is passed over; later, nobody but the worker answers.
+    """
     try:
         requests.write(encode(request).encode() + b"\n")
         requests.flush()
     except BrokenPipeError:  # It has ended, and has left its last words.
         return
-    for line in answers:
-        message = decode(line.decode())
-        assert not isinstance(message, Request)
+    passed_over = _PASSED_OVER
+    for line in iter(partial(answers.readline, _LONGEST), b""):
+        try:
+            message = decode(line.decode(errors="replace"))
+            if isinstance(message, Request):
+                raise ValueError(f"not an answer: {line[:80]!r}")
+        except ValueError as error:
+            passed_over -= 1
+            if passed_over < 0:
+                yield Unusable(f"the worker sends what cannot be understood ({error})")
+                return
+            continue
+        passed_over = 0
         yield message
 
 
-def _last_words(status: int, errors: IO[bytes]) -> str:
+def _last_words(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
     said = [line for line in lines if line.strip()]
-    return said[-1] if said else f"its exit status is {status}"
+    if said:
+        return said[-1]
+    if status < 0:
+        known = -status in list(signal.Signals)
+        return f"it was killed ({signal.Signals(-status).name if known else f'signal {-status}'})"
+    doubt = "" if has_answered else ", and it has not answered: is it a Python interpreter?"
+    return f"its exit status is {status}{doubt}"
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

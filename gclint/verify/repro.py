@@ -61,7 +61,7 @@ def _keywords(inputs: dict[str, str]) -> str:
 
 def _cache(scenario: Scenario, recipe: Recipe) -> str:
     """Return the lines that ask a model for caches, or not to make any."""
-    if scenario.use_cache is None or (recipe.keeps_cache and not scenario.use_cache):
+    if recipe.keeps_cache and not scenario.use_cache:
         return ""
     return f"""\
 for part in holders(model):
@@ -80,9 +80,10 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
     yield "\nimport numpy\nimport torch\nimport transformers"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:
-        package = target.source.module.rpartition(".")[0]
+        package = target.source.module.partition(".")[0]
         yield f"package = sys.modules[{package!r}] = types.ModuleType({package!r})"
         yield f"package.__path__ = [{target.source.package_folder!r}]"
+        yield f"sys.path.append({str(Path(target.source.path).parent)!r})"
     else:
         yield f"if {target.tree!r} not in sys.path:\n    sys.path.insert(0, {target.tree!r})"
     config_module, _, config_name = recipe.config_class.rpartition(".")

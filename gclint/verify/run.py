@@ -12,7 +12,7 @@ from gclint.source.file import SourceFile
 from gclint.verify.changed import changed_places
 from gclint.verify.process import work
 from gclint.verify.results import Results
-from gclint.verify.settings import RunSettings
+from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
 from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
 
@@ -106,8 +106,9 @@ def _request(
         settings.device,
         settings.jobs,
         settings.seconds,
-        settings.gigabytes,
+        settings.gigabytes or GIGABYTES,
         _watched(overlay),
+        gpu_gigabytes=settings.gigabytes,
     )
 
 
@@ -125,6 +126,6 @@ def _compare(earlier: Environment | None, now: Environment) -> None:
         differences = ", ".join(
             f"{name} was {before}, and is {getattr(now, name)}"
             for name, before in asdict(earlier).items()
-            if before != getattr(now, name)
+            if name != "isolation" and before != getattr(now, name)
         )
         raise EnvironmentChanged(f"the results are from another environment: {differences}")

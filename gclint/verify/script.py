@@ -78,7 +78,7 @@ class Training:
         self.checkpointing = checkpointing
         self.error, self.stage = None, "the construction"
         self.gradients, self.outputs, self.saved = [], [], []
-        self.runs = Counter(), Counter()
+        self.runs, self.sums = (Counter(), Counter()), ({{}}, {{}})
         self.is_backward = False
         self.caches, self.rewritten = {{}}, set()
         self.off = self.on = ()
@@ -94,8 +94,15 @@ class Training:
                 if "Cache" in type(each).__name__:
                     self.caches[id(each)] = each
 
+        def note(module, args, output):
+            sums = self.sums[self.is_backward].setdefault(names[module], [])
+            for each in tree_leaves(output):
+                if torch.is_tensor(each) and each.is_floating_point():
+                    sums.append(float(each.double().sum()))
+
         for module in names:
             module.register_forward_pre_hook(count, with_kwargs=True)
+            module.register_forward_hook(note)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -271,6 +278,13 @@ _SHOWN = {
 """,
     "cache": """\
     yield from (f"written again {name}" for name in checkpointed.rewritten)
+""",
+    "values": """\
+    for name, sums in checkpointed.sums[True].items():
+        before = torch.tensor(checkpointed.sums[False][name])
+        if any(not torch.isclose(torch.tensor(each), before, rtol=1e-4).any() for each in sums):
+            yield f"recomputed to other values: the output of {name}"
+    yield from gradients(0) if checkpointed.gradients else ()
 """,
     "warning": """\
     yield from (f"torch warns: {each}" for each in checkpointed.warnings if "requires_grad=True" in each)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+GIGABYTES = 8.0
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -14,11 +16,11 @@ class RunSettings:
     """The interpreter."""
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
-    jobs: int = 1
-    """How many processes run at once, on a CPU."""
+    jobs: int | None = None
+    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
     seconds: float = 120.0
     """The time limit of a class."""
-    gigabytes: float = 8.0
-    """The memory limit of a process, on a CPU."""
+    gigabytes: float | None = None
+    """The memory limit of a process; :data:`GIGABYTES` on a CPU, and none on a GPU, if that is not said."""
     complete: bool = False
     """Whether to run also what only a comparison of two texts of a model needs."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from gclint.finding import Problem
+from gclint.finding import Position, Problem
 from gclint.settings import Settings
 from gclint.source.discovery import discover
 from gclint.source.disk import read_bytes
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source
@@ -64,30 +67,52 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
         if is_modular(file):
             continue
         try:
-            read_bytes(file)
+            text = SourceFile(file, read_bytes(file)).text
         except OSError as error:
             problems.append(Problem(file, f"this file cannot be read: {error.strerror}"))
-            continue
-        if models.defines_model(file):
-            targets.append(target_of(file))
-        elif _absolute(file) in given:
-            problems.append(Problem(file, f"it is not imported: {NO_MODEL}"))
+        except UnreadableFile as error:
+            problems.append(Problem(file, error.message, error.position))
+        else:
+            if models.defines_model(file):
+                targets.append(target_of(file))
+            elif _absolute(file) in given:
+                problems.append(_without_model(file, text))
     return sorted(targets, key=lambda each: each.source.path), problems
 
 
+def _without_model(path: Path, text: str) -> Problem:
+    """Return why a file that was named is not imported."""
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        position = Position(error.lineno or 1, error.offset or 1)
+        return Problem(path, f"it is not imported: this is not Python ({error.msg})", position)
+    except ValueError as error:  # It has null bytes.
+        return Problem(path, f"it is not imported: this is not Python ({error})")
+    return Problem(path, f"it is not imported: {NO_MODEL}")
+
+
 def target_of(path: Path) -> Target:
-    """Return how to run the file at ``path``: as a module of the package that it lies in, if it does."""
+    """Return how to run the file at ``path``: as a module of the package that it lies in, if it does.
+
+    A folder whose name no import statement can have, or has for something else, belongs to no package.
+    """
     absolute = _absolute(path)
-    parts = [absolute.stem]
+    parts = [absolute.stem.replace(".", "_")]
     folder = absolute.parent
-    while (folder / "__init__.py").is_file() and "." not in folder.name:
+    while (folder / "__init__.py").is_file() and _is_importable(folder.name):
         parts.append(folder.name)
         folder = folder.parent
-    if len(parts) > 1:
+    is_named = not (folder / "__init__.py").is_file()
+    if len(parts) > 1 and is_named:
         return Target(Source(str(absolute), ".".join(reversed(parts))), str(folder), path)
     # Files of the same name in other folders are other modules.
     package = f"gclint_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
-    return Target(Source(str(absolute), f"{package}.{absolute.stem}", str(folder)), None, path)
+    return Target(Source(str(absolute), ".".join((package, *reversed(parts))), str(folder)), None, path)
+
+
+def _is_importable(name: str) -> bool:
+    return "." not in name and name not in sys.stdlib_module_names
 
 
 def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:

@@ -36,6 +36,9 @@ class StandIn:
             raise CannotWork("there is no device 'nothing'")
         return [(device, "cpu" if device == "cpu" else f"a GPU called {device}") for device in self._devices]
 
+    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
     def classes(self, module: ModuleType) -> Sequence[Any]:
         return [value for value in vars(module).values() if hasattr(value, "run")]
 

@@ -52,7 +52,26 @@ def test_block_that_is_not_recomputed_is_told_apart() -> None:
 def test_convolutions_are_no_trunk() -> None:
     sites = _sites("convolutions_beside")
     assert not sites["ToyStage"].is_trunk
-    assert "ToyAttention" not in sites
+    assert not sites["ToyAttention"].is_trunk
+
+
+def test_what_stands_alone_is_known_and_not_judged() -> None:
+    result = examine_planted("lone_block")
+    adapter = {site.block: site for site in result.sites}["ToyAdapter"]
+    assert (adapter.is_trunk, adapter.recomputed) == (False, False)
+    assert (result.outcome, result.blocks, result.recomputed) == ("passed", 3, 3)
+
+
+def test_tensors_of_one_graph_are_told_from_those_of_several() -> None:
+    assert _sites("keyword_shared")["ToyLayer"].shared_activations == ("context",)
+    assert _sites("keyword_own")["ToyLayer"].shared_activations == ()
+
+
+def test_calls_are_known_where_nothing_can_be_switched_on() -> None:
+    result = examine_planted("nothing_to_switch")
+    (site,) = result.sites
+    assert (site.is_trunk, site.recomputed) == (True, False)
+    assert all(site.place in failure.places for failure in result.failures)
 
 
 @pytest.mark.parametrize(

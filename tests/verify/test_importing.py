@@ -66,6 +66,56 @@ def test_a_file_without_a_package_has_relative_imports_too(tmp_path: Path) -> No
     assert _import(path, "print(module.WIDTH)") == "8"
 
 
+@pytest.mark.parametrize("folder", ["remote", "my-model", "my model", "Llama-3.1-8B", "json", "class"])
+@pytest.mark.parametrize("is_package", [False, True])
+def test_files_beside_the_file_are_imported_without_a_package_too(
+    tmp_path: Path, folder: str, is_package: bool
+) -> None:
+    here = tmp_path / folder
+    (here / "parts").mkdir(parents=True)
+    if is_package:
+        (here / "__init__.py").touch()
+    (here / "configuration_toy.py").write_text("class Config: ...\n")
+    (here / "modeling_other.py").write_text("from configuration_toy import Config\nimport modeling_toy\n")
+    (here / "parts" / "attention.py").write_text("WIDTH = 8\n")
+    # What is there already is not looked for in the folder.
+    (here / "string.py").write_text("raise ValueError\n")
+    path = here / "modeling_toy.py"
+    path.write_text(
+        "import string\nimport modeling_other\nfrom configuration_toy import Config\n"
+        "from .configuration_toy import Config as Same\nfrom parts.attention import WIDTH\n"
+        "from .parts import attention\nimport parts.attention\n"
+    )
+    program = """
+    assert module.Config is module.Same is module.modeling_other.Config
+    assert module.modeling_other.modeling_toy is module
+    assert module.parts.attention is module.attention
+    print(module.WIDTH, module.modeling_other.__spec__.name == module.modeling_other.__name__)
+    """
+    assert _import(path, program) == "8 True"
+    texts = {here / "parts" / "attention.py": "WIDTH = 9\n", here / "configuration_toy.py": "Config = 2\n"}
+    assert _import(path, "print(module.WIDTH, module.Config)", texts) == "9 2"
+
+
+def test_a_file_whose_name_has_dots_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "configuration_toy.py").write_text("WIDTH = 8\n")
+    path = tmp_path / "modeling_toy3.1.py"
+    path.write_text("from .configuration_toy import WIDTH\n")
+    assert _import(path, "print(module.WIDTH, module.__file__)") == f"8 {path}"
+    assert _import(path, "print(module.WIDTH)", {path: "WIDTH = 9\n"}) == "9"
+
+
+def test_a_package_below_a_folder_with_dots_is_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "toys-3.1" / "inner"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    (folder.parent / "common.py").write_text("WIDTH = 8\n")
+    path = folder / "modeling_toy.py"
+    path.write_text("from ..common import WIDTH\n")
+    assert _import(path, "print(module.WIDTH)") == "8"
+
+
 def test_files_of_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
     one, other = (target_of(tmp_path / name / "modeling_toy.py") for name in ("one", "other"))
     assert one.source.module != other.source.module

@@ -49,7 +49,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.mark.parametrize("name", [name for name in _NAMES if _UNSAFE not in _said(name)])
 def test_what_was_seen_is_repaired_once_it_is_proven(name: str, tree: tuple[Path, str]) -> None:
     folder, out = tree
-    assert f"{name}/modeling_toy.py: repaired\n" in out
+    assert f"{name}/modeling_toy.py: repaired; proven by ToyModel in " in out
     assert all(f"    {code} of ToyLayer: that " in out for code in _said(name))
     repaired = (folder / name / "modeling_toy.py").read_text()
     assert repaired == (_FOLDER / name / "modeling_toy.fixed.py").read_text()
@@ -62,5 +62,7 @@ def test_what_someone_has_to_review_is_not_repaired_unasked(name: str, tree: tup
     file = folder / name / "modeling_toy.py"
     assert f"{name}/modeling_toy.py:" in out and "    unsafe fix: " in out
     assert file.read_text() == (_FOLDER / name / "modeling_toy.py").read_text()
-    assert "modeling_toy.py: repaired\n" in _gclint(folder, "--fix", "--unsafe-fixes", str(file))
+    assert "modeling_toy.py: repaired; proven by ToyModel in " in _gclint(
+        folder, "--fix", "--unsafe-fixes", str(file)
+    )
     assert file.read_text() == (_FOLDER / name / "modeling_toy.fixed.py").read_text()

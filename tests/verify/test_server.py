@@ -231,7 +231,13 @@ def test_a_failure_stays_one_when_a_plain_step_dies_later(tmp_path: Path) -> Non
         ),
         ("import os\nos._exit(0)", "it cannot be imported: there was an exit of the process with status 0"),
         ("import sys\nsys.exit(0)", "it cannot be imported: there was a call of sys.exit(0)"),
-        ("(", "it cannot be imported: SyntaxError"),
+        ("x = 1\nif x\n", "it cannot be imported: SyntaxError: expected ':' ({path}:2:5)"),
+        ("x = 1\n  y = 2\n", "it cannot be imported: IndentationError: unexpected indent ({path}:2:"),
+        ("\n1 / 0\n", "it cannot be imported: ZeroDivisionError: division by zero ({path}:2)"),
+        (
+            "\nimport json\njson.loads('{')",
+            "it cannot be imported: json.decoder.JSONDecodeError: Expecting property name",
+        ),
     ],
 )
 def test_a_source_that_cannot_be_imported_is_told_and_the_next_is_run(
@@ -242,7 +248,8 @@ def test_a_source_that_cannot_be_imported_is_told_and_the_next_is_run(
     messages = _serve(broken, whole)
     (unusable,) = [each for each in messages if isinstance(each, Unusable)]
     assert unusable.source == broken.path
-    assert unusable.message.startswith(message)
+    assert unusable.message.startswith(message.format(path=broken.path))
+    assert "json" not in text or unusable.message.endswith("), from line 3")
     assert _results(messages)["Toy"].outcome == "passed"
 
 

@@ -15,6 +15,7 @@ _ONLY_SEEN_BY = {
     "gradients": "dictionary_shared",
     "loss": "loss_only",
     "outputs": "output_only",
+    "values": "values_only",
     "saved bytes": "nothing_saved",
     "double recomputation": "checkpoint_in_checkpoint",
     "buffers": "batch_norm",
@@ -24,7 +25,7 @@ _ONLY_SEEN_BY = {
     "warning": "warning_only",
     "frozen base": "frozen_images",
 }
-"""For each check a planted model in which nothing else sees that anything is wrong."""
+"""For each check a planted model in which no other sees that anything is wrong, but for that of values."""
 
 
 @pytest.mark.torch
@@ -33,7 +34,8 @@ def test_without_a_check_a_defect_goes_unnoticed(check: str) -> None:
     planted = _ONLY_SEEN_BY[check]
     found = examine_planted(planted).failures
     assert {failure.check for failure in found} == {check}
-    assert examine_planted(planted, without=[check]).failures == ()
+    # What is recomputed as something else is seen there as well, unless it is not recomputed at all.
+    assert examine_planted(planted, without={check, "values"}).failures == ()
 
 
 @pytest.mark.torch

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from gclint.verify.results import Results
 from tests.verify.command_line import MODEL, Gclint, failing, names, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -158,6 +160,72 @@ def test_an_interpreter_that_is_none_is_told(gclint: Gclint, tmp_path: Path) -> 
     outcome = gclint("--python", str(program))
     assert outcome.status == 2
     assert "has ended: nonsense is wrong" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exec cat", "its exit status is 0, and it has not answered: is it a Python interpreter?"),
+        ("exec sleep 0", "its exit status is 0, and it has not answered: is it a Python interpreter?"),
+        ("kill -9 $$", "has ended: it was killed (SIGKILL)"),
+        ("yes nonsense", "sends what cannot be understood (not a message of the verifier: "),
+        ("head -c 100000 /dev/zero", "is it a Python interpreter?"),
+        ('echo \'{"kind":"Done"}\'; echo x', ""),
+    ],
+)
+def test_whatever_an_interpreter_answers_is_told_in_one_line(
+    gclint: Gclint, tmp_path: Path, script: str, message: str
+) -> None:
+    write("toy", passing("A"))
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script} " + ('"$1"\n' if script == "exec cat" else "\n"))
+    program.chmod(0o755)
+    outcome = gclint("--python", str(program))
+    assert outcome.status == 2
+    assert message in outcome.out
+    assert "Traceback" not in outcome.out + outcome.err
+
+
+def test_what_an_interpreter_prints_when_it_starts_is_passed_over(gclint: Gclint, tmp_path: Path) -> None:
+    write("toy", passing("A"))
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho welcome\necho {{}}\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    assert gclint("--python", str(program)).status == 0
+
+
+def test_a_defect_of_gclint_ends_the_run_in_one_line(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("toy", passing("A"))
+
+    def fail(*_: object, **_about: object) -> None:
+        raise KeyError("toy")
+
+    monkeypatch.setattr(Results, "add", fail)
+    outcome = gclint()
+    assert outcome.status == 2
+    assert outcome.err.startswith("Error: this is a defect of gclint: KeyError: 'toy' (")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"x = 1\nif x\n",
+            "modeling_toy.py:2:5: error: it is not imported: this is not Python (expec",
+        ),
+        (b"x = 1\n", "modeling_toy.py: error: it is not imported: by its text, it defines no class that"),
+        (
+            b"# \xff\nclass X(PreTrainedModel): ...\n",
+            "modeling_toy.py:1:1: error: invalid or missing encoding",
+        ),
+    ],
+)
+def test_a_file_that_is_no_model_is_told_with_the_reason(gclint: Gclint, data: bytes, message: str) -> None:
+    Path("modeling_toy.py").write_bytes(data)
+    outcome = gclint("modeling_toy.py")
+    assert outcome.status == 2
+    assert outcome.err.startswith(message)
 
 
 def test_modular_files_are_not_what_runs(gclint: Gclint) -> None:

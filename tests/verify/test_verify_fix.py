@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine import proof
-from gclint.engine.fix import FixResult
-from gclint.engine.proof import Proof
-from gclint.source.project import Project
-from gclint.verify.files import Runner, runner
+from gclint.verify.files import runner
 from gclint.verify.settings import RunSettings
 from tests.verify.command_line import Gclint
 
@@ -96,12 +93,24 @@ def _write(digest: str = "'same'") -> tuple[Path, str]:
 
 def test_what_is_proven_is_written(gclint: Gclint) -> None:
     path, before = _write()
-    outcome = gclint("--fix", "--verify", "--device", "cpu", str(path), command=())
+    options = ("--fix", "--verify", "--device", "cpu", "--summary", "summary.md")
+    outcome = gclint(*options, str(path), command=())
     assert outcome.status == 0, outcome.err
     assert path.read_text() != before
     assert "class XLayer(GradientCheckpointingLayer):" in path.read_text()
+    assert outcome.out == (
+        "modeling_x.py: repaired; proven by Toy\nFixed 1 finding; none is left in 1 file.\n"
+    )
+    summary = Path("summary.md").read_text()
+    assert "modeling_x.py: repaired; proven by Toy.\n\n- Toy: failed before, passed after" in summary
+    assert "\n  - before, reentrant, default: nothing is recomputed" in summary
+
+
+def test_what_each_class_did_is_shown_where_fixes_are(gclint: Gclint) -> None:
+    path, _ = _write()
+    outcome = gclint("--fix", "--verify", "--show-fixes", str(path), command=())
     assert outcome.out.startswith(
-        "modeling_x.py: repaired\n"
+        "modeling_x.py: repaired; proven by Toy\n"
         "    Toy: failed before, passed after; recomputes 0 of 2 blocks before, 2 of 2 after\n"
     )
 
@@ -201,6 +210,7 @@ def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     (finding,), (proof,) = document["findings"], document["proofs"]
     assert finding["reason"].startswith("its repair was run and is not proven")
     assert (proof["filenames"], proof["proven"]) == ([str(path)], False)
+    assert (proof["files_run"], proof["files_not_given"]) == ([str(path)], [])
     assert proof["obstacles"][0].startswith("Toy, default: computes something else")
     assert [each["code"] for each in proof["repairs"]] == ["GC001"]
     assert [each["name"] for each in proof["after"]] == ["Toy"]
@@ -219,8 +229,7 @@ def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pyte
     path, _ = _write()
     _count_runs(path)
 
-    def interrupted(_project: Project, _repaired: FixResult, _rules: object, run: Runner) -> list[Proof]:
-        run([path], {})
+    def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
     options = ("--fix", "--verify", "--device", "cpu", str(path))

@@ -16,14 +16,19 @@ def main() -> None:
         sys.exit("models can only be run with Python 3.10 or later")
     _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
     from gclint.verify.worker.child import die_with_parent, keep_private
+    from gclint.verify.worker.isolation import isolate, settle
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.offline import go_offline
     from gclint.verify.worker.protocol import Message, Request, decode, encode
     from gclint.verify.worker.server import serve
 
+    die_with_parent()
+    isolation = isolate()
     request = decode(sys.stdin.readline())
     assert isinstance(request, Request)
-    die_with_parent()
+    if request.home:
+        settle(request.home)
+        isolation = ("an environment without secrets, and a temporary home", *isolation)
     answers = _take_output()
     keep_private(answers)
 
@@ -33,7 +38,7 @@ def main() -> None:
             data = data[os.write(answers, data) :]
 
     go_offline()
-    serve(request, send, Models())
+    serve(request, send, Models(), isolation)
 
 
 def _become_package(folder: str) -> None:

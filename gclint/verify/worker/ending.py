@@ -9,10 +9,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Literal
 
-from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
 
-Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "exit", "error"]
-"""``killed``: by somebody else, so that it says nothing about the function; ``error``: an exception."""
+Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "crowded out", "exit", "error"]
+"""``killed``: by somebody else; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
+FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
+"""What others have done, so that it says nothing about the function."""
 
 # What the interpreter's fault handler writes: the frames of each thread, the innermost first.
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
@@ -51,16 +53,30 @@ class End:
 
 def end_of_exception(error: BaseException) -> End:
     """Return the end that an exception makes which nothing in the process has caught."""
-    frames = tuple(
-        Frame(each.filename, each.lineno or 1) for each in reversed(traceback.extract_tb(error.__traceback__))
-    )
+    frames = frames_of(error)
     if isinstance(error, SystemExit):
         return End("exit", f"a call of sys.exit({error.code!r})", frames)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place = Frame(error.filename, error.lineno)
+        column = f":{error.offset}" if error.offset else ""
+        text = f"{type(error).__name__}: {error.msg} ({place.path}:{place.line}{column})"
+        return End("error", text, (place, *frames))
     text = traceback.format_exception_only(error)[-1].strip()
+    if is_crowded_out(error):
+        return End("crowded out", f"no memory left on the GPU, which others use: {text}", frames)
     if is_out_of_memory(error):
         return End("memory limit", f"no memory left: {text}", frames)
     at = f" ({frames[0].path}:{frames[0].line})" if frames else ""
     return End("error", f"{text}{at}", frames)
+
+
+def frames_of(error: BaseException) -> tuple[Frame, ...]:
+    """Return where the code was that raised an exception, but for the import system's own code."""
+    return tuple(
+        Frame(each.filename, each.lineno or 1)
+        for each in reversed(traceback.extract_tb(error.__traceback__))
+        if not each.filename.startswith("<frozen importlib")
+    )
 
 
 def end_of_status(status: int, dump: str, seconds: float, *, is_late: bool) -> End:

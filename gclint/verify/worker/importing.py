@@ -9,6 +9,7 @@ import linecache
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
@@ -27,8 +28,11 @@ def import_source(source: Source) -> ModuleType:
         ImportError: its name leads to another file.
     """
     if source.package_folder is not None:
-        _make_package(source.module.rpartition(".")[0], source.package_folder)
-    module = importlib.import_module(source.module)
+        _make_package(source.module.partition(".")[0], source.package_folder)
+    folder, name = os.path.split(source.path)
+    sys.meta_path.insert(0, _SiblingFinder(folder, source.module.rpartition(".")[0]))
+    is_name = "." not in os.path.splitext(name)[0]  # noqa: PTH122 (as in the rest of this module)
+    module = importlib.import_module(source.module) if is_name else _load(source)
     found = getattr(module, "__file__", None)
     if found is None or os.path.realpath(found) != os.path.realpath(source.path):
         raise ImportError(f"the name {source.module} leads to {found}")
@@ -43,10 +47,72 @@ def extend_search_path(folders: Sequence[str]) -> None:
 
 
 def _make_package(name: str, folder: str) -> None:
-    """Make a package of a folder without one, for the relative imports of the files in it."""
+    """Make a package of a folder, for the relative imports of the files in it."""
     spec = ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = [folder]
     sys.modules[name] = importlib.util.module_from_spec(spec)
+
+
+def _load(source: Source) -> ModuleType:
+    """Import a file that no name leads to, since its own has dots."""
+    overlays = [each for each in sys.meta_path if isinstance(each, _OverlayFinder)]
+    loaders = [each.loader(source.module, source.path) for each in overlays]
+    loader = next(filter(None, loaders), None) or SourceFileLoader(source.module, source.path)
+    spec = importlib.util.spec_from_loader(source.module, loader)
+    assert spec
+    module = sys.modules[source.module] = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+class _SiblingFinder:
+    """Finds the files of a folder as modules without a package, where nothing else has their name.
+
+    Code that was written to be loaded by its path has such imports. What is imported so and what is
+    imported relatively is one module.
+    """
+
+    def __init__(self, folder: str, package: str) -> None:
+        self._folder = folder
+        self._package = package
+        self._known: set[str] = set()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module of the folder; None leaves it to the other finders."""
+        first, _, rest = fullname.partition(".")
+        if first not in self._known and (rest or not self._has(first)):
+            return None
+        self._known.add(first)
+        name = f"{self._package}.{fullname}"
+        if importlib.util.find_spec(name) is None:
+            return None
+        return ModuleSpec(fullname, _Alias(name))
+
+    def _has(self, name: str) -> bool:
+        place = os.path.join(self._folder, name)  # noqa: PTH118
+        if not (os.path.isfile(f"{place}.py") or os.path.isdir(place)):  # noqa: PTH112, PTH113
+            return False
+        return name not in sys.builtin_module_names and PathFinder.find_spec(name) is None
+
+
+class _Alias(Loader):
+    """Loads a module that has another name as well."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module, which is imported under its own name first."""
+        module = importlib.import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the module know its own name still."""
+        module.__spec__ = self._spec
 
 
 def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
@@ -70,6 +136,12 @@ class _OverlayFinder:
         for each in watched:
             self._watched[os.path.realpath(each.path)].append(each)
 
+    def loader(self, name: str, path: str) -> SourceFileLoader | None:
+        """Return what loads the text in place of a file, if there is one."""
+        real = os.path.realpath(path)
+        text = self._texts.get(real)
+        return None if text is None else _OverlayLoader(name, path, text, self._watched.get(real, ()))
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -77,11 +149,10 @@ class _OverlayFinder:
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not spec.has_location:
             return None
-        path = os.path.realpath(spec.origin)
-        text = self._texts.get(path)
-        if text is None:
+        loader = self.loader(fullname, spec.origin)
+        if loader is None:
             return None
-        spec.loader = _OverlayLoader(fullname, spec.origin, text, self._watched.get(path, ()))
+        spec.loader = loader
         return spec
 
 

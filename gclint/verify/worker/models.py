@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source
 from gclint.verify.worker.server import CannotWork
-from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
@@ -20,6 +20,8 @@ _ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
+    # Whether there is a GPU is asked without touching it: a process that has cannot be forked.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     # A GPU's matrix products have the same bits each time only with a workspace of a known size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
@@ -65,6 +67,19 @@ class Models:
             )
         return found
 
+    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+        """Let numbers be the same each time, as far as that can be; touches no GPU."""
+        import torch
+
+        if devices[0] == "cpu":
+            return ()
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        return "TF32 is off", "deterministic algorithms are used where torch has them"
+
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines."""
         return self._classes(module)
@@ -73,11 +88,21 @@ class Models:
         """Build tiny models of a class, and check their steps."""
         reason = self._unsupported(model_class)
         if reason is not None:
-            return ClassResult(source.path, model_class.__name__, "not run", reason, "no support flag")
+            return ClassResult(source.path, model_class.__name__, "not run", reason, NO_FLAG)
         try:
             return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
+        except BrokenModel as error:
+            return _broken(source, model_class, error)
         except NotSynthesisable as error:
             return ClassResult(source.path, model_class.__name__, "not run", str(error), error.category)
+
+
+def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:
+    """Return that a model raises its own error without checkpointing, too."""
+    message = f"the model cannot run: it raises {error}"
+    explanation = f"This is the model's own error, whatever it is given: {error.reason}."
+    failure = Failure("error", "plain", "default", message, places=(error.place,), explanation=explanation)
+    return ClassResult(source.path, model_class.__name__, "failed", failures=(failure,))
 
 
 def _import(name: str) -> Any:

@@ -21,6 +21,9 @@ Mode = Literal["plain", "non-reentrant", "reentrant"]
 Outcome = Literal["passed", "failed", "not run"]
 """``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
 
+NO_FLAG = "no support flag"
+"""The category of classes that checkpoint, and in which checkpointing cannot be switched on."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -58,13 +61,18 @@ class Request:
     """Texts to import in place of what is in the files at these absolute paths."""
     device: str = "cpu"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
-    jobs: int = 1
+    jobs: int | None = None
+    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
     seconds: float = 120.0
     """The time limit of one class, of wall-clock time."""
     gigabytes: float = 8.0
-    """The memory limit of one process."""
+    """The memory limit of one process on a CPU."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts of which to say whether they were run."""
+    home: str = ""
+    """An empty folder for what is kept for a user; the real one is used if there is none."""
+    gpu_gigabytes: float | None = None
+    """The limit of what one process takes of a GPU's memory."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,10 @@ class Environment:
     transformers: str
     device: str
     """``cpu``, or the name of the GPU."""
+    isolation: tuple[str, ...] = field(default=(), compare=False)
+    """What keeps the code that is run apart from the machine, in words."""
+    numerics: tuple[str, ...] = ()
+    """What is set for its numbers to be the same each time, in words."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,21 @@ class Unusable:
 
     message: str
     source: str | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two passes begin to do different things.
+
+    These are the forward pass and its recomputation, or the forward passes without and with checkpointing.
+    """
+
+    operation: str
+    """What was done in the first of them."""
+    first: tuple[Place, ...]
+    """The line that did it, and those that called it, the innermost first."""
+    second: tuple[Place, ...]
+    """The same in the other pass."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +140,8 @@ class Failure:
     """What it comes from, where that is known."""
     explanation: str = ""
     """The cause in sentences, with the source's names and lines, and what to do about it."""
+    difference: Difference | None = None
+    """The first operation that differs, where that was seen."""
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
 
@@ -155,6 +184,22 @@ class RunSite:
 
 
 @dataclass(frozen=True)
+class InputEmbedding:
+    """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
+
+    place: Place
+    """Where the class is defined."""
+    model: str
+    """The name of the class."""
+    module: str
+    """The way from the model to the module, such as ``embeddings.projection``."""
+    present: str | None = None
+    """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+    fails: bool = False
+    """Whether that returns something other than one tensor, so that the hook on it raises."""
+
+
+@dataclass(frozen=True)
 class Cost:
     """What steps of one mode cost, in the default scenario without dropout."""
 
@@ -164,7 +209,7 @@ class Cost:
     seconds: float
     """Wall-clock time of one step."""
     peak_bytes: int | None = None
-    """The largest memory allocated on the GPU in a step; only on one."""
+    """The most memory that a step allocated on the GPU, beyond what was allocated before; only on one."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +304,8 @@ class ClassResult:
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
     """The places in changed texts that were to be watched, and that were run."""
+    embeddings: tuple[InputEmbedding, ...] = ()
+    """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +344,7 @@ def decode(line: str) -> Message | Request:
         content = json.loads(line)
         kind = _KINDS[content.pop("kind")]
         decoded: Message | Request = _restore(kind, content)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error
     return decoded
 

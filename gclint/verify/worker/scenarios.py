@@ -43,6 +43,12 @@ for stack in (module for module in model.modules() if isinstance(module, torch.n
 """
 )
 
+_FROZEN_STATISTICS = """\
+for module in model.modules():
+    if getattr(module, "running_mean", None) is not None:
+        module.eval()
+"""
+
 CHECKS = (
     "error",
     "switches",
@@ -51,6 +57,7 @@ CHECKS = (
     "gradients",
     "loss",
     "outputs",
+    "values",
     "saved bytes",
     "double recomputation",
     "buffers",
@@ -87,8 +94,7 @@ class Scenario:
     dropout: bool = False
     layerdrop: bool = False
     """Whether layers are dropped at random, where the model can do so."""
-    use_cache: bool | None = False
-    """What to ask the model for; None leaves it to the model."""
+    use_cache: bool = False
     cache_object: bool = False
     """Whether the caller hands over an empty cache."""
     frozen_base: bool = False
@@ -100,6 +106,8 @@ class Scenario:
     plain run of this one as well is then a failure; what does not is none."""
     checks: tuple[str, ...] = CHECKS
     """The names of the checks that are made."""
+    frozen_statistics: bool = False
+    """Whether what keeps running statistics is in ``eval()``; tried where they were updated twice."""
 
 
 SCENARIOS = (
@@ -118,6 +126,7 @@ SCENARIOS = (
         require_input_grads=True,
         checks=("frozen base",),
     ),
+    Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
     Scenario("cross-attention", feature="cross-attention"),
     Scenario("key-value sharing", feature="key-value sharing"),
 )

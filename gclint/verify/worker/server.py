@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
+from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -59,6 +60,9 @@ class Program(Protocol):
             CannotWork: there is none.
         """
 
+    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+        """Prepare for these devices, and return what was set for numbers, in words; it must touch no GPU."""
+
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines; called in a fork."""
 
@@ -66,8 +70,17 @@ class Program(Protocol):
         """Run one class; called in a fork."""
 
 
-def serve(request: Request, send: Callable[[Message], None], program: Program) -> None:
-    """Do what is requested, and send everything that happens."""
+def serve(
+    request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
+) -> None:
+    """Do what is requested, and send everything that happens.
+
+    Args:
+        request: what to do.
+        send: takes each message.
+        program: what is done with models.
+        isolation: what keeps them apart from the machine.
+    """
     if not hasattr(os, "fork"):
         send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
         return
@@ -79,7 +92,8 @@ def serve(request: Request, send: Callable[[Message], None], program: Program) -
     except CannotWork as error:
         send(Unusable(str(error)))
         return
-    send(Environment(platform.python_version(), torch, transformers, devices[0][1]))
+    numerics = program.settle([device for device, _ in devices])
+    send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation, numerics))
     _freeze()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages():
@@ -133,6 +147,9 @@ class _SourceRun:
         """Yield what is left to say when its process has ended."""
         if not self.is_imported:
             what = end.message if end.cause == "error" else f"there was {end.message}"
+            frame = end.place_in(self.source.path)
+            if frame is not None and frame != end.frames[0]:
+                what = f"{what}, from line {frame.line}"
             yield Unusable(f"it cannot be imported: {what}", self.source.path)
         for name in self._missing:
             reason = f"there was {end.message} in the process that runs the classes of this file"
@@ -145,9 +162,11 @@ class _Server:
         self._program = program
         self._devices = devices
         is_gpu = devices[0] != "cpu"
-        # A GPU takes one process at a time; its driver reserves memory that the limit would count.
-        self._jobs = len(devices) if is_gpu else request.jobs
+        self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
+        # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
+        if is_gpu and request.gpu_gigabytes is not None:
+            limit_gpu_memory(request.gpu_gigabytes)
 
     def messages(self) -> Iterator[Message]:
         """Run all classes of all sources, and yield what happens."""
@@ -195,6 +214,11 @@ class _Server:
         """Run one class; called in a fork of the fork."""
         watch = _Reporter(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
+
+
+def _cores() -> int:
+    """Return how many processor cores there are for this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Reporter:

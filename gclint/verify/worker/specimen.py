@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.protocol import Place
+
 
 class NotSynthesisable(Exception):
     """No configuration or no inputs were found with which a model class runs; the message says why."""
@@ -14,6 +16,16 @@ class NotSynthesisable(Exception):
         super().__init__(message)
         self.category = category
         """A word or two, such as ``extra library``, to count reasons by."""
+
+
+class BrokenModel(NotSynthesisable):
+    """A model that cannot run whatever it is given: the defect is its own."""
+
+    def __init__(self, message: str, reason: str, place: Place) -> None:
+        super().__init__("model", message)
+        self.reason = reason
+        """Why nothing else helps."""
+        self.place = place
 
 
 @dataclass(frozen=True)

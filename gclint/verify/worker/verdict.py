@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.ending import End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, decode
 
 # How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
@@ -67,7 +67,7 @@ class Record:
 
     def _is_failure(self, end: End) -> bool:
         """Return whether it is the model's checkpointing that ended it."""
-        if self.last is None or self.last.mode == "plain" or end.cause in ("killed", "error"):
+        if self.last is None or self.last.mode == "plain" or end.cause in (*FOREIGN, "error"):
             return False
         if end.cause != "time limit":
             return True

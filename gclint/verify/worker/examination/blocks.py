@@ -34,6 +34,9 @@ class Block:
     """How often it ran in a step of the reference while gradients were recorded."""
     parameters: frozenset[str]
     """The names of its parameters."""
+    is_lone: bool = False
+    """Whether it is alone in its stack, so that nobody can tell whether it is one: another configuration may
+    put more there."""
 
 
 def is_layer(module: nn.Module) -> bool:
@@ -45,13 +48,16 @@ def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
     A stack is a list, a dictionary or a sequence of modules, or several modules of one class whose names end
-    in numbers. What has no modules inside is no member: a layer of the framework, not a block.
+    in numbers; a list of lists is one stack. What has no modules inside is no member: a layer of the
+    framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
+        # A list that is a member itself has been met before its members.
+        is_inner = isinstance(module, nn.ModuleList) and module in members
         for child in _stacked(module):
             if next(child.children(), None) is not None:
-                members.setdefault(child, number)
+                members.setdefault(child, members[module] if is_inner else number)
     return members
 
 

@@ -12,6 +12,9 @@ from torch import Tensor
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import close, near, same
+from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
+from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.run import Run, Step
 from gclint.verify.worker.protocol import Place
@@ -54,6 +57,37 @@ class Case:
     """The file that the model's class is defined in."""
     unstable: frozenset[str] = frozenset()
     """What differed between two plain runs: names of gradients, outputs, values and attributes."""
+    lone: tuple[Block, ...] = ()
+    """What may be blocks in larger models, and is not judged here."""
+    inspection: Inspection | None = None
+    """What a close look at the run has seen, if there was one."""
+    plain: Event | None = None
+    """The first forward pass of the reference, if it was looked at closely."""
+
+    @cached_property
+    def divergent(self) -> Checkpointed | None:
+        """The first checkpoint whose recomputation does something else than its forward pass did."""
+        return next((each for each in self.checkpoints if each.origin and not each.origin.is_rounding), None)
+
+    @cached_property
+    def forward_origin(self) -> Origin | None:
+        """Where the forward pass begins to do something else than it does without checkpointing."""
+        if self.inspection is None or self.plain is None:
+            return None
+        origin = first_difference(self.plain, self.inspection.forward)
+        return None if origin is None or origin.is_rounding else origin
+
+    @property
+    def checkpoints(self) -> tuple[Checkpointed, ...]:
+        """What was seen of the checkpoints in the run."""
+        return self.inspection.checkpoints if self.inspection is not None else ()
+
+    @property
+    def is_reentrant(self) -> bool:
+        """Whether anything was checkpointed with reentrant autograd, whatever was asked for."""
+        if not self.checkpoints:
+            return self.run.mode == "reentrant"
+        return any(each.is_reentrant for each in self.checkpoints)
 
     @cached_property
     def lost(self) -> tuple[str, ...]:
@@ -122,7 +156,9 @@ class Case:
     def recomputed(self) -> frozenset[str]:
         """The names of the blocks that ran as often in the backward passes as for a gradient before."""
         return frozenset(
-            each.name for each in self.blocks if self.run.backward[each.name] >= self.times(each)
+            each.name
+            for each in (*self.blocks, *self.lone)
+            if self.run.backward[each.name] >= self.times(each)
         )
 
     def times(self, block: Block) -> int:

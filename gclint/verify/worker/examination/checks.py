@@ -9,8 +9,11 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
+from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import described, names, plural
 
+VALUES = "values"
+"""The name of the check that what is recomputed is what the forward pass had."""
 _NO_INPUT = "None of the inputs have requires_grad"
 
 
@@ -34,7 +37,9 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
     else:
-        yield Symptom("error", f"{stage} raises {described(error)}")
+        # Where nothing can be switched on, it is about what could be.
+        left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
+        yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
 def _switches(case: Case) -> Iterator[Symptom]:
@@ -118,6 +123,16 @@ def _gradients(case: Case) -> Iterator[Symptom]:
             "gradients",
             f"{len(case.wrong)} of {case.compared} parameters get a wrong gradient: {names(case.wrong)}",
             case.wrong,
+        )
+
+
+def _values(case: Case) -> Iterator[Symptom]:
+    replay = case.run.replay
+    if replay.different:
+        yield Symptom(
+            VALUES,
+            f"{replay.different} of {replay.compared} tensors are recomputed as others than the forward pass "
+            f"had, the first a {replay.first}",
         )
 
 
@@ -214,6 +229,7 @@ _CHECKS = (
     Check("gradients", _gradients),
     Check("loss", _loss),
     Check("outputs", _outputs),
+    Check(VALUES, _values),
     Check("saved bytes", _saved_bytes),
     Check("double recomputation", _double_recomputation),
     Check("buffers", _buffers),

@@ -15,14 +15,18 @@ class Clock:
         self.seconds = 0.0
         self._device = device
         self._started = 0.0
+        self._before = 0
         if device.type == "cuda":
             torch.cuda.synchronize(device)
             torch.cuda.reset_peak_memory_stats(device)
+            self._before = torch.cuda.memory_allocated(device)
 
     @property
     def peak_bytes(self) -> int | None:
-        """The largest memory allocated, or None where there is no GPU."""
-        return int(torch.cuda.max_memory_allocated(self._device)) if self._device.type == "cuda" else None
+        """The most memory allocated beyond what was before, or None where there is no GPU."""
+        if self._device.type != "cuda":
+            return None
+        return int(torch.cuda.max_memory_allocated(self._device)) - self._before
 
     def __enter__(self) -> Clock:
         self._started = time.perf_counter()

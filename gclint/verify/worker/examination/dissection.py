@@ -57,6 +57,7 @@ class Dissection:
         self._hooks: list[Any] = []
         self._linked: set[nn.Module] = set()
         self._names = {module: name for name, module in model.named_modules()}
+        self._lists = {each: module for module in model.modules() for each in module.children()}
 
     def __enter__(self) -> Dissection:
         for module in self._model.modules():
@@ -86,12 +87,12 @@ class Dissection:
         Args:
             trained: the names of the parameters that received a gradient.
         """
-        trunk = self._trunk()
+        trunk, lone = self._trunk(), self._lone()
         found = []
         for name, module in self._model.named_modules():
             inside = inside_of(module, self._called.get(module, Counter()), self._around)
             parameters = {f"{name}.{each}" for each, _ in module.named_parameters()}
-            is_block = is_layer(module) or module in trunk
+            is_block = is_layer(module) or module in trunk or module in lone
             if is_block and inside is not None and not parameters.isdisjoint(trained):
                 found.append(
                     Block(
@@ -101,6 +102,7 @@ class Dissection:
                         module in trunk,
                         self._called[module][inside],
                         frozenset(parameters),
+                        module in lone,
                     )
                 )
         return tuple(found)
@@ -139,6 +141,17 @@ class Dissection:
             found.update(module for module in chosen if module in self._linked)
         return found
 
+    def _lone(self) -> set[nn.Module]:
+        """Return the members of stacks that mix places and are linked to nothing, the outermost ones.
+
+        What contains a layer or a linked module, or lies in one, is none.
+        """
+        found: set[nn.Module] = set()
+        for path in self._mode.paths:
+            if not any(is_layer(module) or module in self._linked for module in path):
+                found.update([module for module in path if module in self._stacks][:1])
+        return found
+
     def _links(self) -> set[nn.Module]:
         linked: set[nn.Module] = set()
         by_stack: dict[int, list[_Call]] = {}
@@ -147,16 +160,25 @@ class Dissection:
         for calls in by_stack.values():
             if len({call.module for call in calls}) > 1:
                 for one, other in pairwise(calls):
-                    if one.module is not other.module and _keeps_shape(one, other) and _feeds(one, other):
+                    if one.module is not other.module and self._are_alike(one, other) and _feeds(one, other):
                         linked |= {one.module, other.module}
         return linked
 
+    def _are_alike(self, one: _Call, other: _Call) -> bool:
+        """Return whether two calls of one stack are steps of the same kind: they keep a tensor's shape.
 
-def _keeps_shape(one: _Call, other: _Call) -> bool:
-    """Return whether both take and return a tensor of one and the same shape."""
+        Where lists are stacked in a list, what stands between two of them may change it.
+        """
+        lists = {self._lists[one.module], self._lists[other.module]}
+        if len(lists) > 1 and type(one.module) is type(other.module):
+            return _keeps_shape(one) and _keeps_shape(other)
+        return _keeps_shape(one, other)
+
+
+def _keeps_shape(*calls: _Call) -> bool:
+    """Return whether all take and return a tensor of one and the same shape."""
     shapes = [
-        {tuple(each.shape) for each in tensors}
-        for tensors in (one.taken, one.returned, other.taken, other.returned)
+        {tuple(each.shape) for each in tensors} for call in calls for tensors in (call.taken, call.returned)
     ]
     return bool(set.intersection(*shapes))
 

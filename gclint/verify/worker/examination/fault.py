@@ -5,14 +5,14 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from gclint.verify.worker.ending import End, Frame
+from gclint.verify.worker.ending import FOREIGN, End, Frame
 from gclint.verify.worker.protocol import Place
 
 ENDLESS = "endless recomputation"
 """The kind of fault where a block is recomputed again and again in one backward pass."""
 NO_GRADIENT = "no gradient"
 """The kind of fault where no output carries gradient, so that there is nothing to go backward from."""
-DEATHS = frozenset(("time limit", "memory limit", "crash", "exit", "killed"))
+DEATHS = FOREIGN | {"time limit", "memory limit", "crash", "exit"}
 """The kinds of fault that are the death of the process."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
 from gclint.verify.worker.examination.recipe import recipe
@@ -16,12 +17,14 @@ from gclint.verify.worker.protocol import (
     Cost,
     Failure,
     Fingerprint,
+    InputEmbedding,
     Outcome,
     Place,
     Recipe,
     Source,
     Verdict,
 )
+from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
 
 
@@ -47,6 +50,7 @@ class Ledger:
         """Why the class has not passed, even if nothing failed."""
         self.verdicts: list[Verdict] = []
         self.sites = Sites()
+        self._embeddings: dict[Any, InputEmbedding] = {}
         self.is_complete = source.complete
         """Whether to run also what only a comparison of two texts of the class needs."""
         self._executed: set[Place] = set()
@@ -86,6 +90,18 @@ class Ledger:
         if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
+    def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
+        """Return whether a scenario, or any, has shown a failure that comes from one of these causes."""
+        return any(
+            each.cause in causes and (scenario is None or each.scenario == scenario.name)
+            for each in self._failures.values()
+        )
+
+    def feed(self, embeddings: Collection[InputEmbedding]) -> None:
+        """Take up what lets the first blocks be fed by what requires grad."""
+        for each in embeddings:
+            self._embeddings.setdefault((each.place, each.model), each)
+
     def result(self) -> ClassResult:
         """Return what is known now."""
         blocks, recomputed = self.sites.counts()
@@ -102,6 +118,7 @@ class Ledger:
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
             recipe=self._recipe,
+            embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )

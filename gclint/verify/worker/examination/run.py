@@ -13,12 +13,16 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import largest, touched
 from gclint.verify.worker.examination.evidence import Consequences
 from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.inspection.inspector import Inspection
+from gclint.verify.worker.examination.inspection.replay import Replay
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.protocol import Mode, Place
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
+SWITCHING_ON = "switching checkpointing on"
+"""The stage in which a model may say that it has nothing to recompute."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class Conditions:
     """Whether to change all parameters by about what rounding does, to see what that alone changes."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
+    inspected: bool = False
+    """Whether to look closely at what is done, and done again, and why."""
+    traced: bool = False
+    """Whether to record the calls of blocks without checkpointing, too."""
     evaluated: bool = False
     """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
 
@@ -84,7 +92,6 @@ class Run:
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
     calls: list[Call] = field(default_factory=list)
-    nested: frozenset[str] = frozenset()
     consequences: Consequences = field(default_factory=Consequences)
     values: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers afterwards."""
@@ -98,6 +105,10 @@ class Run:
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
+    replay: Replay = field(default_factory=Replay)
+    """How what is recomputed compares with what was saved in the first step."""
+    inspection: Inspection | None = None
+    """What was seen, if it was looked at closely."""
     executed: frozenset[Place] = frozenset()
     """The watched places that were come to, in the construction of the model as well."""
 

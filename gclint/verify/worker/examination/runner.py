@@ -6,13 +6,15 @@ import time
 from collections import defaultdict
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_fork
 from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.steps import Steps
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.protocol import InputEmbedding
 from gclint.verify.worker.watch import Watch
 
 _SECONDS = 120.0
@@ -66,8 +68,19 @@ class Runner:
         run.values = self._subject.state | run.values
         return run
 
+    def embeddings(self) -> tuple[InputEmbedding, ...]:
+        """Return which modules would let the first blocks be fed by what requires grad with a frozen base."""
+
+        def live(fork: Fork) -> None:
+            names = [each.name for each in self.blocks if not each.is_lone]
+            fork.keep(embeddings(self._subject, names))
+
+        found, end = in_fork(live, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
+        # A model that cannot be looked into is no less judged for it.
+        return found if end.cause == "done" else ()
+
     def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
         """Return the fault that is the death of a process; slowness is told from a hang."""
         longest = self._longest.get(conditions.scenario.name)
         is_slow = end.cause == "time limit" and (longest is None or seconds <= _HANGS * longest)
-        return Fault(end.cause, end.message, end.frames, is_slow or end.cause == "killed")
+        return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)

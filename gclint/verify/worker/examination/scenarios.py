@@ -7,26 +7,31 @@ import math
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
-from gclint.verify.worker.examination.checks import CHECKS, FROZEN
+from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
+from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger
 from gclint.verify.worker.examination.record import verdict
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, Conditions, Run
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
-from gclint.verify.worker.protocol import Cost, Failure, Fingerprint, Mode
+from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("gradients", "loss", "outputs", "second step", "buffers", FROZEN))
+_NUMBERS = frozenset(("gradients", VALUES, "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
+_OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
+"""The causes that another module than the embeddings of now may cure."""
 _MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
@@ -42,8 +47,12 @@ class Scenarios:
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._plain_runs: dict[Scenario, Run] = {}
+        self._looks: dict[Scenario, Run] = {}
+        """Plain runs that were looked at closely."""
         self._case: Case | None = None
         """The first scenario's plain run, to be compared with itself."""
+        self._plain_calls: list[Call] = []
+        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -64,7 +73,7 @@ class Scenarios:
             )
         self._compute_otherwise()
         for scenario in others:
-            self._continue(self._possible(scenario))
+            self._continue(scenario)
         return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
@@ -79,16 +88,18 @@ class Scenarios:
             self._ledger.notes.append(f"run with one length only, since {_ending(reference)}")
             reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
         if reference.error is not None:
-            scenario, reference = self._with_own_cache(scenario, reference)
+            reference = self._with_own_cache(scenario, reference)
         self._plain_runs[scenario] = reference
-        again = self._plain_run(replace(scenario, steps=1))
+        self._runner.blocks, stacked = reference.blocks, reference.stacked
+        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         self._ledger.cover_all_but(self._subject.specimen.not_covered)
-        blocks, stacked = reference.blocks, reference.stacked
-        self._runner.blocks = blocks
-        self._runner.watched = stacked.union(each.name for each in blocks)
+        self._plain_calls = again.calls
+        blocks = tuple(each for each in reference.blocks if not each.is_lone)
+        lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         unstable = differences(reference, again)
         if unstable:
@@ -96,32 +107,30 @@ class Scenarios:
                 f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
             )
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable)
+        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
         return None
 
-    def _with_own_cache(self, scenario: Scenario, failed: Run) -> tuple[Scenario, Run]:
-        """Return how a scenario runs where the model makes what cache it likes, or what failed."""
-        own = replace(scenario, use_cache=None)
-        reference = self._runner.run(Conditions(own, "plain", dissected=True))
+    def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
+        """Return the run of a scenario in which the model makes what cache it likes, or what failed."""
+        specimen = self._subject.specimen
+        self._subject.specimen = replace(specimen, keeps_cache=True)
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
         if reference.error is not None:
-            return scenario, failed
+            self._subject.specimen = specimen
+            return failed
         assert failed.error is not None
-        self._subject.specimen = replace(self._subject.specimen, keeps_cache=True)
         self._ledger.notes.append(
             f"run without `use_cache=False`, with which {failed.stage} raises {described(failed.error)}"
         )
-        return own, reference
-
-    def _possible(self, scenario: Scenario) -> Scenario:
-        """Return a scenario as the model can be run in it."""
-        keeps_cache = self._subject.specimen.keeps_cache
-        return replace(scenario, use_cache=scenario.use_cache or None) if keeps_cache else scenario
+        return reference
 
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
+        if scenario.frozen_statistics and not self._ledger.failed_by({Cause.STATISTICS}):
+            return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
@@ -139,6 +148,8 @@ class Scenarios:
             self._note(scenario, doubt)
         elif not (scenario.layerdrop and self._drops_nothing(reference)):
             self._checkpointed(scenario, reference, hooked)
+        if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
+            self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that still make sense, and judge each.
@@ -168,6 +179,9 @@ class Scenarios:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
+            if run.error is not None and run.stage == SWITCHING_ON:
+                # It does not come to calls; they would be these.
+                run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
             self._ledger.come_to(run.executed)
@@ -187,10 +201,28 @@ class Scenarios:
         case, symptoms = self._symptoms(case, scenario)
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
+        looked_at = self._looked_at(case, scenario) if symptoms else case
+        if looked_at.divergent is None:
+            # Another kernel rounds otherwise, or writes to what nobody reads.
+            symptoms = [each for each in symptoms if each.check != VALUES]
         if symptoms and is_told:
-            self._ledger.judge(case, symptoms, self._subject.specimen)
-        self._ledger.verdicts.append(verdict(case, symptoms))
+            self._ledger.judge(looked_at, symptoms, self._subject.specimen)
+        self._ledger.verdicts.append(verdict(looked_at, symptoms))
         return case
+
+    def _looked_at(self, case: Case, scenario: Scenario) -> Case:
+        """Return the case with what a close look at both runs sees; what kills a process is not run again."""
+        if case.run.error is not None and case.run.error.is_death:
+            return case
+        run = self._runner.run(replace(case.run.conditions, inspected=True))
+        if scenario.use_cache:
+            # Layers that are recomputed are passed no cache, so that nothing can be compared.
+            return replace(case, inspection=run.inspection)
+        if scenario not in self._looks:
+            conditions = replace(case.reference.conditions, inspected=True, dissected=False)
+            self._looks[scenario] = self._runner.run(conditions)
+        plain = self._looks[scenario].inspection
+        return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
     def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
         """Return what the checks find, and the case without what rounding alone would change as much."""
@@ -206,6 +238,9 @@ class Scenarios:
             )
             case = replace(case, unstable=case.unstable | sensitive)
             symptoms = self._ledger.symptoms(case, checks)
+            if all(each.check == VALUES for each in symptoms):
+                # What comes of them differs no more than rounding explains, so neither do they.
+                symptoms = []
         return case, symptoms
 
     def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
@@ -223,8 +258,7 @@ class Scenarios:
         """Return the plain run that a scenario is compared with."""
         if scenario.reference is None:
             return self._plain_run(scenario)
-        reference = self._possible(scenario_named(scenario.reference))
-        return self._plain_run(replace(reference, steps=scenario.steps))
+        return self._plain_run(replace(scenario_named(scenario.reference), steps=scenario.steps))
 
     def _plain_run(self, scenario: Scenario) -> Run:
         if scenario not in self._plain_runs:
@@ -248,15 +282,19 @@ class Scenarios:
         """Take up what the model computes in other ways, for who compares two texts of it."""
         if not self._ledger.is_complete:
             return
+        feature = self._subject.specimen.scenario
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
             run = self._runner.run(conditions)
             if _unusable(run) is None and run.steps:
                 self._ledger.come_to(run.executed)
-                self._ledger.fingerprints.append(self._fingerprint(run, name))
+                full = name if feature == "default" else f"{name}, {feature}"
+                self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+        if doubt.category in FOREIGN:
+            self._ledger.doubt = self._ledger.doubt or doubt
         self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
     def _tell_of_hook(self, run: Run) -> None:
@@ -265,17 +303,7 @@ class Scenarios:
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        message = (
-            f"with a frozen base, {run.stage} raises {text} as soon as enable_input_require_grads() is called"
-        )
-        explanation = (
-            "It lets the output of the module that get_input_embeddings() returns require grad: "
-            "that must be one tensor, which is not changed in place."
-        )
-        failure = Failure(
-            FROZEN, "plain", run.conditions.scenario.name, message, cause=Cause.HOOK, explanation=explanation
-        )
-        self._ledger.fail(failure, self._subject.specimen)
+        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
 
     def _known_case(self) -> Case:
         assert self._case is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.case import Case
-from gclint.verify.worker.examination.run import Run
+from gclint.verify.worker.examination.run import SWITCHING_ON, Run
 from gclint.verify.worker.examination.trace import Call, definition
 from gclint.verify.worker.protocol import Place, RunSite
 
@@ -34,18 +34,22 @@ class Sites:
 
     def judge(self, case: Case) -> None:
         """Take up which blocks were recomputed in a run; one that lost its gradients says nothing."""
-        self._blocks |= {each.name: each for each in case.blocks}
+        blocks = (*case.blocks, *case.lone)
+        self._blocks |= {each.name: each for each in blocks}
+        if case.run.stage == SWITCHING_ON:
+            self._recomputed |= {each.name: False for each in blocks}
         if case.run.error is not None:
             return
         lost = set(case.lost)
-        for block in case.blocks:
+        for block in blocks:
             if case.run.forward[block.name] and not (lost and lost.issuperset(case.expected(block))):
                 recomputed = block.name in case.recomputed
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
     def counts(self) -> tuple[int, int]:
         """Return how many blocks ran, and how many of them were recomputed in every mode."""
-        return len(self._recomputed), sum(self._recomputed.values())
+        judged = [each for name, each in self._recomputed.items() if not self._blocks[name].is_lone]
+        return len(judged), sum(judged)
 
     def facts(self) -> tuple[RunSite, ...]:
         """Return what is known, in the order of the source."""

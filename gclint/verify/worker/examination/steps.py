@@ -17,9 +17,12 @@ from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
+from gclint.verify.worker.examination.inspection.inspector import Inspector
+from gclint.verify.worker.examination.inspection.replay import Replays
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.run import REQUIRING, Conditions, Run, Step
+from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
@@ -62,6 +65,7 @@ class Steps:
         self._keep = keep
         self._traces: list[Trace] = []
         """Of all steps: what they hold keeps its identity."""
+        self._inspector = Inspector(subject.model) if conditions.inspected else None
 
     def take(self) -> Run:
         """Run the steps; an error of the model ends the run and is part of it."""
@@ -75,6 +79,8 @@ class Steps:
             # Whatever a model raises is what there is to know about it.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
+        if self._inspector is not None:
+            run.inspection = self._inspector.inspection()
         run.executed = frozenset(executed)
         return run
 
@@ -103,9 +109,11 @@ class Steps:
         if conditions.shaken:
             subject.shake()
         if scenario.frozen_base:
-            subject.freeze(each.name for each in self._blocks)
+            subject.freeze(each.name for each in self._blocks if not each.is_lone)
+        if scenario.frozen_statistics:
+            subject.freeze_statistics()
         if conditions.mode != "plain":
-            run.stage = "switching checkpointing on"
+            run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
@@ -116,8 +124,9 @@ class Steps:
             self._evaluate()
             return
         attributes, values = Attributes(subject.model), Values(subject.model)
-        for number in range(scenario.steps):
-            self._step(number, attributes)
+        with self._inspector or nullcontext():
+            for number in range(scenario.steps):
+                self._step(number, attributes)
         run.values = values.changes()
         run.attributes = {name: _kept(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
@@ -149,9 +158,15 @@ class Steps:
         trace = Trace(self._watched, phases, run.calls)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
+        # The later steps show what steps cost.
+        replays = None if is_plain or number or self._inspector else Replays(subject.model)
         evidence = None
         try:
-            with phases, nullcontext() if is_plain else trace:
+            with (
+                phases,
+                trace if conditions.traced or not is_plain else nullcontext(),
+                nullcontext() if replays is None else Checkpoints((replays,)),
+            ):
                 which = _ORDINALS[number]
                 self._begin(f"the forward pass{which}")
                 loss, outputs = self._forward(number, clock, saved, dissection)
@@ -168,7 +183,8 @@ class Steps:
             run.forward += phases.runs[False]
             run.recorded += phases.recorded
             run.backward += phases.runs[True]
-            run.nested |= trace.nested
+            if replays is not None:
+                run.replay = replays.replay
         run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
         if dissection is not None:
             run.blocks = dissection.blocks(run.steps[0].touched.keys())
@@ -185,8 +201,10 @@ class Steps:
         outputs: dict[str, Tensor] = {}
         for batch in range(scenario.forwards):
             inputs = subject.inputs(scenario, number * scenario.forwards + batch)
+            look = self._inspector.forward() if self._inspector is not None else nullcontext()
             with clock, saved, dissection or nullcontext():
-                found = _outputs(subject.model(**inputs))
+                with look:
+                    found = _outputs(subject.model(**inputs))
                 losses.append(total_loss(found))
             for name, output in found.items():
                 if batch and name == OWN and not output.dim():

@@ -17,6 +17,7 @@ from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_
 from gclint.verify.worker.examination.caches import new_cache
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
+from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
@@ -69,6 +70,8 @@ class Subject:
 
     def prepare(self, scenario: Scenario) -> None:
         """Bring the model to its device, and let it drop nothing at random but what the scenario says."""
+        if self.device.type == "cuda":
+            apply_gpu_limit(torch, self.device)
         self.model.to(self.device)
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if scenario.dropout else 0.0)
@@ -82,6 +85,12 @@ class Subject:
             blocks: the names of the modules that adapters go into.
         """
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
+
+    def freeze_statistics(self) -> None:
+        """Let what keeps running statistics use them as they are."""
+        for module in self.model.modules():
+            if getattr(module, "running_mean", None) is not None:
+                module.eval()
 
     def inputs(self, scenario: Scenario, number: int = 0) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
@@ -98,7 +107,7 @@ class Subject:
                 self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
                 # A graph that cannot be used twice, as that of a network is.
                 inputs[name] = leaf * torch.ones_like(leaf)
-        if scenario.use_cache is not None:
+        if scenario.use_cache or not self.specimen.keeps_cache:
             for config in self._configurations:
                 if hasattr(config, USE_CACHE):
                     config.use_cache = scenario.use_cache

@@ -28,7 +28,10 @@ _BEHIND_THE_SCENES = (
     "contextlib",
     __name__.rpartition(".")[0],
 )
-_CHECKPOINT = "torch.utils.checkpoint"
+_INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
+_CHECKPOINTS = ("torch.utils.checkpoint", f"{_INSPECTION}checkpoints")
+"""What calls the function of a checkpoint."""
+_OWN = "gclint.verify.worker."
 _COUNTER = count()
 
 
@@ -62,8 +65,6 @@ class Trace:
     """The blocks, and how the model calls them."""
     phases: Phases
     calls: list[Call] = field(default_factory=list)
-    nested: set[str] = field(default_factory=set)
-    """The blocks that returned tensors in containers inside of containers."""
     records_gradients: bool = True
     """Whether gradients were recorded where the block that runs now was called."""
     caches: dict[int, Any] = field(default_factory=dict)
@@ -108,8 +109,6 @@ class Trace:
             finally:
                 self._running.discard(module)
                 self.records_gradients = outside
-            if isinstance(result, list | tuple) and any(_is_nested(each) for each in result):
-                self.nested.add(self.names[module])
             return result
 
         return spied
@@ -210,8 +209,37 @@ def _inner(value: Any) -> Iterable[int]:
         yield from (id(each) for _, each in tensors_in(value) if carries_gradient(each))
 
 
-def _is_nested(value: Any) -> bool:
-    return not isinstance(value, Tensor) and any(each.is_floating_point() for _, each in tensors_in(value))
+def model_frames() -> Iterator[Place]:
+    """Yield the lines of the model that are being run now, the innermost first."""
+    for frame in _frames():
+        if _is_of_model(frame):
+            yield Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
+        elif _module(frame).startswith(_OWN) and not _is_spy(frame):
+            return
+
+
+def is_asked_by_model() -> bool:
+    """Return whether what called the caller of this function is a line of the model."""
+    frame = next(islice(_frames(), 3, None), None)
+    return frame is not None and _is_of_model(frame)
+
+
+def checkpoint_place() -> Place | None:
+    """Return where the checkpoint is asked for whose function begins to run."""
+    return _place()
+
+
+def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return what a call of a module passes, by the parameters of its ``forward``."""
+    return [*_named(kind, args), *kwargs.items()]
+
+
+def _is_of_model(frame: FrameType) -> bool:
+    return not _is_behind_the_scenes(frame) and not _module(frame).startswith(_OWN)
+
+
+def _is_spy(frame: FrameType) -> bool:
+    return _module(frame) == __name__ or _module(frame).startswith(_INSPECTION)
 
 
 def _place() -> Place | None:
@@ -220,7 +248,7 @@ def _place() -> Place | None:
     for frame in frames:
         # A local function made for torch to call: the place is where torch was given it.
         local = frame.f_code.co_flags & inspect.CO_NESTED
-        if not (local and frame.f_back is not None and _module(frame.f_back) == _CHECKPOINT):
+        if not (local and frame.f_back is not None and _module(frame.f_back) in _CHECKPOINTS):
             return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
     return None
 

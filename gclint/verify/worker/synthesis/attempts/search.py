@@ -11,6 +11,7 @@ from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.features import further_plans, takes_part
 from gclint.verify.worker.synthesis.attempts.outer import recorded
+from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
@@ -98,7 +99,7 @@ def _find(model_class: Any) -> _Found:
         found = _climb(model_class, config, plan, errors, started)
         if found is not None:
             return found
-    raise _explained(errors)
+    raise own_error(errors, model_class) or _explained(errors)
 
 
 def _climb(

@@ -1,0 +1,195 @@
+"""Letting ``get_input_embeddings`` of a model return the module that feeds its first block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.walk import code
+from gclint.network.model import Network
+from gclint.observations import Feeding
+from gclint.source.fragment import parse_definition
+from gclint.source.generated import is_modular, modeling_path, modular_path
+from gclint.source.outline import Definition
+from gclint.source.twins import definition_region
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import ClassResult
+
+_GETTER = "get_input_embeddings"
+_REASON = (
+    f"`{_GETTER}` is part of the model's interface, and whoever calls it gets another module: the embeddings "
+    "of tokens are resized, tied and replaced through it"
+)
+
+
+@dataclass(frozen=True)
+class Misled:
+    """A model whose ``get_input_embeddings`` does not lead to what feeds its first block."""
+
+    info: ClassInfo
+    seen: Feeding
+    start: int
+    end: int
+    """Where it is said."""
+    remedy: Fix | Refusal
+    heirs: tuple[Heir, ...] = ()
+
+    def finding(self, rule: str, name: str, message: str) -> Finding:
+        """Return what a rule has to say of it."""
+        path, symbol = self.info.file.path, self.seen.model
+        return Finding(
+            rule,
+            name,
+            message,
+            path,
+            self.start,
+            self.end,
+            symbol,
+            self.remedy,
+            heirs=self.heirs,
+            evidence=Evidence.CONFIRMED,
+        )
+
+
+def concerned(finding: Finding, run: ClassResult) -> bool:
+    """Tell whether a run has seen of the model of a finding that something else feeds its first block."""
+    return any(each.model == finding.symbol for each in run.embeddings)
+
+
+def misled(network: Network) -> Iterator[Misled]:
+    """Yield the models of a file of which a run has seen that.
+
+    Those of a generated file are found in the modular file that it is generated from, if that is given.
+    """
+    project, file = network.project, network.file
+    generated = project.identify(modeling_path(file.path)) if is_modular(file.path) else file.path
+    for seen in project.observations.feeding(generated):
+        info = network.module.classes.get(seen.model)
+        runs = network.library.module(project.consult(file, generated)).classes.get(seen.model)
+        if info is None or runs is None or _returns(runs, seen.module):
+            continue
+        source = modular_path(runs.file)
+        start, end = _anchor(info)
+        if info is not runs:
+            heirs = (Heir(generated, seen.model),)
+            yield Misled(info, seen, start, end, _remedy(seen, info, runs), heirs)
+        elif source is None or project.identify(source) not in project.given:
+            remedy = _remedy(seen, info) if source is None else _generated(source.name)
+            yield Misled(info, seen, start, end, remedy)
+        elif not _is_written(network, source.name, seen.model):
+            yield Misled(info, seen, start, end, _generated(source.name))
+
+
+def _generated(name: str) -> Refusal:
+    return Refusal(f"this is generated from {name}, which has to be repaired")
+
+
+def _is_written(network: Network, name: str, model: str) -> bool:
+    """Tell whether the modular file beside a generated one has a class of its own for a model."""
+    path = network.file.path.with_name(name)
+    return model in network.project.consult(network.file, path).outline.classes
+
+
+def _anchor(info: ClassInfo) -> tuple[int, int]:
+    """Return where a finding stands: at the method if there is one, else at the class or in it.
+
+    In a modular file not at the class's header, which may be that of a class of another file.
+    """
+    definition = info.definition
+    own = definition.method(_GETTER)
+    if own is not None or is_modular(info.file.path):
+        shown = own or next(definition.methods(), None)
+        if shown is None:
+            body = definition.header_end or definition.header
+            return body, definition.end
+        return shown.header, info.file.text.index(shown.name, shown.header) + len(shown.name)
+    return definition.header, info.file.text.index(info.name, definition.header) + len(info.name)
+
+
+def _returns(info: ClassInfo, module: str) -> bool:
+    own = info.definition.method(_GETTER)
+    returned = None if own is None else _returned(info, own)
+    return returned is not None and code(returned[0]) == _expression(module)
+
+
+def _expression(module: str) -> str:
+    """Return the code that leads from ``self`` to a module."""
+    found = "self"
+    for part in module.split("."):
+        if not part.isidentifier() and not part.isdigit():
+            return f'self.get_submodule("{module}")'
+        found += f"[{part}]" if part.isdigit() else f".{part}"
+    return found
+
+
+def _remedy(seen: Feeding, *classes: ClassInfo) -> Fix | Refusal:
+    edits: list[Edit] = []
+    for info in classes:
+        found = _edits(info, _expression(seen.module))
+        if isinstance(found, Refusal):
+            return found
+        edits += found
+    generated = classes[-1].file.path
+    duties = (Duty(generated, f"{generated.name} has to be generated anew"),) if len(classes) > 1 else ()
+    message = f"Let `{seen.model}.{_GETTER}` return `{_expression(seen.module)}`"
+    return Fix(message, tuple(edits), Applicability.UNSAFE, _REASON, duties=duties)
+
+
+def _edits(info: ClassInfo, expression: str) -> list[Edit] | Refusal:
+    """Return what lets a class return something else, in its own method or in a new one."""
+    own, file = info.definition.method(_GETTER), info.file
+    if own is None:
+        return [_new_method(info, expression)]
+    returned = _returned(info, own)
+    if returned is None:
+        return Refusal(f"`{info.name}.{_GETTER}` does more than return a module")
+    value, annotation = returned
+    fragment = parse_definition(file, own)
+    edits = [Edit(file.path, *fragment.span(value), expression)]
+    if annotation is not None and code(annotation.annotation) != "nn.Module":
+        # It named the class of what was returned before.
+        start, end = fragment.span(annotation.annotation)
+        arrow = file.text.rindex("->", own.start, start)
+        before = len(file.text[:arrow].rstrip())
+        edits.append(Edit(file.path, before, end, ""))
+    return edits
+
+
+def _returned(info: ClassInfo, own: Definition) -> tuple[cst.BaseExpression, cst.Annotation | None] | None:
+    """Return what a method returns if it does nothing else, and how that is annotated."""
+    function = parse_definition(info.file, own).body[0]
+    if not isinstance(function, cst.FunctionDef):
+        return None
+    body = [each for each in function.body.body if not _is_docstring(each)]
+    line = body[0] if len(body) == 1 else None
+    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
+    if isinstance(statement, cst.Return) and statement.value is not None:
+        return statement.value, function.returns
+    return None
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    small = statement.body[0]
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _new_method(info: ClassInfo, expression: str) -> Edit:
+    """Return the method, behind the constructor or the first method of the class."""
+    file, definition = info.file, info.definition
+    before = definition.method("__init__") or next(definition.methods(), None)
+    indent = before.indent if before is not None else f"{definition.indent}    "
+    step = indent[len(definition.indent) :]
+    newline = file.newline
+    lines = f"{indent}def {_GETTER}(self):{newline}{indent}{step}return {expression}{newline}"
+    end = definition_region(file, before or definition).spans[-1][1]
+    is_last = not file.text[:end].endswith(("\n", "\r"))
+    content = f"{newline}{newline}{lines.removesuffix(newline)}" if is_last else f"{newline}{lines}"
+    return Edit(file.path, end, end, content)

@@ -1,0 +1,40 @@
+"""Which repairs are tried: those that a run, made before, came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gclint.engine.fix import FixResult
+from gclint.finding import Finding
+from gclint.rule import Rule
+from gclint.source.project import Project
+
+
+class Reached:
+    """Which repairs a run can prove: it came to the calls that they are about."""
+
+    def __init__(self, project: Project, rules: Iterable[Rule]) -> None:
+        """Judge findings by what ``project`` has observed."""
+        self._about_calls = frozenset(rule.code for rule in rules if rule.is_about_calls)
+        observed = (each for path in project.paths for each in project.observations.of(path))
+        self._blocks = frozenset(each.block for each in observed)
+
+    def provable(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings without those that would keep others in their files from being proven."""
+        files = {each.path for each in findings if self._has(each)}
+        return [each for each in findings if self._has(each) or each.path not in files]
+
+    def judged(self, result: FixResult) -> FixResult:
+        """Return what is left, without fixes that nobody can prove."""
+        left = (_not_reached(each) if each.fix and not self._has(each) else each for each in result.findings)
+        return replace(result, findings=tuple(left))
+
+    def _has(self, finding: Finding) -> bool:
+        """Tell whether a repair can be proven, as far as the calls go that it is about."""
+        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+        return finding.code not in self._about_calls or not self._blocks.isdisjoint(names)
+
+
+def _not_reached(finding: Finding) -> Finding:
+    return finding.refused(f"no class that was run runs `{finding.symbol}`, so the repair cannot be proven")

@@ -1,0 +1,183 @@
+"""Changes in place of what an embedding module returns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.model import Network
+from gclint.network.support import supports_checkpointing
+from gclint.source.fragment import Fragment, parse_definition
+
+_GETTER = "get_input_embeddings"
+_RETURNED = re.compile(rf"def {_GETTER}\(self\)[^\n]*:\s*return self(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE)
+_DEFAULT = re.compile(r"^[ \t]+_input_embed_layer = [\"'](\w+)[\"']", re.MULTILINE)
+_USUAL = "embed_tokens"
+_IN_PLACE = re.compile(
+    r"^[ \t]+\w+(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE
+)
+_NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
+"""The names of methods that only generation calls."""
+_NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))
+
+
+@dataclass(frozen=True)
+class Change:
+    """A statement that changes in place what an embedding module has returned."""
+
+    fragment: Fragment = field(repr=False)
+    statement: cst.SimpleStatementLine
+    name: str
+    """The variable."""
+    module: str | None
+    """The name of its attribute, or of the method that returns it; None where only a run has seen it."""
+    owner: str
+    """The name of the class in whose method it stands, or of the function."""
+
+
+def changes_in_place(network: Network) -> Iterator[Change]:
+    """Yield the statements of a file that change in place what the embeddings of a model have returned."""
+    text = network.file.text
+    if "embed" not in text or not _IN_PLACE.search(text):
+        return
+    names = frozenset((_USUAL, *_RETURNED.findall(text), *_DEFAULT.findall(text)))
+    calls = re.compile(rf"\b(?:{'|'.join(sorted(names))})\(|\b{_GETTER}\(\)\(")
+    for owner in network.module.classes.values():
+        for method in owner.methods():
+            if _NOT_IN_TRAINING.search(method.name):
+                continue
+            code = method.text
+            if calls.search(code) and _IN_PLACE.search(code) and supports_checkpointing(owner):
+                fragment = parse_definition(network.file, method)
+                for found in _Flow(names).of(fragment.body[0]):
+                    yield Change(fragment, *found, owner.name)
+
+
+def changes_seen(network: Network) -> Iterator[Change]:
+    """Yield the statements of a file that changed in place, in a run, what had to stay as it was."""
+    rows = network.project.observations.changed(network.file.path)
+    for definition in network.file.outline.definitions if rows else ():
+        if definition.is_class or definition.is_local:
+            continue
+        first, last = (network.file.position(each).row for each in (definition.start, definition.end))
+        if any(first <= row <= last for row in rows):
+            fragment = parse_definition(network.file, definition)
+            parent = definition.parent
+            for statement in walk(fragment.body[0]):
+                if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+                    name = changed_name(statement.body[0])
+                    span = [network.file.position(each).row for each in fragment.span(statement)]
+                    is_seen = any(span[0] <= row <= span[1] for row in rows)
+                    if name is not None and is_seen and not _is_cloned(network, name, span[0]):
+                        symbol = definition.name if parent is None else parent.name
+                        yield Change(fragment, statement, name, None, symbol)
+
+
+def _is_cloned(network: Network, name: str, row: int) -> bool:
+    """Tell whether the line above a row clones a variable."""
+    return row > 1 and network.file.line(row - 1).split("#")[0].strip() == f"{name} = {name}.clone()"
+
+
+class _Flow:
+    """The names that hold what an embedding module has returned, statement by statement."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self._found: dict[cst.SimpleStatementLine, tuple[str, str]] = {}
+
+    def of(self, function: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, str, str]]:
+        """Yield each statement that changes such a name in place, with the name and its module's."""
+        if isinstance(function, cst.FunctionDef):
+            self._block(function.body, {})
+        for statement, (name, module) in self._found.items():
+            yield statement, name, module
+
+    def _block(self, block: cst.BaseSuite, held: dict[str, str]) -> dict[str, str]:
+        for statement in block.body:
+            held = self._statement(statement, held)
+        return held
+
+    def _statement(self, statement: cst.CSTNode, held: dict[str, str]) -> dict[str, str]:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                held = self._simple(statement, small, held)
+            return held
+        if isinstance(statement, cst.If):
+            return {**self._block(statement.body, held), **self._orelse(statement.orelse, held)}
+        if isinstance(statement, (cst.For, cst.While)):
+            once = {**held, **self._block(statement.body, held)}
+            return {**held, **self._block(statement.body, once)}
+        if isinstance(statement, (cst.With, cst.Try)):
+            return self._block(statement.body, held)
+        return held
+
+    def _orelse(self, orelse: cst.If | cst.Else | None, held: dict[str, str]) -> dict[str, str]:
+        if orelse is None:
+            return held
+        return self._statement(orelse, held) if isinstance(orelse, cst.If) else self._block(orelse.body, held)
+
+    def _simple(
+        self, line: cst.SimpleStatementLine, statement: cst.CSTNode, held: dict[str, str]
+    ) -> dict[str, str]:
+        name = changed_name(statement)
+        if name is not None:
+            if name in held:
+                self._found.setdefault(line, (name, held[name]))
+                # The other names of the same tensor: one clone is enough.
+                return {other: module for other, module in held.items() if module != held[name]}
+            return held
+        if isinstance(statement, (cst.Assign, cst.AnnAssign)):
+            targets = [each.target for each in statement.targets] if isinstance(statement, cst.Assign) else []
+            if isinstance(statement, cst.AnnAssign):
+                targets = [statement.target]
+            source = None if statement.value is None else self._source(statement.value, held)
+            bound = {each.value for target in targets for each in _names(target)}
+            held = {other: module for other, module in held.items() if other not in bound}
+            if source is not None:
+                held.update(dict.fromkeys(bound, source) if len(bound) == 1 else {})
+        return held
+
+    def _source(self, value: cst.BaseExpression, held: dict[str, str]) -> str | None:
+        """Return the module that a value comes from without a change."""
+        if isinstance(value, cst.Name):
+            return held.get(value.value)
+        if isinstance(value, cst.IfExp):
+            return self._source(value.body, held) or self._source(value.orelse, held)
+        if not isinstance(value, cst.Call):
+            return None
+        function = value.func
+        if isinstance(function, cst.Call) and isinstance(function.func, cst.Attribute):
+            return _GETTER if function.func.attr.value == _GETTER else None
+        if isinstance(function, cst.Attribute) and dotted_name(function) is not None:
+            return function.attr.value if function.attr.value in self._names else None
+        return None
+
+
+def changed_name(statement: cst.CSTNode) -> str | None:
+    """Return the variable whose tensor a statement changes in place, if it is one that could."""
+    target: cst.BaseExpression | None = None
+    if isinstance(statement, cst.AugAssign):
+        target = statement.target
+    elif isinstance(statement, cst.Assign) and isinstance(statement.targets[0].target, cst.Subscript):
+        target = statement.targets[0].target
+    elif isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+        function = statement.value.func
+        if isinstance(function, cst.Attribute):
+            method = function.attr.value
+            if method.endswith("_") and not method.endswith("__") and method not in _NOT_A_CHANGE:
+                target = function.value
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    return target.value if isinstance(target, cst.Name) else None
+
+
+def _names(target: cst.BaseExpression) -> Iterator[cst.Name]:
+    if isinstance(target, cst.Name):
+        yield target
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _names(element.value)

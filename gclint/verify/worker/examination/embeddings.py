@@ -1,0 +1,238 @@
+"""Which modules feed the first blocks of a model, so that ``get_input_embeddings`` can lead to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.tensors import carries_gradient, tensors_in
+from gclint.verify.worker.examination.trace import definition
+from gclint.verify.worker.protocol import InputEmbedding
+from gclint.verify.worker.scenarios import scenario_named
+
+_SCENARIO = scenario_named("default")
+_TRIED = 4
+"""How many modules are tried for one block."""
+_POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
+"""The names of modules that embed positions: these feed a block too, but are not what is embedded."""
+
+
+def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
+    """Return what ``get_input_embeddings()`` has to return, for each class where something feeds a block.
+
+    Args:
+        subject: the model; it is changed.
+        blocks: the names of the blocks that are recomputed.
+    """
+    return _Feeding(subject, tuple(blocks)).find()
+
+
+class _Feeding:
+    """Looks for the modules whose output feeds the first blocks of a model with a frozen base."""
+
+    def __init__(self, subject: Subject, blocks: tuple[str, ...]) -> None:
+        self._subject = subject
+        self._model = subject.model
+        self._names = {module: name for name, module in subject.model.named_modules()}
+        modules = dict(subject.model.named_modules())
+        members = {each: _within(modules[each]) for each in blocks}
+        self._blocks = [
+            modules[name]
+            for name in blocks
+            if not any(name != other and modules[name] in inside for other, inside in members.items())
+        ]
+        self._untensorial: set[nn.Module] = set()
+        """The modules that returned something other than one tensor."""
+        self._requiring: list[nn.Module] = []
+        """The modules whose output is let require grad."""
+
+    def find(self) -> tuple[InputEmbedding, ...]:
+        self._subject.prepare(_SCENARIO)
+        before = self._modules_before()
+        self._subject.freeze(map(self._names.__getitem__, self._blocks))
+        self._requiring = [
+            module for module in self._names if self._is_reached(module) and self._takes(module)
+        ]
+        found: dict[type, InputEmbedding] = {}
+        tried: set[nn.Module] = set()
+        while starved := [each for each in self._starved() if each not in tried]:
+            tried.add(starved[0])
+            hit = self._feeding(starved[0], before.get(starved[0], ()))
+            if hit is not None:
+                owner, module = hit
+                found.setdefault(type(owner), self._embedding(owner, module))
+                self._requiring.append(module)
+        return tuple(found.values())
+
+    def _takes(self, module: nn.Module) -> bool:
+        """Return whether the model can be run once the output of a module requires grad."""
+        try:
+            self._forward(lambda *_: None, {module: _require_grad})
+        except Exception:  # Such as an operation in place on a leaf.
+            return False
+        return True
+
+    def _is_reached(self, module: nn.Module) -> bool:
+        """Return whether ``enable_input_require_grads()`` sets a hook on a module."""
+        before = len(module._forward_hooks)
+        try:
+            self._model.enable_input_require_grads()
+        except (NotImplementedError, AttributeError):
+            return False
+        try:
+            return len(module._forward_hooks) > before
+        finally:
+            self._model.disable_input_require_grads()
+
+    def _embedding(self, owner: Any, module: nn.Module) -> InputEmbedding:
+        kind: Any = type(owner)
+        present = _present(owner)
+        way = None if present is None else self._way(owner, present)
+        fails = present in self._untensorial
+        return InputEmbedding(definition(kind), kind.__name__, self._way(owner, module), way, fails)
+
+    def _way(self, owner: nn.Module, module: nn.Module) -> str:
+        """Return the way from a module to one inside of it; empty if it is not."""
+        prefix = f"{self._names[owner]}." if self._names[owner] else ""
+        name = self._names.get(module, "")
+        return name.removeprefix(prefix) if name.startswith(prefix) else ""
+
+    def _feeding(self, block: nn.Module, before: Sequence[nn.Module]) -> tuple[Any, nn.Module] | None:
+        """Return the module that can be let require grad for a block, and the model that has to return it."""
+        for owner in self._owners(block):
+            present = _present(owner)
+            if isinstance(present, nn.Embedding):
+                continue  # It embeds the tokens that users of the model hand to it.
+            inside = [each for each in before if self._way(owner, each)]
+            ways = {each: self._way(owner, each) for each in inside}
+            inside.sort(
+                key=lambda each: (
+                    each not in _within(present),
+                    _POSITIONS.search(ways[each]) is not None,
+                    ways[each].count("."),
+                )
+            )
+            for module in inside[:_TRIED]:
+                if self._helps(owner, module, block):
+                    return owner, module
+        return None
+
+    def _owners(self, block: nn.Module) -> list[Any]:
+        """Return the models that a block is part of, the innermost first."""
+        name = self._names[block]
+        around = [
+            module
+            for module, own in self._names.items()
+            if isinstance(module, PreTrainedModel) and (not own or name.startswith(f"{own}."))
+        ]
+        return around[::-1]
+
+    def _helps(self, owner: Any, module: nn.Module, block: nn.Module) -> bool:
+        """Return whether a block gets something that requires grad once a model returns a module."""
+        with _returning(type(owner), self._way(owner, module)):
+            if not self._is_reached(module):
+                return False
+        self._requiring.append(module)
+        try:
+            return block not in self._starved()
+        except Exception:  # What a model raises is its own; then this is not the module.
+            return False
+        finally:
+            self._requiring.pop()
+
+    def _starved(self) -> list[nn.Module]:
+        """Return the blocks that get nothing that requires grad, in the order of their first calls."""
+        fed: dict[nn.Module, bool] = {}
+
+        def look(block: nn.Module, args: Any, kwargs: Any) -> None:
+            fed.setdefault(block, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
+
+        self._forward(look, dict.fromkeys(self._requiring, _require_grad))
+        return [block for block, is_fed in fed.items() if not is_fed]
+
+    def _modules_before(self) -> dict[nn.Module, list[nn.Module]]:
+        """Return the modules that the input of each block was computed by, in the order of their calls.
+
+        Only those that return one tensor, and that are not inside of a block nor around one.
+        """
+        inside = {each for block in self._blocks for each in _within(block)}
+        around = {each for each in self._names if not inside.isdisjoint(_within(each))}
+        made: dict[nn.Module, Any] = {}
+        inputs: dict[nn.Module, Any] = {}
+
+        def note(module: nn.Module, _args: Any, output: Any) -> None:
+            if not isinstance(output, Tensor):
+                self._untensorial.add(module)
+            elif output.grad_fn is not None:
+                made.setdefault(module, output.grad_fn)
+
+        def look(block: nn.Module, args: Any, kwargs: Any) -> None:
+            nodes = (each.grad_fn for _, each in tensors_in((args, kwargs)) if each.grad_fn is not None)
+            inputs.setdefault(block, next(nodes, None))
+
+        for parameter in self._model.parameters():
+            parameter.requires_grad_(parameter.is_floating_point())
+        self._forward(look, {each: note for each in self._names if each not in around})
+        return {block: _on_the_way(node, made) for block, node in inputs.items()}
+
+    def _forward(self, look: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
+        """Make a forward pass; ``look`` is called before each block, and ``notes`` after other modules."""
+        seed(0)
+        inputs = self._subject.inputs(_SCENARIO)
+        handles = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self._blocks]
+        handles += [module.register_forward_hook(note) for module, note in notes.items()]
+        try:
+            self._model(**inputs)
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+def _on_the_way(node: Any, made: Mapping[nn.Module, Any]) -> list[nn.Module]:
+    """Return the modules whose output is among what a node of the graph was computed from."""
+    waiting, seen = [node], {None}
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen.add(each)
+            waiting += [following for following, _ in each.next_functions]
+    return [module for module, each in made.items() if each in seen]
+
+
+def _require_grad(_module: nn.Module, _args: Any, output: Any) -> None:
+    if isinstance(output, Tensor):
+        output.requires_grad_(True)
+
+
+def _within(module: nn.Module | None) -> set[nn.Module]:
+    return set() if module is None else set(module.modules())
+
+
+def _present(model: Any) -> nn.Module | None:
+    """Return what ``get_input_embeddings()`` returns now."""
+    try:
+        found = model.get_input_embeddings()
+    except Exception:  # Whatever it raises, it returns nothing.
+        return None
+    return found if isinstance(found, nn.Module) else None
+
+
+@contextmanager
+def _returning(kind: type, way: str) -> Iterator[None]:
+    """Let ``get_input_embeddings()`` of a class return another module."""
+    own = vars(kind).get("get_input_embeddings")
+    kind.get_input_embeddings = lambda self: attrgetter(way)(self)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        if own is None:
+            del kind.get_input_embeddings  # type: ignore[attr-defined]
+        else:
+            kind.get_input_embeddings = own  # type: ignore[attr-defined]

@@ -1,0 +1,136 @@
+"""An explanation of failures, and the words that explanations share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.inspection.difference import Origin
+from gclint.verify.worker.examination.inspection.inspector import Checkpointed
+from gclint.verify.worker.examination.inspection.tape import Event, Input
+from gclint.verify.worker.examination.trace import Call
+from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.protocol import Difference, Place
+
+VALUES = frozenset(("error", "missing gradients", "gradients", "values", "loss", "outputs", "second step"))
+GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
+FROZEN = frozenset(("frozen base",))
+SIDE_EFFECTS = VALUES | FROZEN
+COUNTS = frozenset(("recomputation", "double recomputation", "saved bytes"))
+_LONGEST = 40
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What failures come from."""
+
+    cause: Cause | None
+    text: str = ""
+    places: tuple[Place, ...] = ()
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cause that is looked for."""
+
+    explains: frozenset[str]
+    """The checks whose failures it may be the cause of."""
+    find: Callable[[Case, Sequence[Symptom]], Explanation | None]
+    """Returns what was seen of it, or None."""
+
+
+def places(calls: Iterable[Call]) -> tuple[Place, ...]:
+    """Return where calls are written."""
+    return tuple(dict.fromkeys(call.place for call in calls))
+
+
+def where(calls: Iterable[Call]) -> str:
+    """Return where calls are written, in words."""
+    return at(places(calls))
+
+
+def at(lines: Iterable[Place | None]) -> str:
+    """Return where something is called, in words."""
+    return " and ".join(dict.fromkeys(f"the call at {line(each)}" for each in lines if each is not None))
+
+
+def checkpoint_at(checkpointed: Checkpointed) -> str:
+    """Return where a checkpoint is called, in words."""
+    return f"the checkpoint at {line(checkpointed.place)}" if checkpointed.place else "the checkpoint"
+
+
+def difference(origin: Origin) -> Difference:
+    """Return where two passes begin to differ, for others to read."""
+    return Difference(_operation(origin.kind, origin.name or origin.other), origin.stack, origin.other_stack)
+
+
+def first_operation(
+    origin: Origin, second: str = "the recomputation", first: str = "the forward pass"
+) -> str:
+    """Return where two passes begin to differ, in a sentence.
+
+    Args:
+        origin: the place.
+        second: what the second pass is called.
+        first: what the first one is called.
+    """
+    mine, yours = _operation(origin.kind, origin.name), _operation(origin.kind, origin.other)
+    here, there = _line(origin.stack), _line(origin.other_stack)
+    if origin.what in ("path", "module"):
+        if not origin.name or not origin.other:
+            only, which, stack = (mine, first, here) if origin.name else (yours, second, there)
+            return f"the first difference is {only}{stack}, which only {which} runs"
+        return f"the first difference is that {first} runs {mine}{here} and {second} {yours}{there}"
+    if origin.kind == "checkpoint":
+        return f"the first difference is in what the checkpoint is passed: {_inputs(origin, first, second)}"
+    elsewhere = "" if here == there else f" ({second}:{there})"
+    seen = f": {_inputs(origin, first, second)}" if origin.inputs else ", whose result is another"
+    return f"the first difference is {mine}{here}{elsewhere}{seen}"
+
+
+def _inputs(origin: Origin, first: str, second: str) -> str:
+    one, other = origin.inputs[0]
+    known = one or other
+    assert known is not None
+    mine, yours = _value(one), _value(other)
+    what = f"argument {known.name}" if known.name[:1].isdigit() else f"`{known.name}`"
+    if known.held and one is not None and other is not None and one.held == other.held:
+        what = f"`{known.held}`"
+    if mine == yours:
+        return f"{what} ({mine}) has other values in {second} than in {first}"
+    return f"{what} is {mine} in {first} and {yours} in {second}"
+
+
+def _value(given: Input | None) -> str:
+    if given is None:
+        return "not given"
+    text = given.digest.text
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _operation(kind: str, name: str) -> str:
+    if kind == "module":
+        return f"the module `{name}`" if name else "the model"
+    return name if kind == "question" else f"`{name}`"
+
+
+def _line(stack: Sequence[Place]) -> str:
+    return f" at {line(stack[0])}" if stack else ""
+
+
+def writers(event: Event, position: str) -> Iterable[Place]:
+    """Yield the lines that change an argument of a checkpoint in place."""
+    for each in event.events:
+        if any(given.source == "argument" and given.held == position for given in each.inputs[:1]) and (
+            is_in_place(each.name)
+        ):
+            yield from each.stack[:1]
+        yield from writers(each, position)
+
+
+def is_in_place(name: str) -> bool:
+    """Tell whether an operation of this name changes its first argument."""
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")

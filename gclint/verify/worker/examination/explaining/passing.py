@@ -1,0 +1,213 @@
+"""Causes that lie in what is passed to blocks, and in what they return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.explaining.explanation import (
+    FROZEN,
+    GRADIENTS,
+    SIDE_EFFECTS,
+    VALUES,
+    Explanation,
+    Suspect,
+    at,
+    places,
+    where,
+)
+from gclint.verify.worker.examination.words import line, names
+
+_DEATHS = frozenset(("time limit", "memory limit", "crash"))
+_NO_INPUT = "None of the inputs have requires_grad"
+_LOST = (
+    "second time",
+    "never ends",
+    "no output carries gradient",
+    "does not require grad",
+    "get no gradient",
+    "none of output has requires_grad",
+)
+"""What messages say of gradients that got lost."""
+
+
+def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    written = case.run.consequences.caches
+    calls = [
+        each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)
+    ]
+    if not calls or not case.run.conditions.scenario.use_cache:
+        return None
+    arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
+    return Explanation(
+        Cause.POSITIONAL_CACHE,
+        f"{where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, "
+        "so the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
+        places(calls),
+    )
+
+
+def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    calls = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
+    if not calls:
+        return None
+    return Explanation(
+        Cause.WRITTEN_CACHE,
+        f"The cache that {where(calls)} passes is written to by the forward pass and again by the "
+        "recomputation. Pass it by keyword under a name that the base class switches off, or none while "
+        "checkpointing.",
+        places(calls),
+    )
+
+
+def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    changed = case.run.consequences.dictionaries
+    calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
+    if not calls:
+        return None
+    arguments = dict.fromkeys(
+        name for each in calls for name, value in each.dictionaries.items() if value in changed
+    )
+    return Explanation(
+        Cause.DICTIONARY,
+        f"The dictionary {names(arguments)} that {where(calls)} passes is changed by the block, so the "
+        "recomputation finds and leaves others values in it than the forward pass. Pass tensors and return "
+        "tensors instead.",
+        places(calls),
+    )
+
+
+def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if any(sign in each.message for each in symptoms for sign in _LOST):
+        return _keyword_activation(case, symptoms)
+    return None
+
+
+def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if not case.is_reentrant:
+        return None
+    # What calls within a layer pass is recomputed with it.
+    layers = {block.name for block in case.blocks if block.is_layer}
+    layers.update(name for each in case.checkpoints for name in each.modules)
+    passed = [call for call in case.run.calls if call.block in layers]
+    keywords = dict.fromkeys(name for call in passed for name in call.keyword)
+    contained = dict.fromkeys(name for call in passed for name in call.contained)
+    if "second time" in " ".join(each.message for each in symptoms):
+        keywords, contained = _only_shared(case, keywords, contained)
+    calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
+    if calls:
+        return Explanation(
+            Cause.KEYWORD_ACTIVATION,
+            f"{where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
+            "see that it carries gradient. Pass it by position.",
+            places(calls),
+        )
+    calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
+    if not calls:
+        return None
+    return Explanation(
+        Cause.CONTAINED_ACTIVATION,
+        f"{where(calls)} passes tensors that carry gradient inside of {names(contained)}, where reentrant "
+        "checkpointing does not see them. Pass each by position, as an argument of its own.",
+        places(calls),
+    )
+
+
+def _only_shared(
+    case: Case, keywords: dict[str, None], contained: dict[str, None]
+) -> tuple[dict[str, None], dict[str, None]]:
+    """Leave only the arguments that pass one tensor to several calls, if there are any."""
+    times: Counter[int] = Counter()
+    for call in case.run.calls:
+        times.update({*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)})
+    shared = {key for key, count in times.items() if count > 1}
+    by_keyword = {
+        name: None for call in case.run.calls for name, each in call.keyword.items() if each in shared
+    }
+    inside = {
+        name: None
+        for call in case.run.calls
+        for name, each in call.contained.items()
+        if shared.intersection(each)
+    }
+    return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
+
+
+def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    seen = [each for each in case.checkpoints if each.is_reentrant and each.captured]
+    if not seen or not any(sign in each.message for each in symptoms for sign in _LOST):
+        return None
+    variables = dict.fromkeys(name for each in seen for name in each.captured)
+    lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
+    return Explanation(
+        Cause.CAPTURED_ACTIVATION,
+        f"The function that {at(lines)} checkpoints reads {names(variables)} from around it, which carries "
+        "gradient that reentrant checkpointing does not see. Pass it to the function, by position.",
+        lines,
+    )
+
+
+def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in]
+    if not seen:
+        return None
+    lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
+    containers = dict.fromkeys(each.returned_in for each in seen)
+    return Explanation(
+        Cause.NESTED_OUTPUT,
+        f"The block that {at(lines)} runs returns tensors in {', '.join(containers)}, and reentrant "
+        "checkpointing lets gradient through nothing but a tensor or the tensors of a flat tuple. "
+        "Return one of these.",
+        lines,
+    )
+
+
+def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if not case.is_reentrant or not any(_NO_INPUT in each for each in case.run.warnings):
+        return None
+    frozen = (
+        ", which `enable_input_require_grads()` does not reach"
+        if case.run.conditions.scenario.require_input_grads
+        else ""
+    )
+    lines = tuple(
+        dict.fromkeys(
+            each.place
+            for each in case.checkpoints
+            if each.is_reentrant and not each.has_gradient and each.place is not None
+        )
+    )[:1]
+    shown = f" at {line(lines[0])}" if lines else ""
+    return Explanation(
+        Cause.NO_INPUT_GRADIENT,
+        f"No input of the first blocks{shown} carries gradient{frozen} (torch warns of it), and reentrant "
+        "checkpointing cuts off whatever would get one inside of them. Train with `use_reentrant=False`, "
+        "or let what the embeddings return require grad.",
+    )
+
+
+def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if case.run.calls and not case.run.calls[0].has_gradient:
+        return _no_input_grads(case, symptoms)
+    return None
+
+
+CACHES = (
+    Suspect(VALUES | {"cache"}, _positional_cache),
+    Suspect(VALUES | {"cache"}, _written_cache),
+)
+LOST = (
+    # A layer's output that reaches a later one by keyword makes the backward pass recurse without end.
+    Suspect(_DEATHS, _keyword_activation),
+    Suspect(GRADIENTS | FROZEN, _lost_activation),
+    Suspect(GRADIENTS | FROZEN, _hidden_output),
+    Suspect(GRADIENTS | FROZEN, _captured_activation),
+)
+DICTIONARIES = (Suspect(SIDE_EFFECTS, _shared_dictionary),)
+UNSEEN = (
+    Suspect(GRADIENTS | FROZEN, _keyword_activation),
+    Suspect(GRADIENTS | FROZEN, _no_gradient_at_first),
+    Suspect(GRADIENTS | FROZEN, _no_input_grads),
+)

@@ -1,0 +1,133 @@
+"""Causes that lie in what is switched on, in what is checkpointed, and in what the model keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.explaining.explanation import (
+    SIDE_EFFECTS,
+    Explanation,
+    Suspect,
+    at,
+)
+from gclint.verify.worker.examination.hook import (
+    HOOK_EXPLANATION,
+    changed_at,
+    is_hook_failed,
+    is_leaf_changed,
+    leaf_explanation,
+)
+from gclint.verify.worker.examination.words import line, names
+
+_SWITCHING_ON = "switching checkpointing on"
+
+
+def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    # A switch that stays off has the others as its consequences.
+    if not any(each.check == "switches" for each in symptoms):
+        return None
+    verbs = {"set": case.run.still_off, "clear": case.run.still_on}
+    missing = " or ".join(verb for verb, modules in verbs.items() if modules)
+    return Explanation(
+        Cause.SWITCHES,
+        f"An override of `_set_gradient_checkpointing` does not {missing} `gradient_checkpointing` there. "
+        "Remove the override.",
+    )
+
+
+def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
+        return None
+    return Explanation(
+        Cause.NOTHING_TO_SWITCH,
+        "The class says `supports_gradient_checkpointing`, and no module in it has a "
+        "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, "
+        "or do not say so.",
+    )
+
+
+def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    error = case.run.error
+    if error is None or case.run.stage != _SWITCHING_ON:
+        return None
+    frame = error.place_in(case.source)
+    lines = (frame,) if frame is not None else ()
+    return Explanation(
+        Cause.SWITCHES,
+        "The model's own code cannot be switched as this release of transformers does it"
+        f"{f', see {line(lines[0])}' if lines else ''}: an override takes other arguments than it is given. "
+        "Remove the override, or let it take and hand on all of them.",
+        lines,
+    )
+
+
+def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    cause = symptoms[0].cause
+    if cause is Cause.NOT_A_LAYER:
+        return Explanation(cause, "Let the blocks inherit from `GradientCheckpointingLayer`.")
+    return Explanation(cause)
+
+
+def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    inner = [each for each in case.checkpoints if each.outer is not None]
+    if not inner:
+        return None
+    lines = tuple(dict.fromkeys(each.outer for each in inner if each.outer is not None))
+    return Explanation(
+        Cause.NESTED_CHECKPOINT,
+        f"A checkpoint lies within a checkpoint, that of {at(lines)}. Remove the explicit one around the "
+        "layer.",
+        lines,
+    )
+
+
+def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
+    kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
+    return Explanation(
+        Cause.STATISTICS,
+        f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
+        "running statistics out of the checkpointed blocks, or do not update while recomputing.",
+    )
+
+
+def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    attributes = case.run.consequences.attributes
+    if not attributes:
+        return None
+    settings = case.inspection.settings if case.inspection is not None else {}
+    lines = tuple(dict.fromkeys(settings[name].place for name in attributes if name in settings))
+    shown = f" at {' and '.join(map(line, lines))}" if lines else ""
+    return Explanation(
+        Cause.STATE,
+        f"What is checkpointed sets {names(attributes)} while it runs{shown}, and the recomputation does "
+        "so once "
+        "more. Return such values instead of keeping them, or set them where nothing is recomputed.",
+        lines,
+    )
+
+
+def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    fault = case.run.error
+    if fault is None:
+        return None
+    if is_hook_failed(fault):
+        return Explanation(Cause.HOOK, HOOK_EXPLANATION)
+    if is_leaf_changed(fault):
+        frozen = case.run.conditions.scenario.frozen_base
+        return Explanation(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
+    return None
+
+
+SWITCHES = (
+    Suspect(frozenset(("switches", "recomputation", "saved bytes")), _switch),
+    Suspect(frozenset(("error",)), _nothing_to_switch),
+    Suspect(frozenset(("error",)), _cannot_switch),
+)
+EMBEDDINGS = (Suspect(SIDE_EFFECTS, _embeddings),)
+NESTED = (Suspect(frozenset(("double recomputation",)), _nested_checkpoint),)
+STATISTICS = (Suspect(frozenset(("buffers",)), _statistics),)
+NOTHING = (Suspect(frozenset(("recomputation", "saved bytes")), _nothing),)
+STATE = (Suspect(frozenset(("state", "second step")), _state_on_self),)

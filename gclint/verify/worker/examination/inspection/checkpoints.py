@@ -1,0 +1,183 @@
+"""The checkpoints of a run, whoever makes them: what torch runs in one, and runs again to go backward."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch.utils.checkpoint as torch_checkpoint
+from torch import Tensor
+
+
+@dataclass(eq=False)
+class Region:
+    """One call of torch's checkpoint function."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    is_reentrant: bool
+    preserves_random_state: bool
+    outer: Region | None
+    """The checkpoint in which this one was made."""
+    is_in_recomputation: bool
+    """Whether it was made while another one was run again."""
+    runs: int = 0
+    """How often its function has begun."""
+
+    @property
+    def is_again(self) -> bool:
+        """Whether what runs now is the recomputation."""
+        return self.runs > 1
+
+
+class Observer(Protocol):
+    """Somebody who watches what runs in checkpoints."""
+
+    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+        """See that the function of a checkpoint begins."""
+
+    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+        """See what it returned, None where that is not known, and whether it came to its end."""
+
+    def saved(self, region: Region, tensor: Tensor) -> None:
+        """See what autograd saves in it."""
+
+
+class Checkpoints:
+    """Watches, while it is entered, all calls of torch's checkpoint function in both modes.
+
+    It stands where torch looks up how to do it, so that no way to reach the function passes it by.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+        self._running: list[Region] = []
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Checkpoints:
+        for name, make in _STAND_INS.items():
+            original = getattr(torch_checkpoint, name, None)
+            if original is not None:
+                self._exit.callback(setattr, torch_checkpoint, name, original)
+                setattr(torch_checkpoint, name, make(self, original))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+
+    def open(
+        self,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        reentrant: bool,
+        preserves: Any,
+    ) -> Region:
+        """Return a new checkpoint."""
+        outer = self._running[-1] if self._running else None
+        inside = any(each.is_again for each in self._running)
+        return Region(function, arguments, keywords, reentrant, bool(preserves), outer, inside)
+
+    @contextmanager
+    def run(self, region: Region, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
+        """Say that the function of a checkpoint runs; what it returns goes into the list."""
+        region.runs += 1
+        self._running.append(region)
+        result: list[Any] = []
+        is_complete = False
+        try:
+            for each in self._observers:
+                each.begin(region, arguments)
+            yield result
+            is_complete = True
+        finally:
+            self._running.remove(region)
+            for each in self._observers:
+                each.end(region, result[0] if result else None, is_complete)
+
+    def call(self, region: Region) -> Callable[..., Any]:
+        """Return what runs the function of a checkpoint in its place."""
+
+        @functools.wraps(region.function, assigned=("__name__", "__doc__"), updated=())
+        def function(*args: Any, **kwargs: Any) -> Any:
+            with self.run(region, args) as results:
+                results.append(region.function(*args, **kwargs))
+                return results[0]
+
+        return function
+
+    def save(self, tensor: Tensor) -> None:
+        """Say that autograd saves a tensor in the checkpoint that runs."""
+        if self._running:
+            for each in self._observers:
+                each.saved(self._running[-1], tensor)
+
+
+def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
+    class StandIn:
+        """In place of the autograd function of reentrant checkpointing."""
+
+        @staticmethod
+        def apply(function: Any, preserves: Any, *args: Any) -> Any:
+            region = checkpoints.open(function, args, {}, True, preserves)
+            return original.apply(checkpoints.call(region), preserves, *args)
+
+    return StandIn
+
+
+def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
+    # Positional: the function, whether to preserve the random state, and settings before the arguments.
+    settings = _settings(original)
+
+    def stand_in(function: Any, preserves: Any = True, *rest: Any, **kwargs: Any) -> Iterator[None]:
+        region = checkpoints.open(function, rest[settings:], kwargs, False, preserves)
+        generator = original(checkpoints.call(region), preserves, *rest, **kwargs)
+        next(generator)
+        # Torch calls the function itself the first time, while this generator waits.
+        try:
+            with checkpoints.run(region, region.arguments):
+                yield
+        except BaseException as error:
+            generator.throw(error)
+            raise
+        next(generator, None)
+
+    return stand_in
+
+
+def _settings(original: Any) -> int:
+    """Return how many parameters stand between the random state and the arguments."""
+    code = original.__code__
+    return int(code.co_argcount) - 2
+
+
+def _saving(checkpoints: Checkpoints, original: Any) -> Any:
+    class StandIn(original):  # type: ignore[misc]
+        """In place of the hooks that torch enters in a checkpoint."""
+
+        pack_hook: Callable[[Tensor], Any]
+
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            pack: Callable[[Tensor], Any] = self.pack_hook
+
+            def spied(tensor: Tensor) -> Any:
+                checkpoints.save(tensor)
+                return pack(tensor)
+
+            self.pack_hook = spied
+
+    return StandIn
+
+
+_STAND_INS: dict[str, Callable[[Checkpoints, Any], Any]] = {
+    "CheckpointFunction": _reentrant,
+    "_checkpoint_without_reentrant_generator": _without_reentrant,
+    "_checkpoint_hook": _saving,
+    "_recomputation_hook": _saving,
+}
+"""What takes the place of which of torch's names."""

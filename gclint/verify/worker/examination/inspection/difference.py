@@ -1,0 +1,207 @@
+"""The first thing that two passes do not have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Literal
+
+from gclint.verify.worker.examination.inspection.digest import Digest
+from gclint.verify.worker.examination.inspection.tape import Event, Input
+from gclint.verify.worker.protocol import Place
+
+What = Literal["input", "output", "path", "module", "argument"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The first event that differs although nothing before it does."""
+
+    what: What
+    """An ``input`` of an operation, its ``output`` alone, the ``path`` (something else is done), the
+    ``module`` that is called, or an ``argument`` of one or of the checkpoint."""
+    kind: str
+    name: str
+    """What is done in the first pass."""
+    other: str
+    """What is done in the second one; the same unless it is the path or the module."""
+    stack: tuple[Place, ...]
+    other_stack: tuple[Place, ...]
+    inputs: tuple[tuple[Input | None, Input | None], ...] = ()
+    """Those that differ: in the first pass, and in the second one."""
+    is_rounding: bool = False
+    """Whether it differs by no more than rounding, from the same inputs: it was another kernel."""
+    module: str = ""
+    """The innermost module that it happened in."""
+    question: str = ""
+    """What the module asked before, if the answer was not the same."""
+    question_stack: tuple[Place, ...] = ()
+
+    @property
+    def is_of_results(self) -> bool:
+        """Whether what differs comes from what was done before."""
+        given = [each for pair in self.inputs for each in pair if each is not None]
+        return all(each.source in ("result", "parameter") for each in given)
+
+
+def first_difference(one: Event, other: Event) -> Origin | None:
+    """Return where two passes begin to differ, or None where they do not.
+
+    A difference that is more than rounding is rather returned than an earlier one that is not.
+    """
+    rounding = None
+    walk = _Walk()
+    for origin in walk.differences(one, other, ""):
+        if not origin.is_rounding:
+            return walk.with_question(origin)
+        rounding = rounding or origin
+    return rounding
+
+
+class _Walk:
+    """Goes through two passes side by side."""
+
+    def __init__(self) -> None:
+        self._is_rounded = False
+        """Whether results are no longer bit for bit the same, so that a difference may be inherited."""
+        self._asked: dict[str, Event] = {}
+        """The last question in each module that was not answered the same."""
+
+    def with_question(self, origin: Origin) -> Origin:
+        """Return the origin with what its module asked before."""
+        asked = self._asked.get(origin.module)
+        return replace(origin, question=asked.name, question_stack=asked.stack) if asked else origin
+
+    def differences(self, one: Event, other: Event, module: str) -> Iterator[Origin]:
+        """Yield what differs in two events and inside of them."""
+        if one.kind == "module":
+            module = one.name
+        changed = self._changed(one, other)
+        if changed:
+            yield _origin("argument", one, other, module, changed)
+        path: Origin | None = None
+        for mine, yours in _aligned(one, other):
+            if mine is None or yours is None:
+                path = path or _path(one, other, mine, yours, module)
+            else:
+                for found in self._inside(mine, yours, module):
+                    if path is not None and not found.is_rounding and found.is_of_results:
+                        yield path
+                    yield found
+        if path is not None and not (one.outputs and _close(one.outputs, other.outputs)):
+            yield path
+
+    def _inside(self, one: Event, other: Event, module: str) -> Iterator[Origin]:
+        if one.kind == "module":
+            yield from self.differences(one, other, module)
+        else:
+            found = self._of_events(one, other, module)
+            if found is not None:
+                yield found
+
+    def _of_events(self, one: Event, other: Event, module: str) -> Origin | None:
+        """Return what is different in two operations or answers, where that is not inherited."""
+        if one.kind == "question":
+            if one.outputs != other.outputs:
+                self._asked[module] = one
+            return None
+        changed = self._changed(one, other)
+        if changed:
+            return _origin("input", one, other, module, changed)
+        if one.outputs == other.outputs:
+            return None
+        inherited = self._is_rounded and any(
+            mine.digest != yours.digest for mine, yours in zip(one.inputs, other.inputs, strict=False)
+        )
+        self._is_rounded = True
+        return None if inherited else _origin("output", one, other, module)
+
+    def _changed(self, one: Event, other: Event) -> tuple[tuple[Input | None, Input | None], ...]:
+        """Return the inputs that are different, and do not come from what was before."""
+        mine, yours = ({each.name: each for each in event.inputs} for event in (one, other))
+        pairs = ((mine.get(name), yours.get(name)) for name in {**mine, **yours})
+        return tuple(pair for pair in pairs if self._is_changed(*pair))
+
+    def _is_changed(self, one: Input | None, other: Input | None) -> bool:
+        if one is None or other is None:
+            # What is a default may be written out.
+            return any(each.digest.bits for each in (one, other) if each is not None)
+        if self._is_rounded and "result" in (one.source, other.source):
+            return False
+        return not one.digest.is_close(other.digest)
+
+
+def _aligned(one: Event, other: Event) -> Iterator[tuple[Event | None, Event | None]]:
+    """Yield what corresponds in two lists of events; a recomputation may stop before the end."""
+    mine, yours = list(_flat(one.events)), list(_flat(other.events))
+    keys, other_keys = [each.key for each in mine], [each.key for each in yours]
+    shorter = min(len(keys), len(other_keys))
+    if keys[:shorter] == other_keys[:shorter]:
+        yield from zip(mine, yours, strict=False)
+        if len(mine) > shorter and other.is_complete:
+            yield mine[shorter], None
+        elif len(yours) > shorter and one.is_complete:
+            yield None, yours[shorter]
+        return
+    matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
+    for tag, start, stop, other_start, other_stop in matcher.get_opcodes():
+        if tag == "equal":
+            yield from zip(mine[start:stop], yours[other_start:other_stop], strict=True)
+        elif other_start == len(yours) and not other.is_complete:
+            return
+        elif start < stop:
+            yield mine[start], None
+        else:
+            yield None, yours[other_start]
+
+
+def _flat(events: Sequence[Event]) -> Iterator[Event]:
+    """Yield events with those in checkpoints, which a pass without checkpointing does not have."""
+    for event in events:
+        if event.kind == "checkpoint":
+            yield from _flat(event.events)
+        else:
+            yield event
+
+
+def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, module: str) -> Origin:
+    """Return that two passes do different things, of which one is known here."""
+    if mine is not None:
+        yours = _at_the_place_of(mine, one, other)
+    elif yours is not None:
+        mine = _at_the_place_of(yours, other, one)
+    known = mine or yours or one
+    modules = mine is not None and yours is not None and mine.kind == yours.kind == "module"
+    return Origin(
+        "module" if modules else "path",
+        known.kind,
+        mine.name if mine else "",
+        yours.name if yours else "",
+        mine.stack if mine else (),
+        yours.stack if yours else (),
+        module=module,
+    )
+
+
+def _at_the_place_of(event: Event, one: Event, other: Event) -> Event | None:
+    """Return what the other pass does in place of an event of the first."""
+    index = next(index for index, each in enumerate(_flat(one.events)) if each is event)
+    return next((each for place, each in enumerate(_flat(other.events)) if place == index), None)
+
+
+def _close(one: Sequence[Digest], other: Sequence[Digest]) -> bool:
+    return len(one) == len(other) and all(
+        mine.is_close(yours) for mine, yours in zip(one, other, strict=True)
+    )
+
+
+def _origin(
+    what: What,
+    one: Event,
+    other: Event,
+    module: str,
+    inputs: tuple[tuple[Input | None, Input | None], ...] = (),
+) -> Origin:
+    is_rounding = what == "output" and _close(one.outputs, other.outputs)
+    return Origin(what, one.kind, one.name, other.name, one.stack, other.stack, inputs, is_rounding, module)

@@ -1,0 +1,223 @@
+"""A close look at one run: what it does, what its checkpoints do again, and what has changed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
+from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.inspection.tape import Event, Tape
+from gclint.verify.worker.examination.inspection.world import Change, World, closure
+from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.trace import checkpoint_place, model_frames
+from gclint.verify.worker.protocol import Place
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where an attribute of a module was set while the model ran."""
+
+    place: Place
+    in_checkpoint: bool
+
+
+@dataclass(frozen=True)
+class Checkpointed:
+    """What was seen of one checkpoint."""
+
+    place: Place | None
+    """Where the checkpoint function is called."""
+    modules: tuple[str, ...]
+    """The outermost modules that run in it."""
+    is_reentrant: bool
+    preserves_random_state: bool
+    outer: Place | None
+    """Where the checkpoint is called in which it was made, if there is one."""
+    returned_in: str
+    """The container in which the function returns tensors that reentrant checkpointing does not see, if "
+    "any."""
+    captured: tuple[str, ...]
+    """The variables through which the function reads tensors that carry gradient from around it."""
+    has_gradient: bool
+    """Whether a tensor that it is passed by position carries gradient."""
+    drawn: frozenset[str]
+    """The generators from which numbers are drawn in it, other than torch's own."""
+    first: Event
+    """What it did when it ran first."""
+    recomputations: int
+    origin: Origin | None
+    """Where the recomputation begins to differ."""
+    changes: tuple[Change, ...]
+    """What was another thing when it began."""
+    modified: tuple[str, ...]
+    """The arguments that the function changes in place."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a close look has seen."""
+
+    forward: Event
+    """The first forward pass."""
+    checkpoints: tuple[Checkpointed, ...]
+    """In the order in which they were made."""
+    settings: dict[str, Setting]
+    """Where attributes were set last, by their dotted names."""
+
+
+class Inspector:
+    """Looks closely, while it is entered, at the steps of a run."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._tape = Tape(model)
+        self._looked_at: dict[Region, _Look] = {}
+        self._settings: dict[str, Setting] = {}
+        self._names = {module: name for name, module in model.named_modules()}
+        self._running = 0
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Inspector:
+        self._exit.enter_context(Checkpoints((self, self._tape)))
+        self._spy_on_attributes()
+        self._exit.enter_context(self._tape)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+
+    def forward(self) -> AbstractContextManager[None]:
+        """Return what is to be entered for a forward pass."""
+        return self._tape.forward()
+
+    def inspection(self) -> Inspection:
+        """Return what was seen."""
+        return Inspection(
+            self._tape.root,
+            tuple(self._checkpointed(region, look) for region, look in self._looked_at.items()),
+            self._settings,
+        )
+
+    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+        """Note what a checkpoint can read when it begins."""
+        self._running += 1
+        with self._tape.quiet():
+            look = self._looked_at.get(region)
+            if look is None:
+                look = self._looked_at[region] = _Look(region, self._model)
+            elif look.changes is None:
+                look.changes = look.world.changes(World(self._model, region.function))
+
+    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+        """Note what it has returned."""
+        self._running -= 1
+        look = self._looked_at[region]
+        if not region.is_again:
+            look.modified = look.arguments.changed()
+            look.drawn = look.world.drawn()
+        if region.is_reentrant and is_complete:
+            look.returned_in = look.returned_in or _hidden_in(result)
+
+    def saved(self, region: Region, tensor: Tensor) -> None:
+        """Do nothing."""
+
+    def _checkpointed(self, region: Region, look: _Look) -> Checkpointed:
+        first, *others = self._tape.runs[region]
+        origins = [origin for each in others if (origin := first_difference(first, each)) is not None]
+        outer = self._looked_at[region.outer] if region.outer is not None else None
+        return Checkpointed(
+            look.place,
+            tuple(each.name for each in first.events if each.kind == "module"),
+            region.is_reentrant,
+            region.preserves_random_state,
+            outer.place if outer is not None else None,
+            look.returned_in,
+            look.captured,
+            look.has_gradient,
+            look.drawn,
+            first,
+            len(others),
+            next((each for each in origins if not each.is_rounding), origins[0] if origins else None),
+            look.changes or (),
+            look.modified,
+        )
+
+    def _spy_on_attributes(self) -> None:
+        original = nn.Module.__setattr__
+
+        def spied(module: nn.Module, name: str, value: Any) -> None:
+            original(module, name, value)
+            place = next(model_frames(), None)
+            if module in self._names and place is not None:
+                owner = self._names[module]
+                self._settings[f"{owner}.{name}" if owner else name] = Setting(place, self._running > 0)
+
+        nn.Module.__setattr__ = spied
+        self._exit.callback(setattr, nn.Module, "__setattr__", original)
+
+
+class _Look:
+    """What is seen of a checkpoint while it runs."""
+
+    def __init__(self, region: Region, model: nn.Module) -> None:
+        self.place = checkpoint_place()
+        self.world = World(model, region.function)
+        self.arguments = _Contents(region)
+        self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)
+        self.captured = tuple(dict.fromkeys(_captured(region.function)))
+        self.returned_in = ""
+        self.changes: tuple[Change, ...] | None = None
+        self.modified: tuple[str, ...] = ()
+        self.drawn: frozenset[str] = frozenset()
+
+
+class _Contents:
+    """What arguments held when a checkpoint began."""
+
+    def __init__(self, region: Region) -> None:
+        named = (
+            *((str(index), each) for index, each in enumerate(region.arguments)),
+            *region.keywords.items(),
+        )
+        self._values = [(name, each, _content(each)) for name, each in named]
+        self._held = [
+            list(each.values() if isinstance(each, dict) else each)
+            for _, each in named
+            if isinstance(each, list | dict)
+        ]
+        # As long as it is kept, its identity is its own.
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the names or positions of the arguments that hold something else now."""
+        return tuple(name for name, value, before in self._values if _content(value) != before)
+
+
+def _content(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._version
+    if isinstance(value, list):
+        return [(id(each), _content(each)) for each in value]
+    if isinstance(value, dict):
+        return [(key, id(each), _content(each)) for key, each in value.items()]
+    return None
+
+
+def _captured(function: Any) -> Iterator[str]:
+    """Yield the names of the variables of a closure that hold tensors which carry gradient."""
+    for _, name, value in closure(function):
+        if any(each.requires_grad and not each.is_leaf for _, each in tensors_in(value)):
+            yield name
+
+
+def _hidden_in(result: Any) -> str:
+    """Return the container whose tensors reentrant checkpointing cannot connect, in words, or nothing."""
+    for each in result if isinstance(result, tuple) else (result,):
+        if not isinstance(each, Tensor) and any(tensor.is_floating_point() for _, tensor in tensors_in(each)):
+            kind = type(each).__name__
+            return f"a tuple that holds a `{kind}`" if isinstance(result, tuple) else f"a `{kind}`"
+    return ""

@@ -1,0 +1,244 @@
+"""What a model does, operation by operation, with the lines that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from gclint.verify.worker.examination.inspection.checkpoints import Region
+from gclint.verify.worker.examination.inspection.digest import Digest, digest
+from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
+from gclint.verify.worker.protocol import Place
+
+_FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
+"""Properties of tensors that say how gradients are recorded."""
+_SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
+_MOST = 200_000
+"""Events that are kept of one pass."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """Something that an operation was given, or a module was called with."""
+
+    name: str
+    """The parameter that it is for, or its position."""
+    source: str
+    """``result``, ``argument`` (of the checkpoint), ``parameter``, ``kept`` (a tensor from elsewhere), or
+    ``value``."""
+    digest: Digest
+    held: str = ""
+    """The name of the parameter, the buffer or the argument, where it is one."""
+
+
+@dataclass(eq=False)
+class Event:
+    """An operation, a call of a module, or a question that the model asked."""
+
+    kind: str
+    """``operation``, ``module``, ``checkpoint`` or ``question``."""
+    name: str
+    stack: tuple[Place, ...]
+    """Where it is written, and what called that, the innermost first."""
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Digest, ...] = ()
+    events: list[Event] = field(default_factory=list)
+    """What happened inside."""
+    is_complete: bool = True
+    """Whether it came to its end."""
+    carries_gradient: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What two events share that can be compared."""
+        return self.kind, self.name
+
+
+class Tape(TorchFunctionMode):  # type: ignore[misc]
+    """Writes down, while it is entered, what the model does; an observer of checkpoints as well."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.root = Event("checkpoint", "", ())
+        """The forward pass."""
+        self.runs: dict[Region, list[Event]] = {}
+        """What each checkpoint did in its runs, the first of which is that of the forward pass."""
+        self._open = [self.root]
+        self._names: dict[int, str] = {
+            id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())
+        }
+        self._parameters = {id(each) for each in model.parameters()}
+        self._modules = {module: name for name, module in model.named_modules()}
+        self._made: dict[int, Tensor] = {}
+        # As long as they are kept, their identities are theirs.
+        self._exit = ExitStack()
+        self._left = _MOST
+        self._arguments: dict[int, str] = {}
+        """The arguments of the checkpoint that runs."""
+        self._is_forward = False
+        self._is_busy = False
+        """Whether what is done now is done by the examination itself."""
+
+    def __enter__(self) -> Tape:
+        for module in self._modules:
+            before = module.register_forward_pre_hook(self._before, with_kwargs=True)
+            after = module.register_forward_hook(self._after, with_kwargs=True, always_call=True)
+            self._exit.callback(before.remove)
+            self._exit.callback(after.remove)
+        self._ask("is_grad_enabled", "whether gradients are recorded (`torch.is_grad_enabled()`)")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._exit.close()
+
+    @contextmanager
+    def forward(self) -> Iterator[None]:
+        """Write down what is done in a forward pass; of a backward pass, that is only what is recomputed."""
+        self._open = [Event("checkpoint", "", ()) if self.root.events else self.root]
+        self._is_forward = True
+        super().__enter__()
+        try:
+            yield
+        finally:
+            super().__exit__(None, None, None)
+            self._is_forward = False
+            self._open = [Event("checkpoint", "", ())]
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Write nothing down of what is done meanwhile."""
+        before, self._is_busy = self._is_busy, True
+        try:
+            yield
+        finally:
+            self._is_busy = before
+
+    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+        """Open an event for a run of a checkpoint."""
+        if not self._is_forward:
+            super().__enter__()
+        with self.quiet():
+            inputs = tuple(self._input(str(index), each) for index, each in enumerate(arguments))
+            event = Event("checkpoint", "", _stack(), inputs, is_complete=False)
+            self.runs.setdefault(region, []).append(event)
+            self._begin(event)
+            self._arguments = {
+                id(each): str(index) for index, each in enumerate(arguments) if isinstance(each, Tensor)
+            }
+
+    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+        """Close it."""
+        if not self._is_forward:
+            super().__exit__(None, None, None)
+        self._end(self.runs[region][-1], result, is_complete)
+        self._arguments = {}
+
+    def saved(self, region: Region, tensor: Tensor) -> None:
+        """Do nothing."""
+
+    def _begin(self, event: Event) -> None:
+        self._open[-1].events.append(event)
+        self._open.append(event)
+
+    def _end(self, event: Event, result: Any, is_complete: bool) -> None:
+        with self.quiet():
+            event.outputs = tuple(digest(each) for each in _tensors(result))
+            event.is_complete = is_complete
+            # What an exception has ended was not closed.
+            if event in self._open:
+                del self._open[self._open.index(event) :]
+
+    def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        with self.quiet():
+            arguments = bound(type(module), args, kwargs)
+            inputs = tuple(self._input(name, each) for name, each in arguments)
+            self._begin(Event("module", self._modules[module], _stack(), inputs, is_complete=False))
+
+    def _after(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:
+        key = ("module", self._modules[module])
+        event = next((each for each in reversed(self._open) if each.key == key), None)
+        if event is not None:
+            self._end(event, output, output is not None)
+
+    def _ask(self, name: str, question: str) -> None:
+        original = getattr(torch, name)
+
+        def asked() -> Any:
+            answer = original()
+            if is_asked_by_model():
+                self._add(Event("question", question, _stack(), (), (digest(answer),)))
+            return answer
+
+        setattr(torch, name, asked)
+        self._exit.callback(setattr, torch, name, original)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._is_busy:
+            return func(*args, **kwargs)
+        name = getattr(func, "__name__", str(func))
+        if name in _SILENT:
+            result = func(*args, **kwargs)
+            flag = getattr(getattr(func, "__self__", None), "__name__", "")
+            if name == "__get__" and flag in _FLAGS and is_asked_by_model():
+                self._add(Event("question", f"{_FLAGS[flag]} of a tensor", _stack(), (), (digest(result),)))
+            return result
+        inputs = tuple(self._inputs(args, kwargs)) if self._left else ()
+        result = func(*args, **kwargs)
+        outputs = list(_tensors(result))
+        scalar = isinstance(result, bool | int | float)
+        if outputs or scalar or name.endswith("_"):
+            self._made.update({id(each): each for each in outputs})
+            event = Event(
+                "operation",
+                name,
+                _stack(),
+                inputs,
+                (digest(result),) if scalar else tuple(digest(each) for each in outputs),
+                carries_gradient=any(each.requires_grad for each in outputs),
+            )
+            self._add(event)
+        return result
+
+    def _add(self, event: Event) -> None:
+        if self._left:
+            self._left -= 1
+            self._open[-1].events.append(event)
+
+    def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Input]:
+        for name, value in (*((str(index), each) for index, each in enumerate(args)), *kwargs.items()):
+            listed = isinstance(value, list | tuple) and any(isinstance(each, Tensor) for each in value)
+            for index, each in enumerate(value if listed else (value,)):
+                yield self._input(f"{name}[{index}]" if listed else name, each)
+
+    def _input(self, name: str, value: Any) -> Input:
+        if not isinstance(value, Tensor):
+            return Input(name, "value", digest(value))
+        held = self._names.get(id(value), "")
+        if id(value) in self._parameters:
+            return Input(name, "parameter", Digest(f"the parameter `{held}`"), held)
+        if id(value) in self._arguments:
+            return Input(name, "argument", digest(value), self._arguments[id(value)])
+        source = "result" if id(value) in self._made else "kept"
+        return Input(name, source, digest(value), held)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _stack() -> tuple[Place, ...]:
+    return tuple(model_frames())

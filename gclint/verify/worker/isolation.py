@@ -1,0 +1,114 @@
+"""What keeps the code that is run apart from the rest of the machine, as far as the system lets it.
+
+This is no sandbox: the code has the rights of the user who runs it, and can read and write the user's files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import tempfile
+from typing import NoReturn
+
+from gclint.verify.worker.child import die_with_parent
+
+_NEW_MOUNTS, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
+_OWN = _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK
+_PRIVATE, _RECURSIVE = 1 << 18, 1 << 14
+_HOMES = {
+    "HOME": "",
+    "TMPDIR": "tmp",
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "TRITON_CACHE_DIR": "triton",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
+
+
+def isolate() -> tuple[str, ...]:
+    """Put this process and all that it starts into namespaces of their own; return what that enforces.
+
+    To be called before anything is imported that starts threads. It returns in a fork of this process, which
+    itself waits for that, and ends with it.
+    """
+    flags = _allowed()
+    if flags is None:
+        return (
+            "the network is refused to Python code, not to other programs (namespaces are not allowed here)",
+            "processes that leave the worker's group may outlive it",
+        )
+    _enter(flags)
+    process = os.fork()
+    if process:
+        _wait(process)
+    die_with_parent()
+    enforced = ("no network", "what it starts ends with it")
+    return (*enforced, "other processes are hidden") if _hide_processes() else enforced
+
+
+def settle(home: str) -> None:
+    """Let everything that is kept for a user be kept in a folder, from now on."""
+    for name, inside in _HOMES.items():
+        folder = os.path.join(home, inside) if inside else home  # noqa: PTH118
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 (before more is imported)
+        os.environ[name] = folder
+    tempfile.tempdir = None
+
+
+def _allowed() -> int | None:
+    """Return the namespaces that this process can enter, seen from a fork that tries; None if it cannot."""
+    if sys.platform != "linux":
+        return None
+    # As root, files of other users are reached only without a namespace for users.
+    for flags in (_OWN, _OWN | _NEW_USER):
+        process = os.fork()
+        if not process:
+            status = 1
+            with contextlib.suppress(OSError):
+                _enter(flags)
+                status = 0
+            os._exit(status)
+        if os.waitpid(process, 0)[1] == 0:
+            return flags
+    return None
+
+
+def _enter(flags: int) -> None:
+    user, group = os.getuid(), os.getgid()
+    if ctypes.CDLL(None, use_errno=True).unshare(flags):
+        raise OSError(ctypes.get_errno(), "namespaces are not allowed")
+    if flags & _NEW_USER:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
+                file.write(text)
+
+
+def _hide_processes() -> bool:
+    """Show only processes of this namespace below ``/proc``, where others' environments could be read."""
+    libc = ctypes.CDLL(None)
+    if libc.mount(b"none", b"/", None, _PRIVATE | _RECURSIVE, None):
+        return False
+    return not libc.mount(b"proc", b"/proc", b"proc", 0, None)
+
+
+def _wait(process: int) -> NoReturn:
+    """Wait for the first process of the namespaces, and end as it did."""
+    die_with_parent()
+    _, status = os.waitpid(process, 0)
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        out_of_memory = ", as systems do that run out of memory" if name == "SIGKILL" else ""
+        sys.stderr.write(f"it was killed ({name}{out_of_memory})\n")
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(os.waitstatus_to_exitcode(status))

@@ -1,0 +1,81 @@
+"""GC113: input embeddings that return something other than one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gclint.codemod.embeddings import concerned, misled
+from gclint.finding import Finding
+from gclint.network.model import Network
+from gclint.rule import Rule
+from gclint.verify.worker.cause import Cause
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.protocol import ClassResult, Failure
+
+
+class TupleInputEmbedding(Rule):
+    """`get_input_embeddings` leads to a module that returns something other than one tensor.
+
+    ## What it does
+
+    Reports models of which a run has seen that what `get_input_embeddings()` returns gives a tuple,
+    and that a module inside of it, such as a projection, returns the tensor that feeds the first block. The
+    text does not say so: the rule is silent unless the model was run, by `gclint verify` or with `--verify`.
+
+    ## Why is this bad?
+
+    `enable_input_require_grads()` sets a hook on that module, which lets its output require grad. A tuple has
+    no `requires_grad_`: the forward pass raises an `AttributeError`. Training adapters on a frozen base
+    calls it; from transformers 5 on, so does enabling checkpointing on a model that takes tokens.
+
+    ## Example
+
+    ```python
+    class MyPatchEmbeddings(nn.Module):
+        def forward(self, pixel_values):
+            embeddings = self.projection(pixel_values)
+            return embeddings.flatten(2).transpose(1, 2), embeddings.shape[2:]
+
+    class MyModel(MyPreTrainedModel):
+        def get_input_embeddings(self):
+            return self.embeddings.patch_embeddings
+    ```
+
+    Use instead:
+
+    ```python
+    class MyModel(MyPreTrainedModel):
+        def get_input_embeddings(self):
+            return self.embeddings.patch_embeddings.projection
+    ```
+
+    ## Fix safety
+
+    The fix lets `get_input_embeddings()` return the module that a run has found, in the way that the release
+    reaches it. It is always unsafe: the method is part of the model's interface.
+
+    ## References
+
+    - [Gradient checkpointing](https://huggingface.co/docs/transformers/main/en/grad_checkpointing)
+    """
+
+    code = "GC113"
+    name = "tuple-input-embedding"
+    causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        """Yield a finding for each model of the file of which a run has seen that."""
+        for each in misled(network):
+            if each.seen.fails:
+                yield each.finding(
+                    self.code,
+                    self.name,
+                    f"`{each.seen.model}.get_input_embeddings()` leads to a module that does not return one "
+                    "tensor, so that `enable_input_require_grads()` makes the forward pass raise",
+                )
+
+    def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
+        """Return whether the run has seen that of the model of a finding."""
+        return concerned(finding, run)
