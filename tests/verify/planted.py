@@ -22,6 +22,10 @@ _LIMITS = "limits"
 _SINCE = "since "
 _FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
     "cross_attention": ("cross-attention", {"add_cross_attention": True}),
+    "relative_attention": (
+        "option relative_attention=True, norm_rel_ebd='layer_norm'",
+        {"relative_attention": True, "norm_rel_ebd": "layer_norm"},
+    ),
     "key_value_sharing": ("key-value sharing", {"num_hidden_layers": 6, "num_kv_shared_layers": 3}),
 }
 """The features of planted models that have one, by the names of their folders."""

@@ -6,7 +6,7 @@ it. Both sides import this module, so it needs nothing but Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _NO_DROPOUT = """\
 for part in holders(model):  # As little as possible happens at random.
@@ -49,6 +49,11 @@ for module in model.modules():
         module.eval()
 """
 
+OPTION = "option"
+"""The feature that stands for all options of configurations; each has scenarios that are called after it,
+such as ``option is_decoder=True``."""
+_CACHED = ", cache object"
+
 CHECKS = (
     "error",
     "switches",
@@ -68,7 +73,7 @@ CHECKS = (
 )
 """The names of the checks of steps with everything trainable, in the order in which their failures matter."""
 _OF_VALUES = tuple(
-    each for each in CHECKS if each not in ("recomputation", "saved bytes", "double recomputation")
+    each for each in CHECKS if each not in ("recomputation", "saved bytes", "double recomputation", "state")
 )
 
 
@@ -112,8 +117,8 @@ class Scenario:
 
 SCENARIOS = (
     Scenario("default", steps=2),
-    # As losses that compare two batches need them.
-    Scenario("two forwards", forwards=2),
+    # As losses that compare two batches need them; what a module keeps of the last one is that of another.
+    Scenario("two forwards", forwards=2, checks=tuple(each for each in CHECKS if each != "state")),
     Scenario("dropout", preparation="", dropout=True),
     Scenario("layerdrop", _LAYERDROP, forwards=3, layerdrop=True, checks=_OF_VALUES),
     # A layer that is recomputed drops its cache, so it does what it does without one.
@@ -129,6 +134,15 @@ SCENARIOS = (
     Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
     Scenario("cross-attention", feature="cross-attention"),
     Scenario("key-value sharing", feature="key-value sharing"),
+    Scenario(OPTION, feature=OPTION),
+    Scenario(
+        f"{OPTION}{_CACHED}",
+        feature=OPTION,
+        batch=_CACHE_OBJECT,
+        use_cache=True,
+        cache_object=True,
+        reference=OPTION,
+    ),
 )
 """All scenarios, in the order in which they are run."""
 
@@ -139,7 +153,9 @@ def scenario_named(name: str) -> Scenario:
     Raises:
         UnknownScenario: there is none of that name.
     """
-    found = next((each for each in SCENARIOS if each.name == name), None)
+    feature = name.removesuffix(_CACHED) if name.startswith(f"{OPTION} ") else None
+    table = SCENARIOS if feature is None else scenarios_of(feature)
+    found = next((each for each in table if each.name == name), None)
     if found is None:
         raise UnknownScenario(f"there is no scenario {name!r}")
     return found
@@ -151,7 +167,15 @@ def scenarios_of(feature: str) -> tuple[Scenario, ...]:
     Raises:
         UnknownScenario: there are none.
     """
+    if feature.startswith(f"{OPTION} "):
+        return tuple(_of_option(each, feature) for each in scenarios_of(OPTION))
     found = tuple(each for each in SCENARIOS if each.feature == feature)
     if not found:
         raise UnknownScenario(f"there is no scenario for {feature!r}")
     return found
+
+
+def _of_option(scenario: Scenario, option: str) -> Scenario:
+    """Return a scenario of options in general as one of ``option``."""
+    name = scenario.name.replace(OPTION, option, 1)
+    return replace(scenario, name=name, feature=option, reference=scenario.reference and option)

@@ -48,3 +48,5 @@ class Specimen:
     """The optional inputs, as training has them, that the class could not be run with."""
     keeps_cache: bool = False
     """Whether it can only be run with the cache that it makes by itself."""
+    without: tuple[Callable[[], Specimen], ...] = ()
+    """Make the specimens that have one option less each, where it has several."""
