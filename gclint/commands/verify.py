@@ -231,10 +231,15 @@ def _run(
 
 def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Journal:
     """Open the file of results."""
-    if path == _RESULTS:
-        make_folder()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return journal.Journal(path, header, resume=resume)
+    try:
+        if path == _RESULTS:
+            make_folder()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return journal.Journal(path, header, resume=resume)
+    except OSError as error:
+        raise journal.UnusableResults(
+            f"results cannot be written to {shown(path)}: {error.strerror}; name another file with --results"
+        ) from None
 
 
 def _told(error: Exception) -> str:
