@@ -75,6 +75,7 @@ _SUSPECTS = (
     *passing.CACHES,
     *recomputing.CLOSURES,
     *switching.EMBEDDINGS,
+    *recomputing.DETACHED,
     *passing.LOST,
     *passing.DICTIONARIES,
     *recomputing.RECOMPUTED,
