@@ -9,7 +9,8 @@ several files (perhaps with a ``pyproject.toml``). What is to be reported stands
 A code, what kind of fix there is, and where it matters the symbol, and in quotes a part of the message or
 of the reason. These comments are taken out before gclint sees the code. ``<case>.fixed.py`` (or the folder
 ``<case>.fixed/``) is what ``--fix`` makes of it, ``<case>.unsafe.py`` what ``--fix --unsafe-fixes`` makes of
-it, and ``--verify`` where all is proven; where the first is missing nothing changes, and where the second is missing nothing more.
+it, and ``--verify`` where all is proven; where the first is missing nothing changes, and where the second is
+missing nothing more.
 """
 
 from __future__ import annotations

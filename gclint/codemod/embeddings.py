@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gclint.finding import Applicability, Duty, Edit, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import code
 from gclint.network.model import Network
@@ -43,7 +43,18 @@ class Misled:
     def finding(self, rule: str, name: str, message: str) -> Finding:
         """Return what a rule has to say of it."""
         path, symbol = self.info.file.path, self.seen.model
-        return Finding(rule, name, message, path, self.start, self.end, symbol, self.remedy, heirs=self.heirs)
+        return Finding(
+            rule,
+            name,
+            message,
+            path,
+            self.start,
+            self.end,
+            symbol,
+            self.remedy,
+            heirs=self.heirs,
+            evidence=Evidence.CONFIRMED,
+        )
 
 
 def concerned(finding: Finding, run: ClassResult) -> bool:

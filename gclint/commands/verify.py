@@ -129,7 +129,7 @@ def run(
 
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
-    settings = run_settings(**about_runs)
+    settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):
@@ -231,10 +231,15 @@ def _run(
 
 def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Journal:
     """Open the file of results."""
-    if path == _RESULTS:
-        make_folder()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return journal.Journal(path, header, resume=resume)
+    try:
+        if path == _RESULTS:
+            make_folder()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return journal.Journal(path, header, resume=resume)
+    except OSError as error:
+        raise journal.UnusableResults(
+            f"results cannot be written to {shown(path)}: {error.strerror}; name another file with --results"
+        ) from None
 
 
 def _told(error: Exception) -> str:

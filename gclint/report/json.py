@@ -190,11 +190,13 @@ def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
 
 
 def _result(result: ClassResult, weighed: Weighed | None) -> dict[str, object]:
+    from gclint.verify.proven import proven_setting
+
     failures = [
         {**asdict(each), "repaired_by": [] if weighed is None else _hints(weighed.hints_of(result, each))}
         for each in result.failures
     ]
-    return {**asdict(result), "failures": failures}
+    return {**asdict(result), "failures": failures, "proven_setting": proven_setting(result)}
 
 
 def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:

@@ -66,6 +66,8 @@ def reasons(proof: Proof) -> Iterator[str]:
 
 def run_lines(proof: Proof) -> Iterator[str]:
     """Yield what each class did before a repair, and what it does after it."""
+    from gclint.verify.proven import proven_setting
+
     earlier = _by_name(proof.before)
     for name, after in _by_name(proof.after).items():
         before = earlier.get(name)
@@ -82,6 +84,9 @@ def run_lines(proof: Proof) -> Iterator[str]:
         for when, result in (("before", before), ("after", after)):
             for failure in result.failures:
                 yield f"    {when}, {failure.mode}, {failure.scenario}: {failure.text}"
+        setting = proven_setting(before if proof.obstacles else after)
+        if setting is not None:
+            yield f"    proven setting: {setting}"
 
 
 def _by_name(runs: Mapping[Path, FileRun]) -> dict[str, ClassResult]:

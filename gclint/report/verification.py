@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gclint.report.findings import counted
 from gclint.report.report import Report
 from gclint.source.paths import shown
+from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, Failure, Place
@@ -55,7 +56,14 @@ class _Story:
     conditions: dict[str, None] = field(default_factory=dict)
     """Modes and scenarios."""
 
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    """The classes by the setting that is proven for them, if there is one."""
+
     def add(self, result: ClassResult, failure: Failure) -> None:
+        setting = proven_setting(result)
+        users = self.settings.setdefault(setting, []) if setting else []
+        if result.name not in users:
+            users.append(result.name)
         names = self.classes.setdefault(result.source, [])
         if result.name not in names:
             names.append(result.name)
@@ -77,6 +85,9 @@ class _Story:
             yield f"    parameters{of}: {_listed(self.first.parameters)}"
         yield from (f"    at {_position(place)}" for place in self.first.places)
         yield from (f"    {_advice(hint)}" for hint in self.hints)
+        for setting, users in self.settings.items():
+            of = "" if len(users) == more + 1 else f" of {', '.join(users)}"
+            yield f"    proven setting{of}: {setting}"
 
 
 def _stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[_Story]:
@@ -131,6 +142,13 @@ def summary_lines(results: Results) -> Iterator[str]:
     uncovered = [result for result in (*passed, *failed) if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
+    partly = [result for result in (*passed, *failed) if result.not_compared]
+    if partly:
+        least = min(partly, key=lambda each: each.compared / each.parameters)
+        yield (
+            f"In {_classes(len(partly))} rounding, or chance, left gradients that could not be compared: "
+            f"{least.compared} of {least.parameters} were in {least.name}, the fewest."
+        )
     kinds = ", ".join(f"{count} {kind}" for kind, count in reasons(not_run))
     yield (
         f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"

@@ -89,7 +89,9 @@ def _last_words(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
     lines = errors.read().decode(errors="replace").split("\n")
     said = [line for line in lines if line.strip()]
     if said:
-        return said[-1]
+        # What an old interpreter says of the program itself.
+        is_old = not has_answered and said[-1].startswith("SyntaxError")
+        return f"{said[-1]}{' (it needs Python 3.10 or later)' if is_old else ''}"
     if status < 0:
         known = -status in list(signal.Signals)
         return f"it was killed ({signal.Signals(-status).name if known else f'signal {-status}'})"

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -195,3 +196,64 @@ def test_a_child_runs_children_of_its_own() -> None:
             send(event if isinstance(event, str) else event.cause)
 
     assert _run(parent) == (["from below", "done"], End("done"))
+
+
+def test_signals_that_are_ignored_keep_nobody_from_waiting() -> None:
+    def parent(send: Send) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for _, event in run([Task(lambda inner, _slot: inner("from below"), _LONG)], 1):
+            send(event if isinstance(event, str) else event.cause)
+
+    assert _run(parent) == (["from below", "done"], End("done"))
+
+
+def test_a_status_that_somebody_else_has_taken_is_not_waited_for() -> None:
+    def parent(send: Send) -> None:
+        reading, writing = os.pipe()
+
+        def wait(inner: Send, _slot: int) -> None:
+            inner("from below")
+            os.read(reading, 1)
+
+        running = run([Task(wait, _LONG)], 1)
+        send(str(next(running)[1]))
+        os.write(writing, b"x")
+        os.waitpid(-1, 0)
+        for _, event in running:
+            send(event if isinstance(event, str) else event.cause)
+
+    assert _run(parent) == (["from below", "done"], End("done"))
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def test_what_is_written_into_the_pipe_by_others_is_no_end() -> None:
+    own = {each for each in range(3, 256) if _is_open(each)}
+
+    def scribble(send: Send) -> None:
+        send("before")
+        for each in set(range(3, 256)) - own:
+            if _is_open(each):
+                os.write(each, b"\xff garbage\n{}\n")
+
+    assert _run(scribble) == (["before"], End("done"))
+
+
+def test_folders_for_temporary_files_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    if hasattr(os, "memfd_create"):
+        monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    assert _run(lambda send: send("x")) == (["x"], End("done"))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+def test_what_is_no_error_is_an_exit(error: BaseException) -> None:
+    def leave(_send: Send) -> None:
+        raise error
+
+    assert _run(leave)[1].cause == "exit"

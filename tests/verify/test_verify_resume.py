@@ -195,7 +195,10 @@ def test_a_full_disk_is_told_with_the_file_and_what_is_there_can_be_used(gclint:
         (lambda path: path.mkdir(), "is a directory"),
         (os.mkfifo, "other.jsonl is not a regular file"),
         (lambda path: path.write_text("import torch\n"), "other.jsonl holds something else than results"),
-        (lambda path: path.symlink_to("/no/such/folder/file"), "other.jsonl: No such file or directory"),
+        (
+            lambda path: path.symlink_to("/no/such/folder/file"),
+            "cannot be written to other.jsonl: No such file or directory; name another",
+        ),
     ],
 )
 def test_a_file_that_results_cannot_be_written_to_is_told(

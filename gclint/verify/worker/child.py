@@ -5,6 +5,7 @@ A function is given a way to send lines; :func:`run` yields these as they come, 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import json
@@ -109,12 +110,14 @@ class _Child:
         self._farewell: End | None = None
         self._is_late = False
         self._status: int | None = None
-        self._dump: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._dump = _nameless_file()
         self.pipe, writing = os.pipe()
         os.set_blocking(self.pipe, False)
         keep_private(self.pipe)
         # Its thread does not outlive a fork, and the child would wait for that forever.
         faulthandler.cancel_dump_traceback_later()
+        # What was run here may ignore it, and then nobody could wait for the child.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with warnings.catch_warnings():
             # Python warns of threads, which libraries start and do not use before the fork.
             warnings.simplefilter("ignore")
@@ -126,7 +129,7 @@ class _Child:
     def is_dead(self) -> bool:
         """Return whether the process has ended, which it does when its time is over."""
         if self._status is None:
-            process, status = os.waitpid(self._process, os.WNOHANG)
+            process, status = self._waited(os.WNOHANG)
             if process:
                 self._status = status
             elif time.monotonic() >= self.deadline:
@@ -145,17 +148,24 @@ class _Child:
             *complete, self._buffer = (self._buffer + data).split(b"\n")
             if complete and self.task.renewed:
                 self.deadline = time.monotonic() + self.task.seconds + _GRACE
-            for line in map(bytes.decode, complete):
+            for line in (each.decode(errors="replace") for each in complete):
                 if line.startswith("="):
                     yield line[1:]
                 else:
-                    self._farewell = _read_end(line)
+                    self._farewell = _read_end(line) or self._farewell
 
     def kill(self) -> None:
         """End the process, whatever its threads are at."""
         if self._status is None:
-            os.kill(self._process, signal.SIGKILL)
-            _, self._status = os.waitpid(self._process, 0)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGKILL)
+            _, self._status = self._waited(0)
+
+    def _waited(self, options: int) -> tuple[int, int]:
+        try:
+            return os.waitpid(self._process, options)
+        except ChildProcessError:  # What was run here has taken its status.
+            return self._process, 0
 
     def close(self) -> End:
         """Let go of what belongs to the process, which is dead, and return how it ended."""
@@ -224,6 +234,17 @@ def _write(pipe: int, text: str) -> None:
         data = data[os.write(pipe, data) :]
 
 
-def _read_end(line: str) -> End:
-    content = json.loads(line)
-    return End(content["cause"], content["message"], tuple(Frame(**each) for each in content["frames"]))
+def _nameless_file() -> IO[bytes]:
+    """Return an empty file, in no folder if that can be: what was run may have removed it."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("gclint"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _read_end(line: str) -> End | None:
+    """Return the end that a line tells; None for what somebody else has written into the pipe."""
+    try:
+        content = json.loads(line)
+        return End(content["cause"], content["message"], tuple(Frame(**each) for each in content["frames"]))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -67,7 +67,8 @@ def end_of_exception(error: BaseException) -> End:
     if is_out_of_memory(error):
         return End("memory limit", f"no memory left: {text}", frames)
     at = f" ({frames[0].path}:{frames[0].line})" if frames else ""
-    return End("error", f"{text}{at}", frames)
+    # Nothing of gclint's raises what is not an Exception, nor is anything of it interrupted here.
+    return End("error" if isinstance(error, Exception) else "exit", f"{text}{at}", frames)
 
 
 def frames_of(error: BaseException) -> tuple[Frame, ...]:

@@ -29,6 +29,12 @@ except Exception:
         model.disable_input_require_grads()
 """
 
+_FROZEN_STATISTICS = """\
+for module in model.modules():
+    if getattr(module, "running_mean", None) is not None:
+        module.eval()
+"""
+
 CHECKS = (
     "error",
     "switches",
@@ -76,6 +82,8 @@ class Scenario:
     plain run of this one as well is then a failure; what does not is none."""
     checks: tuple[str, ...] = CHECKS
     """The names of the checks that are made."""
+    frozen_statistics: bool = False
+    """Whether what keeps running statistics is in ``eval()``; tried where they were updated twice."""
 
 
 SCENARIOS = (
@@ -90,6 +98,7 @@ SCENARIOS = (
         require_input_grads=True,
         checks=("frozen base",),
     ),
+    Scenario("frozen statistics", _WITHOUT_CACHE + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
     Scenario("cross-attention", _WITHOUT_CACHE, feature="cross-attention"),
     Scenario("key-value sharing", _WITHOUT_CACHE, feature="key-value sharing"),
 )

@@ -17,7 +17,9 @@ from typing import Any, Protocol
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
+from gclint.verify.worker.isolation import settle
 from gclint.verify.worker.memory import limit_gpu_memory
+from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -32,7 +34,7 @@ from gclint.verify.worker.protocol import (
     decode,
     encode,
 )
-from gclint.verify.worker.verdict import Record
+from gclint.verify.worker.verdict import Record, category
 from gclint.verify.worker.watch import Watch
 
 # Seconds that a source's process may be silent for beyond the time limit of a class.
@@ -95,6 +97,7 @@ def serve(
     numerics = program.settle([device for device, _ in devices])
     send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation, numerics))
     _freeze()
+    enlarge_pages()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages():
         send(message)
@@ -153,7 +156,7 @@ class _SourceRun:
             yield Unusable(f"it cannot be imported: {what}", self.source.path)
         for name in self._missing:
             reason = f"there was {end.message} in the process that runs the classes of this file"
-            yield ClassResult(self.source.path, name, "not run", reason, end.cause)
+            yield ClassResult(self.source.path, name, "not run", reason, category(end))
 
 
 class _Server:
@@ -185,6 +188,9 @@ class _Server:
 
     def _run_source(self, source: Source, send: Send, slot: int) -> None:
         """Import a source and run its classes one after the other; called in a fork."""
+        if self._request.home:
+            # Its own, since it may leave anything there, or remove all of it.
+            settle(os.path.join(self._request.home, str(os.getpid())))  # noqa: PTH118
         device = self._devices[slot % len(self._devices)]
         module = import_source(source)
         classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]

@@ -52,7 +52,7 @@ class Record:
             self._known,
             outcome="failed" if failures else "not run",
             reason=None if failures else reason,
-            category=None if failures else "verifier" if end.cause == "error" else end.cause,
+            category=None if failures else category(end),
             failures=failures,
             notes=self._known.notes if failed or not failures else (*self._known.notes, reason),
             seconds=seconds,
@@ -89,6 +89,11 @@ class Record:
             cause, places = Cause.KEYWORD_ACTIVATION, tuple(site.place for site in keywords)
             explanation = _explanation(keywords)
         return Failure(end.cause, self.last.mode, self.last.scenario, reason, (), places, cause, explanation)
+
+
+def category(end: End) -> str:
+    """Return the kind of reason not to be run that an end is; an error is gclint's own."""
+    return "verifier" if end.cause == "error" else end.cause
 
 
 def _how(progress: Progress) -> str:

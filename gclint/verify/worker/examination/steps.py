@@ -15,6 +15,7 @@ from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
+from gclint.verify.worker.examination.exactly import Exactly
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
 from gclint.verify.worker.examination.inspection.inspector import Inspector
@@ -40,6 +41,7 @@ class Steps:
         conditions: Conditions,
         blocks: Iterable[Block],
         watched: Iterable[str],
+        scales: Mapping[str, float],
         begin: Callable[[str], None],
         keep: Callable[[Run], None],
     ) -> None:
@@ -50,10 +52,11 @@ class Steps:
             conditions: how to run it.
             blocks: the blocks to be watched.
             watched: the names of the modules whose calls are traced.
+            scales: how large the outputs were in the run that this one will be compared with.
             begin: told what begins.
             keep: given what is known before each backward pass of a checkpointed step.
         """
-        self._run = Run(conditions)
+        self._run = Run(conditions, scales=dict(scales))
         self._subject = subject
         self._blocks = tuple(blocks)
         modules = dict(subject.model.named_modules())
@@ -68,7 +71,10 @@ class Steps:
         """Run the steps; an error of the model ends the run and is part of it."""
         run = self._run
         try:
-            with self._caught_warnings() as caught:
+            with (
+                self._caught_warnings() as caught,
+                Exactly() if self._run.conditions.exact else nullcontext(),
+            ):
                 self._take()
         except Exception as error:
             if is_out_of_memory(error):
@@ -103,10 +109,14 @@ class Steps:
         scenario = conditions.scenario
         run.stage = "the construction"
         subject.prepare(dropout=scenario.dropout)
+        if conditions.exact:
+            subject.model.double()
         if conditions.shaken:
-            subject.shake()
+            subject.shake(conditions.shaken)
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
+        if scenario.frozen_statistics:
+            subject.freeze_statistics()
         if conditions.mode != "plain":
             run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
@@ -148,10 +158,10 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        inputs = subject.inputs(use_cache=conditions.scenario.use_cache)
+        inputs = subject.inputs(use_cache=conditions.scenario.use_cache, exact=conditions.exact)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls)
+        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         # The later steps show what steps cost.
@@ -168,7 +178,7 @@ class Steps:
                 with clock, saved, dissection or nullcontext():
                     with look:
                         outputs = _outputs(subject.model(**inputs))
-                    loss = total_loss(outputs)
+                    loss = total_loss(outputs, run.scales)
                 if loss is None:
                     raise NoGradient
                 if not is_plain:
@@ -185,9 +195,9 @@ class Steps:
             run.backward += phases.runs[True]
             if replays is not None:
                 run.replay = replays.replay
-        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
         if dissection is not None:
-            run.blocks = dissection.blocks(run.steps[0].touched.keys())
+            run.blocks = dissection.blocks(run.steps[0].trained)
             run.stacked = dissection.stacked
 
     def _passed(self) -> tuple[Mapping[int, Any], Mapping[int, dict[Any, Any]]]:
@@ -204,7 +214,7 @@ def _seen(
     loss: Tensor,
     outputs: dict[str, Tensor],
     gradients: dict[str, Tensor | None],
-    saved_bytes: int,
+    saved: SavedBytes,
     clock: Clock,
 ) -> Step:
     own = outputs.get(OWN)
@@ -213,9 +223,10 @@ def _seen(
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
         gradients,
-        saved_bytes,
+        saved.total,
         clock.seconds,
         clock.peak_bytes,
+        saved.held,
     )
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
+from gclint.verify.worker.examination.exactly import doubled
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.memory import apply_gpu_limit
@@ -23,8 +24,6 @@ from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _SEED = 1789
-_SHAKE = 16
-"""How many times the rounding error; a checkpointed pass may take another kernel, which rounds otherwise."""
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
@@ -80,13 +79,22 @@ class Subject:
         """
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
 
-    def inputs(self, *, use_cache: bool) -> dict[str, Any]:
+    def freeze_statistics(self) -> None:
+        """Let what keeps running statistics use them as they are."""
+        for module in self.model.modules():
+            if getattr(module, "running_mean", None) is not None:
+                module.eval()
+
+    def inputs(self, *, use_cache: bool, exact: bool = False) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
 
         Args:
             use_cache: what to ask the model for, where it knows caches.
+            exact: whether to give numbers in double precision.
         """
         inputs: dict[str, Any] = move(self._specimen.inputs(), self.device)
+        if exact:
+            inputs = doubled(inputs)
         self._leaves = {}
         for name, value in inputs.items():
             if is_computed(name, value):
@@ -109,14 +117,14 @@ class Subject:
             tensor.grad = None
         return gradients
 
-    def shake(self) -> None:
-        """Change the parameters by a few times the rounding error of their type."""
-        generator = torch.Generator().manual_seed(_SEED)
+    def shake(self, number: int) -> None:
+        """Change the parameters by the rounding error of their type, each number in another way."""
+        generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
             for parameter in self._parameters.values():
                 if parameter.is_floating_point():
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
-                    parameter.detach().mul_(1 + _SHAKE * torch.finfo(parameter.dtype).eps * noise)
+                    parameter.detach().mul_(1 + torch.finfo(parameter.dtype).eps * noise)
 
     def switch_on(self, mode: Mode) -> None:
         """Switch checkpointing on in the way that the release has."""
