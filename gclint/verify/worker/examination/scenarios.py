@@ -199,6 +199,7 @@ class Scenarios:
             self._ledger.come_to(run.executed)
             if is_ordinary:
                 self._ledger.sites.judge(case)
+                self._tell_of_design(case)
             case = self._judge(case, scenario, is_told=is_told)
             is_simple = is_ordinary and scenario.forwards == 1
             if is_simple and run.error is not None:
@@ -306,6 +307,16 @@ class Scenarios:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
         self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
+
+    def _tell_of_design(self, case: Case) -> None:
+        """Note which blocks are left out on purpose."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in case.deliberate.items() if case.run.error is None else ():
+            reasons.setdefault(reason, []).append(name)
+        self._ledger.notes += [
+            f"{names(blocks)}: left out of checkpointing on purpose, {reason}"
+            for reason, blocks in reasons.items()
+        ]
 
     def _known_case(self) -> Case:
         assert self._case is not None
