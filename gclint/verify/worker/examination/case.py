@@ -263,7 +263,7 @@ class Case:
 
     def times(self, block: Block) -> int:
         """Return how often a block is to be recomputed in all steps of the run."""
-        return block.runs * len(self.run.steps)
+        return self.reference.recorded[block.name]
 
     def _lost(self, step: int) -> tuple[str, ...]:
         return tuple(

@@ -50,6 +50,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) 
         explanation.cause,
         " ".join(each for each in (text, _hard_coded(case)) if each),
         explanation.difference,
+        blocks=tuple(sorted(blocks)),
     )
 
 

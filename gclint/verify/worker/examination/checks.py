@@ -75,7 +75,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
     often = {
         each.name: case.run.backward[each.name] / case.times(each)
         for each in case.blocks
-        if each.name in case.recomputed - nested
+        if each.name in case.recomputed - nested and case.times(each)
     }
     twice = [name for name, times in often.items() if times > 1]
     if twice:
