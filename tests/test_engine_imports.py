@@ -63,6 +63,13 @@ def test_a_file_that_imports_a_changed_one_is_a_user_of_it(statement: str) -> No
     assert given == {Path(_CHANGED), Path(user)}
 
 
+@pytest.mark.parametrize("statement", ["from ... import Other", "from ..x import Other", "import package"])
+def test_what_a_package_gives_besides_makes_nobody_a_user(statement: str) -> None:
+    user = "package/models/y/modeling_y.py"
+    imports = Imports(_project({**_PACKAGE, user: f"{statement}\n"}))
+    assert Path(user) not in imports.users([Path(_CHANGED)])
+
+
 @pytest.mark.parametrize("statement", ["from modeling_x import Block", "import modeling_x"])
 def test_files_beside_it_may_import_it_by_its_bare_name(statement: str) -> None:
     imports = Imports(_project({"modeling_x.py": "class Block: pass\n", "modeling_y.py": f"{statement}\n"}))

@@ -434,7 +434,7 @@ def test_what_imports_the_changed_code_is_run_too() -> None:
     project, repaired = _repair(
         modeling_x="class Block:\n    bad = 1\n",
         modeling_y="from .modeling_x import Block as B\nclass Heir(B): pass\n",
-        modeling_z="from . import modeling_y\n",
+        modeling_z="from . import modeling_y\nclass Model:\n    block = modeling_y.Heir\n",
         modeling_other="import torch\n",
     )
     user = Path("modeling_z.py")
@@ -460,7 +460,9 @@ def test_what_was_seen_to_run_the_changed_code_is_run_too() -> None:
 
 
 def test_files_that_use_the_changed_code_and_are_not_given_are_named() -> None:
-    Path("modeling_y.py").write_text("from .modeling_x import Block\nclass M(PreTrainedModel): pass\n")
+    Path("modeling_y.py").write_text(
+        "from .modeling_x import Block\nclass M(PreTrainedModel):\n    block = Block\n"
+    )
     project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n")
     runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
     (proof,) = prove(project, repaired, all_rules(), runs)

@@ -32,14 +32,20 @@ class Imports:
         self._found: dict[tuple[Path, str, int, str | None], tuple[_Origin, ...]] = {}
 
     def users(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the files that import from ``changed`` ones, directly or through others, and these."""
+        """Return the files that import from ``changed`` ones, and these.
+
+        Also those that do so through given files, or what lies beside them. Through others, such as the
+        library's own, nearly everything imports everything.
+        """
+        folders = {self._project.location(path).parent for path in self._project.paths}
         found: set[Path] = set()
         waiting = [self._project.identify(path) for path in changed]
         while waiting:
             path = waiting.pop()
             if path not in found:
                 found.add(path)
-                waiting.extend(self._importers[path])
+                if path in self._project.given or self._project.location(path).parent in folders:
+                    waiting.extend(self._importers[path])
         return found
 
     def bound(self, path: Path) -> dict[str, tuple[_Origin, ...]]:
@@ -61,7 +67,13 @@ class Imports:
         seen = set(waiting)
         while waiting:
             path = waiting.pop()
-            for origin in {origin for group in self.bound(path).values() for origin, _ in group}:
+            for origin in {
+                origin
+                for group in self.bound(path).values()
+                for origin, name in group
+                if origin.name != _INIT or (name is None and path.name != _INIT)
+            }:
+                # What is taken from a package by its name has been followed to where that is written.
                 importers[origin].add(path)
                 if origin not in seen and self._project.location(origin).parent in folders:
                     seen.add(origin)
@@ -140,7 +152,8 @@ class Imports:
             starred = self._module(package, statement.module)
             if starred is None or starred.path == package.path:
                 continue
-            if name in starred.text:
+            outline = starred.outline
+            if name in outline.classes or name in outline.functions or outline.imported(name):
                 yield starred.path, name
             if starred.path.name == _INIT:
                 yield from self._exported(starred, name, left - 1)

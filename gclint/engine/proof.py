@@ -156,7 +156,11 @@ class _Prover:
 
     def _users(self, changed: Iterable[Path]) -> set[Path]:
         """Return the files that import from changed ones, or were seen to run blocks of theirs, and these."""
-        users = self._imports.users(changed)
+        return self._imports.users(changed) | self._seen_users(changed)
+
+    def _seen_users(self, changed: Iterable[Path]) -> set[Path]:
+        """Return the files whose classes were seen to run blocks of changed ones, however they got them."""
+        own, users = set(changed), set()
         for path, run in self._seen.items():
             places = {
                 place.path
@@ -164,7 +168,7 @@ class _Prover:
                 for site in result.sites
                 for place in (site.place, site.definition)
             }
-            if not users.isdisjoint(self._project.identify(Path(each)) for each in places):
+            if not own.isdisjoint(self._project.identify(Path(each)) for each in places):
                 users.add(path)
         return users
 

@@ -25,6 +25,8 @@ class Reach:
         self._texts = texts
         self._changed = {path: frozenset(_differing(*both)) for path, both in texts.items()}
         self._names: dict[Path, _Names] = {}
+        self._nowhere: set[tuple[Path, str]] = set()
+        """What is known to lead to no change."""
 
     def has(self, path: Path, name: str, text: str) -> bool:
         """Tell whether the class ``name`` in the file at ``path``, with this ``text``, leads to a change."""
@@ -33,7 +35,7 @@ class Reach:
         self._names.setdefault(path, _used(text))
         while waiting:
             place = waiting.pop()
-            if place in seen:
+            if place in seen or place in self._nowhere:
                 continue
             seen.add(place)
             if place[1] in self._changed.get(place[0], ()):
@@ -43,6 +45,9 @@ class Reach:
                     waiting.append((origin, inner))
                 elif self._changed.get(origin):
                     return True
+                else:
+                    waiting.extend((origin, each) for each in self._names_of(origin))
+        self._nowhere |= seen
         return False
 
     def blocks_in(self, path: Path, text: str) -> list[str]:
