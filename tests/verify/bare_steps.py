@@ -34,7 +34,7 @@ class _Counting:
 
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
         """Count a forward pass."""
-        if step == "the forward pass":
+        if step.startswith("the forward pass"):
             self.steps[scenario, mode] += 1
 
     def known(self, result: ClassResult) -> None:

@@ -23,6 +23,10 @@ _SINCE = "since "
 _NOT_RUN = "not run: "
 _FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
     "cross_attention": ("cross-attention", {"add_cross_attention": True}),
+    "relative_attention": (
+        "option relative_attention=True, norm_rel_ebd='layer_norm'",
+        {"relative_attention": True, "norm_rel_ebd": "layer_norm"},
+    ),
     "key_value_sharing": ("key-value sharing", {"num_hidden_layers": 6, "num_kv_shared_layers": 3}),
 }
 """The features of planted models that have one, by the names of their folders."""

@@ -111,8 +111,8 @@ def test_costs_are_those_of_each_mode() -> None:
 def test_fingerprints_are_the_same_each_time_and_differ_between_models() -> None:
     first, again = (examine_planted("healthy").fingerprints for _ in range(2))
     assert first == again
-    assert [each.scenario for each in first] == ["default", "dropout", "frozen base"]
-    assert len({each.digest for each in first}) == 3
+    assert [each.scenario for each in first] == ["default", "two forwards", "dropout", "frozen base"]
+    assert len({each.digest for each in first}) == 4
     other = examine_planted("random_of_torch").fingerprints
     assert {each.digest for each in first}.isdisjoint(each.digest for each in other)
 
@@ -132,7 +132,7 @@ def test_failure_has_a_recipe_with_which_it_comes_back() -> None:
 def test_model_that_passes_has_no_recipe() -> None:
     result = examine_planted("healthy")
     assert (result.recipe, result.blocks, result.recomputed) == (None, 3, 3)
-    assert result.scenarios == ("default", "dropout", "frozen base")
+    assert result.scenarios == ("default", "two forwards", "dropout", "frozen base")
 
 
 @pytest.mark.parametrize(

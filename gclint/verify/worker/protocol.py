@@ -145,6 +145,8 @@ class Failure:
     """The cause in sentences, with the source's names and lines, and what to do about it."""
     difference: Difference | None = None
     """The first operation that differs, where that was seen."""
+    blocks: tuple[str, ...] = ()
+    """The names of the blocks that it is about."""
 
     @property
     def text(self) -> str:
@@ -268,6 +270,10 @@ class Recipe:
     """What to give to its ``from_dict``."""
     inputs: dict[str, str]
     """The keyword arguments of ``forward``, as Python expressions of ``torch``."""
+    other_inputs: dict[str, str] = field(default_factory=dict)
+    """Those of a batch of another length; the two take turns."""
+    keeps_cache: bool = False
+    """Whether the model makes the cache that it likes, as it cannot be run without."""
 
 
 @dataclass(frozen=True)

@@ -73,3 +73,7 @@ class Specimen:
     """Returns inputs of another length, where the class takes some."""
     refused: tuple[str, ...] = ()
     """The optional inputs, as training has them, that the class could not be run with."""
+    keeps_cache: bool = False
+    """Whether it can only be run with the cache that it makes by itself."""
+    without: tuple[Callable[[], Specimen], ...] = ()
+    """Make the specimens that have one option less each, where it has several."""

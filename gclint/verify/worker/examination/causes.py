@@ -50,6 +50,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) 
         explanation.cause,
         " ".join(each for each in (text, _hard_coded(case)) if each),
         explanation.difference,
+        blocks=tuple(sorted(blocks)),
     )
 
 
@@ -75,6 +76,7 @@ _SUSPECTS = (
     *passing.CACHES,
     *recomputing.CLOSURES,
     *switching.EMBEDDINGS,
+    *recomputing.DETACHED,
     *passing.LOST,
     *passing.DICTIONARIES,
     *recomputing.RECOMPUTED,

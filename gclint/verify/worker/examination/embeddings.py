@@ -15,7 +15,9 @@ from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import carries_gradient, tensors_in
 from gclint.verify.worker.examination.trace import definition
 from gclint.verify.worker.protocol import InputEmbedding
+from gclint.verify.worker.scenarios import scenario_named
 
+_SCENARIO = scenario_named("default")
 _TRIED = 4
 """How many modules are tried for one block."""
 _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
@@ -52,7 +54,7 @@ class _Feeding:
         """The modules whose output is let require grad."""
 
     def find(self) -> tuple[InputEmbedding, ...]:
-        self._subject.prepare(dropout=False)
+        self._subject.prepare(_SCENARIO)
         before = self._modules_before()
         self._subject.freeze(map(self._names.__getitem__, self._blocks))
         self._requiring = [
@@ -183,7 +185,7 @@ class _Feeding:
     def _forward(self, look: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
         """Make a forward pass; ``look`` is called before each block, and ``notes`` after other modules."""
         seed(0)
-        inputs = self._subject.inputs(use_cache=False)
+        inputs = self._subject.inputs(_SCENARIO)
         handles = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self._blocks]
         handles += [module.register_forward_hook(note) for module, note in notes.items()]
         try:

@@ -8,6 +8,7 @@ from typing import Any
 from gclint.verify.worker.examination.ledger import Ledger
 from gclint.verify.worker.examination.scenarios import Scenarios
 from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
 
@@ -41,6 +42,9 @@ def examine_without(
     """Do what :func:`examine` does, with some checks switched off, to see what they are good for."""
     ledger = Ledger(source, model_class, checks)
     for specimen in _available(specimens, ledger):
+        if specimen.scenario.startswith(f"{OPTION} "):
+            ledger.take(_with_options(specimen, device, ledger, watch))
+            continue
         doubt = Scenarios(specimen, device, ledger, watch).run()
         if doubt is not None and not ledger.scenarios:
             return ledger.not_run(doubt)
@@ -49,6 +53,31 @@ def examine_without(
     if not ledger.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
     return ledger.result()
+
+
+def _with_options(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
+    """Return what is found with as few of the options as show what no other scenario has shown."""
+    found = _separately(specimen, device, ledger, watch)
+    news = ledger.news(found)
+    needed = 0
+    # Two texts of a class are compared with the same options.
+    while news and not ledger.is_complete and needed < len(specimen.without):
+        try:
+            smaller = specimen.without[needed]()
+            other = _separately(smaller, device, ledger, watch)
+        except NotSynthesisable:
+            other = None
+        if other is not None and news & other.failures:
+            specimen, found = smaller, other
+        else:
+            needed += 1
+    return found
+
+
+def _separately(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
+    found = ledger.separate()
+    Scenarios(specimen, device, found, watch).run()
+    return found
 
 
 def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specimen]:

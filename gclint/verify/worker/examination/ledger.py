@@ -67,6 +67,31 @@ class Ledger:
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
 
+    def separate(self) -> Ledger:
+        """Return an empty ledger of the same class."""
+        return Ledger(self._source, self._class, self._without)
+
+    def news(self, other: Ledger) -> frozenset[Any]:
+        """Return what tells the failures of another ledger that this one does not have."""
+        return frozenset(other._failures.keys() - self._failures.keys())
+
+    @property
+    def failures(self) -> frozenset[Any]:
+        """What tells the failures."""
+        return frozenset(self._failures)
+
+    def take(self, other: Ledger) -> None:
+        """Take up what another ledger has gathered about further scenarios."""
+        self.scenarios += other.scenarios
+        self.verdicts += other.verdicts
+        self.fingerprints += other.fingerprints
+        self._executed |= other._executed
+        for key in self.news(other):
+            is_shown = all(each.mode == "plain" for each in self._failures.values())
+            if is_shown and other._failures[key].mode != "plain":
+                self._recipe = other._recipe
+            self._failures[key] = other._failures[key]
+
     def come_to(self, places: Collection[Place]) -> None:
         """Take up which watched places of the source a run that can be judged has come to."""
         self._executed.update(places)
@@ -143,8 +168,8 @@ class Ledger:
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
-            **self._comparison(),
             made_of=tuple(sorted(self._made_of)),
+            **self._comparison(),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
 

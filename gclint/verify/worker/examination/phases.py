@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block
@@ -23,6 +24,8 @@ class Phases:
         self.backward = False
         self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         """The runs of each block by its name, in the backward passes and in the others."""
+        self.recorded: Counter[str] = Counter()
+        """The runs of each block in forward passes that recorded a gradient."""
         self._blocks: dict[nn.Module, list[str]] = {}
         for block in blocks:
             self._blocks.setdefault(model.get_submodule(block.inside), []).append(block.name)
@@ -44,5 +47,7 @@ class Phases:
     def _count(self, module: nn.Module, _arguments: Any) -> None:
         for name in self._blocks[module]:
             self.runs[self.backward][name] += 1
+            if not self.backward and torch.is_grad_enabled():
+                self.recorded[name] += 1
             if self.backward and self.runs[True][name] > _ENDLESS * max(self.runs[False][name], 1):
                 raise EndlessRecomputation(name)

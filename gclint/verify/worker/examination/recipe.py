@@ -22,8 +22,14 @@ def recipe(specimen: Specimen) -> Recipe:
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
         _fields(specimen.config),
-        {name: _input(name, value) for name, value in specimen.inputs().items()},
+        _inputs(specimen.inputs()),
+        _inputs(specimen.other_inputs()) if specimen.other_inputs else {},
+        specimen.keeps_cache,
     )
+
+
+def _inputs(values: dict[str, Any]) -> dict[str, str]:
+    return {name: _input(name, value) for name, value in values.items()}
 
 
 def _input(name: str, value: Any) -> str:

@@ -87,6 +87,8 @@ class Run:
     warnings: tuple[str, ...] = ()
     forward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in forward passes."""
+    recorded: Counter[str] = field(default_factory=Counter)
+    """How often each did while gradients were recorded."""
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
     calls: list[Call] = field(default_factory=list)

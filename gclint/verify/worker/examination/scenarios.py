@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN
-from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
@@ -41,7 +41,6 @@ class Scenarios:
     """Runs one specimen in all the ways that it is to be run in."""
 
     def __init__(self, specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> None:
-        self._specimen = specimen
         self._ledger = ledger
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
@@ -68,17 +67,33 @@ class Scenarios:
         Returns:
             Why the specimen cannot be judged, or None.
         """
-        first, *others = scenarios_of(self._specimen.scenario)
+        first, *others = scenarios_of(self._subject.specimen.scenario)
         doubt = self._begin(first)
-        if doubt is None:
-            self._compute_otherwise()
-            for scenario in others:
-                self._continue(scenario)
-        return doubt
+        if doubt is not None:
+            return doubt
+        refused = self._subject.specimen.refused
+        if refused:
+            self._ledger.notes.append(
+                f"run without {names(refused)}, which it cannot take as training gives them"
+            )
+        self._compute_otherwise()
+        for scenario in others:
+            self._continue(scenario)
+        return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if (
+            reference.error is not None
+            and self._subject.specimen.other_inputs is not None
+            and reference.steps
+        ):
+            self._subject.specimen = replace(self._subject.specimen, other_inputs=None)
+            self._ledger.notes.append(f"run with one length only, since {_ending(reference)}")
+            reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None:
+            reference = self._with_own_cache(scenario, reference)
         self._scales = reference.scales
         self._plain_runs[scenario] = reference
         self._runner.blocks, stacked = reference.blocks, reference.stacked
@@ -90,7 +105,7 @@ class Scenarios:
         if doubt is not None:
             return doubt
         unstable = differences(reference, again)
-        self._ledger.cover_all_but(self._specimen.not_covered)
+        self._ledger.cover_all_but(self._subject.specimen.not_covered)
         self._plain_calls = again.calls
         blocks = tuple(each for each in reference.blocks if not each.is_lone)
         lone = tuple(each for each in reference.blocks if each.is_lone)
@@ -110,11 +125,28 @@ class Scenarios:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
         return None
 
+    def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
+        """Return the run of a scenario in which the model makes what cache it likes, or what failed."""
+        specimen = self._subject.specimen
+        self._subject.specimen = replace(specimen, keeps_cache=True)
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None:
+            self._subject.specimen = specimen
+            return failed
+        assert failed.error is not None
+        self._ledger.notes.append(
+            f"run without `use_cache=False`, with which {failed.stage} raises {described(failed.error)}"
+        )
+        return reference
+
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
         if scenario.frozen_statistics and not self._ledger.failed_by({Cause.STATISTICS}):
             return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
+            return
+        if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
+            # Whether a model takes this sort of cache shows only so.
             return
         reference = self._reference(scenario)
         hooked: Run | None = None
@@ -124,10 +156,10 @@ class Scenarios:
             if reference.error is None:
                 self._tell_of_hook(hooked)
         doubt = _unusable(reference)
-        if doubt is None:
-            self._checkpointed(scenario, reference, hooked)
-        else:
+        if doubt is not None:
             self._note(scenario, doubt)
+        elif not (scenario.layerdrop and self._drops_nothing(reference)):
+            self._checkpointed(scenario, reference, hooked)
         if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
             self._ledger.feed(self._runner.embeddings())
 
@@ -147,9 +179,9 @@ class Scenarios:
             self._ledger.fingerprints.append(self._fingerprint(reference))
         runs = []
         for mode in _MODES:
-            is_untrainable = scenario.frozen_base and mode in self._untrainable
             # What is wrong with everything trainable says it all, but to who compares two texts.
-            if mode in self._broken or (is_untrainable and not self._ledger.is_complete):
+            is_told = mode not in (self._untrainable if scenario.frozen_base else self._broken)
+            if not (is_told or self._ledger.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
@@ -167,10 +199,12 @@ class Scenarios:
             self._ledger.come_to(run.executed)
             if is_ordinary:
                 self._ledger.sites.judge(case)
-            case = self._judge(case, scenario, is_told=not is_untrainable)
-            if is_ordinary and run.error is not None:
+                self._tell_of_design(case)
+            case = self._judge(case, scenario, is_told=is_told)
+            is_simple = is_ordinary and scenario.forwards == 1
+            if is_simple and run.error is not None:
                 self._broken.add(mode)
-            if is_ordinary and (run.error is not None or case.lost or case.wrong):
+            if is_simple and (run.error is not None or case.lost or case.wrong):
                 self._untrainable.add(mode)
             self._watch.known(self._ledger.result())
         return runs
@@ -185,14 +219,14 @@ class Scenarios:
             if all(each.check == VALUES for each in symptoms):
                 # What comes of them differs no more than rounding explains, so neither do they.
                 symptoms = []
-        if symptoms and scenario.reference is not None and not self._is_confirmed(case, scenario):
-            symptoms = []
+        if symptoms and scenario.reference is not None:
+            symptoms = self._confirmed(case, scenario, symptoms)
         looked_at = self._looked_at(case, scenario) if symptoms else case
         if looked_at.divergent is None:
             # Another kernel rounds otherwise, or writes to what nobody reads.
             symptoms = [each for each in symptoms if each.check != VALUES]
         if symptoms and is_told:
-            self._ledger.judge(looked_at, symptoms, self._specimen)
+            self._ledger.judge(looked_at, symptoms, self._subject.specimen)
         self._ledger.verdicts.append(verdict(looked_at, symptoms))
         self._ledger.compared(case)
         return case
@@ -211,16 +245,17 @@ class Scenarios:
         plain = self._looks[scenario].inspection
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
-    def _is_confirmed(self, case: Case, scenario: Scenario) -> bool:
-        """Return whether something is wrong in comparison with a plain run of the same scenario as well."""
+    def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
+        """Return what is wrong in comparison with a plain run of the same scenario as well."""
         own = self._plain_run(scenario)
         doubt = _unusable(own)
         if doubt is not None:
             self._note(scenario, doubt)
-            return False
+            return []
         checks = [CHECKS[name] for name in scenario.checks]
         case = self._rounding.sharpened(replace(case, reference=own, exact=None))
-        return bool(self._ledger.symptoms(case, checks))
+        found = {each.check for each in self._ledger.symptoms(case, checks)}
+        return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
         """Return the plain run that a scenario is compared with."""
@@ -233,6 +268,13 @@ class Scenarios:
             self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), self._scales)
         return self._plain_runs[scenario]
 
+    def _drops_nothing(self, run: Run) -> bool:
+        """Return whether a run with layers dropped at random is one in which none was."""
+        usual = self._known_case().reference
+        return run.steps[0].loss == usual.steps[0].loss and all(
+            run.recorded[each.name] == each.runs * len(run.steps) for each in self._known_case().blocks
+        )
+
     def _fingerprint(self, reference: Run, name: str | None = None) -> Fingerprint:
         """Return what another text of the model has to agree in; on a GPU with what no two runs agree in."""
         is_exact = self._subject.device.type == "cpu"
@@ -243,7 +285,7 @@ class Scenarios:
         """Take up what the model computes in other ways, for who compares two texts of it."""
         if not self._ledger.is_complete:
             return
-        feature = self._specimen.scenario
+        feature = self._subject.specimen.scenario
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
@@ -264,7 +306,17 @@ class Scenarios:
         if run.stage == REQUIRING:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._specimen)
+        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
+
+    def _tell_of_design(self, case: Case) -> None:
+        """Note which blocks are left out on purpose."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in case.deliberate.items() if case.run.error is None else ():
+            reasons.setdefault(reason, []).append(name)
+        self._ledger.notes += [
+            f"{names(blocks)}: left out of checkpointing on purpose, {reason}"
+            for reason, blocks in reasons.items()
+        ]
 
     def _known_case(self) -> Case:
         assert self._case is not None

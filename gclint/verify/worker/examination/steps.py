@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
@@ -30,6 +31,8 @@ from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import Trace
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.memory import is_out_of_memory
+
+_ORDINALS = ("", " of the second step")
 
 
 class Steps:
@@ -108,7 +111,7 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         scenario = conditions.scenario
         run.stage = "the construction"
-        subject.prepare(dropout=scenario.dropout)
+        subject.prepare(scenario)
         if conditions.exact:
             subject.model.double()
         if conditions.shaken:
@@ -141,14 +144,14 @@ class Steps:
 
     def _evaluate(self) -> None:
         """Compute outputs, and those of one more token where they hold caches."""
-        model, use_cache = self._subject.model.eval(), self._run.conditions.scenario.use_cache
+        model, scenario = self._subject.model.eval(), self._run.conditions.scenario
         seed(0)
-        inputs = self._subject.inputs(use_cache=use_cache)
+        inputs = self._subject.inputs(scenario)
         self._begin("the forward pass")
         with torch.no_grad():
             value = model(**inputs)
             self._run.steps.append(_evaluated(value))
-            more = continued(inputs, value) if use_cache else None
+            more = continued(inputs, value) if scenario.use_cache else None
             if more is not None:
                 # That it goes on like this is a guess, which models need not come up to.
                 with suppress(Exception):
@@ -158,7 +161,6 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        inputs = subject.inputs(use_cache=conditions.scenario.use_cache, exact=conditions.exact)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
@@ -173,18 +175,13 @@ class Steps:
                 trace if conditions.traced or not is_plain else nullcontext(),
                 nullcontext() if replays is None else Checkpoints((replays,)),
             ):
-                self._begin("the forward pass")
-                look = self._inspector.forward() if self._inspector is not None else nullcontext()
-                with clock, saved, dissection or nullcontext():
-                    with look:
-                        outputs = _outputs(subject.model(**inputs))
-                    loss = total_loss(outputs, run.scales)
-                if loss is None:
-                    raise NoGradient
+                which = _ORDINALS[number]
+                self._begin(f"the forward pass{which}")
+                loss, outputs = self._forward(number, clock, saved, dissection)
                 if not is_plain:
                     evidence = Evidence(subject.model, *self._passed(), before)
                     self._keep(run)
-                self._begin("the backward pass")
+                self._begin(f"the backward pass{which}")
                 phases.backward = True
                 with clock:
                     loss.backward()
@@ -192,6 +189,7 @@ class Steps:
             if evidence is not None:
                 run.consequences = _both(run.consequences, evidence.consequences())
             run.forward += phases.runs[False]
+            run.recorded += phases.recorded
             run.backward += phases.runs[True]
             if replays is not None:
                 run.replay = replays.replay
@@ -199,6 +197,34 @@ class Steps:
         if dissection is not None:
             run.blocks = dissection.blocks(run.steps[0].trained)
             run.stacked = dissection.stacked
+            run.recorded += Counter({each.name: each.runs for each in run.blocks})
+            self._blocks = run.blocks
+
+    def _forward(
+        self, number: int, clock: Clock, saved: SavedBytes, dissection: Dissection | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Take the forward passes of a step; return the whole loss and all outputs."""
+        scenario, subject = self._run.conditions.scenario, self._subject
+        losses: list[Tensor | None] = []
+        outputs: dict[str, Tensor] = {}
+        for batch in range(scenario.forwards):
+            inputs = subject.inputs(
+                scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
+            )
+            look = self._inspector.forward() if self._inspector is not None else nullcontext()
+            with clock, saved, dissection or nullcontext():
+                with look:
+                    found = _outputs(subject.model(**inputs))
+                losses.append(total_loss(found, self._run.scales))
+            for name, output in found.items():
+                if batch and name == OWN and not output.dim():
+                    outputs[name] = outputs[name] + output
+                else:
+                    outputs[f"{name} of batch {batch + 1}" if batch else name] = output
+        present = [each for each in losses if each is not None]
+        if not present:
+            raise NoGradient
+        return torch.stack(present).sum(), outputs
 
     def _passed(self) -> tuple[Mapping[int, Any], Mapping[int, dict[Any, Any]]]:
         """Return the caches and the dictionaries that were passed in the steps up to now."""

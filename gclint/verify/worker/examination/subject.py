@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
+from gclint.verify.worker.examination.caches import new_cache
 from gclint.verify.worker.examination.exactly import doubled
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
@@ -21,12 +22,14 @@ from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.vocabulary import USE_CACHE
+from gclint.verify.worker.vocabulary import PAST_KEY_VALUES, USE_CACHE
 
 _SEED = 1789
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
+_LAYERDROP = 0.5
+"""The probability that a layer is dropped, where layers are: high, as there are few."""
 
 
 class Subject:
@@ -37,11 +40,14 @@ class Subject:
         self.model: Any = specimen.build()
         self.model.train()
         self._extra: dict[str, nn.Parameter] = {}
-        self._specimen = specimen
+        self.specimen = specimen
+        """What is run; its inputs may be replaced."""
         self._parameters = dict(self.model.named_parameters())
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
-        self._probabilities = list(_probabilities((*self.model.modules(), *self._configurations)))
+        holders = (*self.model.modules(), *self._configurations)
+        self._probabilities = list(_probabilities(holders))
+        self._layerdrops = list(_layerdrops(holders))
         # Whatever it takes to find out how they are made is found out once, and not in every run.
         specimen.inputs()
         self._names = frozenset(signature(self.model.forward).parameters)
@@ -57,21 +63,21 @@ class Subject:
         """
         return not (
             (scenario.dropout and not self._drops())
-            or (scenario.use_cache and not self._knows_cache())
+            or (scenario.layerdrop and not self._layerdrops)
+            or (scenario.cache_object and PAST_KEY_VALUES not in self._names)
+            or (scenario.use_cache and not scenario.cache_object and not self._knows_cache())
             or (scenario.frozen_base and not is_adaptable(self.model, self._modules(blocks)))
         )
 
-    def prepare(self, *, dropout: bool) -> None:
-        """Bring the model to its device, and let it drop nothing at random but what it is told to.
-
-        Args:
-            dropout: whether to drop what the configuration says; layers are never dropped.
-        """
+    def prepare(self, scenario: Scenario) -> None:
+        """Bring the model to its device, and let it drop nothing at random but what the scenario says."""
         if self.device.type == "cuda":
             apply_gpu_limit(torch, self.device)
         self.model.to(self.device)
         for holder, key, value in self._probabilities:
-            setattr(holder, key, value if dropout and "layerdrop" not in key else 0.0)
+            setattr(holder, key, value if scenario.dropout else 0.0)
+        for holder, key in self._layerdrops:
+            setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
 
     def freeze(self, blocks: Iterable[str]) -> None:
         """Freeze the model under adapters.
@@ -87,27 +93,32 @@ class Subject:
             if getattr(module, "running_mean", None) is not None:
                 module.eval()
 
-    def inputs(self, *, use_cache: bool, exact: bool = False) -> dict[str, Any]:
+    def inputs(self, scenario: Scenario, number: int = 0, *, exact: bool = False) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
 
         Args:
-            use_cache: what to ask the model for, where it knows caches.
+            scenario: what they are for.
+            number: which batch this is; batches of two lengths take turns.
             exact: whether to give numbers in double precision.
         """
-        inputs: dict[str, Any] = move(self._specimen.inputs(), self.device)
+        make = self.specimen.other_inputs if number % 2 else None
+        inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
         if exact:
             inputs = doubled(inputs)
-        self._leaves = {}
         for name, value in inputs.items():
             if is_computed(name, value):
-                self._leaves[f"input {name}"] = leaf = value.detach().requires_grad_()
+                which = f" of batch {number + 1}" if scenario.forwards > 1 else ""
+                self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
                 # A graph that cannot be used twice, as that of a network is.
                 inputs[name] = leaf * torch.ones_like(leaf)
-        for config in self._configurations:
-            if hasattr(config, USE_CACHE):
-                config.use_cache = use_cache
-        if USE_CACHE in self._names:
-            inputs[USE_CACHE] = use_cache
+        if scenario.use_cache or not self.specimen.keeps_cache:
+            for config in self._configurations:
+                if hasattr(config, USE_CACHE):
+                    config.use_cache = scenario.use_cache
+            if USE_CACHE in self._names:
+                inputs[USE_CACHE] = scenario.use_cache
+        if scenario.cache_object:
+            inputs[PAST_KEY_VALUES] = new_cache(self.model.config)
         return inputs
 
     def take_gradients(self) -> dict[str, Tensor | None]:
@@ -117,6 +128,7 @@ class Subject:
             if tensor.requires_grad:
                 gradients[name] = tensor.grad
             tensor.grad = None
+        self._leaves = {}
         return gradients
 
     def shake(self, number: int) -> None:
@@ -180,6 +192,14 @@ def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]
         for key, value in list(vars(holder).items()):
             if type(value) is float and value > 0 and (_DROPPING.search(key) or (drops and key == "p")):
                 yield holder, key, value
+
+
+def _layerdrops(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
+    """Yield where the probabilities of dropping a layer are: holder and attribute."""
+    for holder in holders:
+        for key, value in list(vars(holder).items()):
+            if "layerdrop" in key and isinstance(value, float | int):
+                yield holder, key
 
 
 def _configurations(model: nn.Module) -> Iterator[Any]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.features import further_plans, takes_part
+from gclint.verify.worker.synthesis.attempts.options import Option, find_options, largest, with_options
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
@@ -73,6 +75,40 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
         further = _further(default, feature, plan)
         if further is not None:
             yield further
+    options = _runnable_options(found)
+    if options:
+        yield _optional(default, options)
+
+
+def _runnable_options(found: _Found) -> tuple[Option, ...]:
+    """Return options of a class that it can be run with, all at once."""
+    options = find_options(found.situation, found.model)
+    return largest(found.situation, options, lambda situation: _run_with(situation) is not None)
+
+
+def _run_with(situation: Situation) -> _Found | None:
+    """Return what runs with the plan of ``situation``, for which there is no configuration yet."""
+    model_class = situation.model_class
+    try:
+        made = _situate(model_class, default_configuration(model_class), situation.plan)
+        return _Found(made, *_attempt(made))
+    except Exception:
+        # Options may contradict each other, or need what is not installed.
+        return None
+
+
+def _optional(default: Situation, options: tuple[Option, ...]) -> Specimen:
+    """Return the specimen with these options, and the way to those with one less."""
+    found = _run_with(with_options(default, options))
+    if found is None:
+        raise NotSynthesisable("options", f"{_name(options)}: no longer runs")
+    fewer = [tuple(each for each in options if each is not one) for one in options]
+    without = tuple(partial(_optional, default, each) for each in fewer if each)
+    return replace(_as_trained(found, _name(options)), without=without)
+
+
+def _name(options: tuple[Option, ...]) -> str:
+    return f"{OPTION} {', '.join(map(str, options))}"
 
 
 def _whole(model_class: Any) -> Specimen:

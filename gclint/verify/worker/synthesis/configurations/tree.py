@@ -21,12 +21,17 @@ def fields_of(config: Any) -> dict[str, Any]:
     return config if isinstance(config, dict) else vars(config)
 
 
+def is_bookkeeping(name: str) -> bool:
+    """Return whether a field of this name says how a model was loaded, and nothing about the model."""
+    return name in _BOOKKEEPING
+
+
 def own_fields(config: Any) -> list[tuple[str, Any]]:
     """Return the fields of ``config`` that describe the model, without those that say how it was loaded."""
     return [
         (name, value)
         for name, value in fields_of(config).items()
-        if isinstance(name, str) and not name.startswith("_") and name not in _BOOKKEEPING
+        if isinstance(name, str) and not name.startswith("_") and not is_bookkeeping(name)
     ]
 
 

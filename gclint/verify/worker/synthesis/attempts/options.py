@@ -1,0 +1,214 @@
+"""Options that send a model another way, found in the text of the classes that read them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_bookkeeping
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_MOST = 8
+"""Options of a class that are tried: those that decide about most code."""
+_TRIALS = 8
+_LEFT_ALONE = re.compile(
+    r"use_cache|output_|return_|_token_id|tie_|is_encoder_decoder|problem_type|num_labels|torchscript|pruned"
+    r"|num_kv_shared_layers|add_cross_attention|_attn_implementation|training|gradient|drop"
+)
+"""Fields that say nothing about what blocks do, or that have a feature of their own."""
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a configuration with a value that it does not have by default."""
+
+    owners: tuple[str, ...]
+    """The configuration classes that have the field."""
+    field: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}={self.value!r}"
+
+
+def find_options(situation: Situation, model: Any) -> list[Option]:
+    """Return the options that the classes of a model's own modules read in conditions.
+
+    What belongs to an inner model is left to that model's class.
+    """
+    tree = _classes(situation.model_class.__module__)
+    reads: dict[str, _Reads] = defaultdict(_Reads)
+    for name in sorted(_own_classes(model)):
+        if name in tree:
+            _read(tree[name], reads)
+    ranked = sorted(reads.items(), key=lambda item: -item[1].weight)
+    found = [option for name, read in ranked if (option := _option(situation, name, read)) is not None]
+    return found[:_MOST]
+
+
+def largest(
+    situation: Situation, options: Sequence[Option], run: Callable[[Situation], bool]
+) -> tuple[Option, ...]:
+    """Return as many of the options as can be chosen together, found with few trials.
+
+    Args:
+        situation: what runs without.
+        options: the options.
+        run: tells whether the class runs in a situation.
+    """
+    trials = [_TRIALS]
+
+    def grow(kept: tuple[Option, ...], more: Sequence[Option]) -> tuple[Option, ...]:
+        if not more or not trials[0]:
+            return kept
+        trials[0] -= 1
+        if run(with_options(situation, (*kept, *more))):
+            return (*kept, *more)
+        if len(more) == 1:
+            return kept
+        half = len(more) // 2
+        return grow(grow(kept, more[:half]), more[half:])
+
+    return grow((), options)
+
+
+def with_options(situation: Situation, options: Sequence[Option]) -> Situation:
+    """Return the situation with a plan in which these options are chosen; its configuration is to be made."""
+    values = {(owner, each.field): each.value for each in options for owner in each.owners}
+    return replace(situation, plan=situation.plan.with_values(values))
+
+
+class _Reads:
+    """How conditions read a field."""
+
+    def __init__(self) -> None:
+        self.weight = 0
+        """How much code depends on it."""
+        self.words: list[str] = []
+        """What it is compared with."""
+        self.default: Any = _MISSING
+        """What is read where the configuration has no such field."""
+
+
+def _own_classes(model: Any) -> set[str]:
+    """Return the names of the classes of the modules that belong to no inner model, with their bases."""
+    inner = {
+        part
+        for module in model.modules()
+        if module is not model and isinstance(module, PreTrainedModel)
+        for part in module.modules()
+    }
+    own = (type(module) for module in model.modules() if module not in inner)
+    return {base.__name__ for kind in own for base in kind.__mro__}
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, SyntaxError):
+        # A class made on the fly has no text.
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _read(kind: ast.ClassDef, reads: dict[str, _Reads]) -> None:
+    """Take up what the conditions in a class read."""
+    aliases: dict[str, set[str]] = {}
+    for node in ast.walk(kind):
+        if isinstance(node, ast.Assign):
+            fields = {name for name, _ in _mentioned(node.value, {})}
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and len(fields) == 1:
+                    aliases[target.attr] = fields
+    for node in ast.walk(kind):
+        for name, default in _mentioned(node, {}):
+            if default is not _MISSING and reads[name].default is _MISSING:
+                reads[name].default = default
+        for test, weight in _conditions(node):
+            for name in {name for name, _ in _mentioned(test, aliases)}:
+                reads[name].weight += weight
+                reads[name].words += _words(test, name, aliases)
+
+
+def _conditions(node: ast.AST) -> Iterator[tuple[ast.AST, int]]:
+    """Yield the conditions of a node, each with the number of nodes that depend on it."""
+    if isinstance(node, ast.If):
+        yield node.test, sum(1 for each in (*node.body, *node.orelse) for _ in ast.walk(each))
+    elif isinstance(node, ast.IfExp):
+        yield node.test, sum(1 for each in (node.body, node.orelse) for _ in ast.walk(each))
+
+
+def _mentioned(node: ast.AST, aliases: dict[str, set[str]]) -> list[tuple[str, Any]]:
+    """Return the fields that an expression reads, each with what is read where there is none."""
+    found: list[tuple[str, Any]] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and _is_config(each.value):
+            found.append((each.attr, _MISSING))
+        elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
+            found += [(name, _MISSING) for name in aliases.get(each.attr, ())]
+        elif (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Name)
+            and each.func.id == "getattr"
+            and len(each.args) == 3
+            and _is_config(each.args[0])
+            and isinstance(each.args[1], ast.Constant)
+        ):
+            default = each.args[2].value if isinstance(each.args[2], ast.Constant) else _MISSING
+            found.append((str(each.args[1].value), default))
+    return found
+
+
+def _is_config(node: ast.AST) -> bool:
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name == "config" or name.endswith("_config")
+
+
+def _words(test: ast.AST, name: str, aliases: dict[str, set[str]]) -> list[str]:
+    """Return the words that a condition compares a field with."""
+    found = []
+    for each in ast.walk(test):
+        if isinstance(each, ast.Compare) and any(name == other for other, _ in _mentioned(each, aliases)):
+            found += [
+                part.value
+                for part in ast.walk(each)
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value != name
+            ]
+    return found
+
+
+def _option(situation: Situation, name: str, reads: _Reads) -> Option | None:
+    if not reads.weight or name.startswith("_") or is_bookkeeping(name) or _LEFT_ALONE.search(name):
+        return None
+    owners = [part for part in situation.parts if name in fields_of(part) and not isinstance(part, dict)]
+    value = fields_of(owners[0])[name] if owners else reads.default
+    owners = owners or [situation.config]
+    other = _other(name, value, list(dict.fromkeys(reads.words)))
+    if other is None:
+        return None
+    return Option(tuple(dict.fromkeys(type(each).__name__ for each in owners)), name, other)
+
+
+def _other(name: str, value: Any, words: list[str]) -> Any:
+    """Return a value that decides otherwise than ``value``, or None where nothing tells which does."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int) and value == 0:
+        return 3 if "kernel" in name else 1
+    further = [word for word in words if word != value]
+    if isinstance(value, str) and further:
+        return further[0]
+    if (value is None or value == []) and further:
+        return further
+    return None
