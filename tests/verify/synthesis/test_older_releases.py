@@ -204,7 +204,8 @@ def test_attention_in_a_quantiser_is_as_wide_as_its_stage() -> None:
 
 def test_a_mask_over_more_than_the_sequence_is_longer() -> None:
     class Masked(OneLayerModel):
-        def forward(self, hidden_states: Any, attention_mask: Any) -> Any:  # type: ignore[override]
+        def forward(self, hidden_states: Any, attention_mask: Any = None) -> Any:
+            attention_mask = torch.ones(hidden_states.shape[:2]) if attention_mask is None else attention_mask
             length = hidden_states.shape[1]
             scores = torch.zeros(len(hidden_states), 1, length, 2 * length)
             return super().forward(hidden_states) + (scores + attention_mask[:, None, None, :]).mean()

@@ -92,10 +92,14 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
     sizes = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
     )
-    given = make_inputs(situation).get("attention_mask") if sizes else None
-    if sizes is None or given is None or given.dim() != 2 or given.shape[1] != sizes[1]:
+    if sizes is None or "attention_mask" not in situation.parameters:
         return None
-    return situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
+    # Where none is given, the model makes one that is as long as the sequence.
+    given = make_inputs(situation).get("attention_mask", torch.ones(BATCH, situation.plan.length))
+    if given.dim() != 2 or given.shape[1] != sizes[1]:
+        return None
+    plan = situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
+    return replace(plan, also=plan.also | {"attention_mask"})
 
 
 def lengths(situation: Situation, failure: Failure) -> Plan | None:
