@@ -55,6 +55,8 @@ class Rule(ABC):
     """What users may set for it."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
     """What it repairs, of all that makes a run fail."""
+    explains_all: ClassVar[bool] = True
+    """Whether what has one of these causes is its defect, even where the rule itself finds nothing."""
     always: ClassVar[bool] = False
     """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gclint.class_settings import ClassSettingsError, class_settings
 from gclint.releases import Releases, releases
+from gclint.verify.worker.known import Known
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_TARGET_VERSION, _LIBRARY = "target-version", "library"
-_OWN = ("select", "ignore", "include", "exclude", _TARGET_VERSION, _LIBRARY)
+_TARGET_VERSION, _LIBRARY, _VERIFY = "target-version", "library", "verify"
+_OWN = ("select", "ignore", "include", "exclude", _TARGET_VERSION, _LIBRARY, _VERIFY)
 
 
 class SettingsError(Exception):
@@ -44,6 +46,8 @@ class Settings:
     """Where the source of transformers lies; None to find out."""
     environments: tuple[Path, ...] = ()
     """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
+    known: tuple[Known, ...] = ()
+    """What is said about classes that are run."""
     root: Path = field(default_factory=lambda: _working_directory())
     """The folder that the patterns are relative to."""
 
@@ -174,7 +178,12 @@ def _from_table(table: Mapping[str, object], path: Path, of_rules: Collection[st
         return value
 
     library = text(_LIBRARY)
+    try:
+        classes = class_settings(table.get(_VERIFY, {}), path.parent)
+    except ClassSettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
     return Settings(
+        known=classes,
         target_version=_target_version(text(_TARGET_VERSION), path),
         library=None if library is None else path.parent / library,
         select=strings("select"),

@@ -29,6 +29,9 @@ class MissingCheckpointingLayer(Rule):
     it and it is built of attention or of another mixer of sequence positions. The model is one of
     transformers: it reaches `PreTrainedModel` and holds the class that runs the block.
 
+    A run of the model is a second source: blocks that it saw feed one another and stay as they were
+    are reported at the call, however the model came by them (a registry, a computed name).
+
     ## Why is this bad?
 
     Since transformers 4.53 it is the base class that recomputes a block in the backward pass. A
@@ -83,6 +86,8 @@ class MissingCheckpointingLayer(Rule):
     its own. The reason names the place. Nor is there one where a checkpoint function would still be
     called for the block, in this file or in another of the given ones, since it would then be
     recomputed twice. A block that other files define or run is repaired in all of them at once.
+
+    What rests on a run, and not on the text, is repaired by `--fix --verify` once it is proven.
 
     ## References
 

@@ -55,6 +55,9 @@ class PositionalCache(Rule):
     callers elsewhere break. It is also unsafe where a release that the file may run with leaves that keyword
     alone (see GC305); where all of them do, there is no fix.
 
+    What rests on a run, such as that a call runs this block at all, is repaired by `--fix --verify`
+    once it is proven.
+
     ## References
 
     - transformers pull request #41818, issue #30320

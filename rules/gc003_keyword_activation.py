@@ -27,6 +27,9 @@ class KeywordActivation(Rule):
     what another module with parameters returned. Masks, position ids, flags and rotary embeddings
     are no activations. The setting `activation-names` adds names of parameters.
 
+    A run of the model is a second source: what required grad there, and lost its gradient, is
+    reported under whatever name.
+
     ## Why is this bad?
 
     Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives
@@ -53,6 +56,9 @@ class KeywordActivation(Rule):
     calls among the arguments would be evaluated in another order. Where a cache stands before the
     activation in `forward`'s signature, the signature changes as described under GC002, which is
     unsafe.
+
+    All that a run saw require grad moves together. What rests on a run, and not on the text, is
+    repaired by `--fix --verify` once it is proven.
 
     ## References
 

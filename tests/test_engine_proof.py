@@ -19,6 +19,7 @@ from gclint.verify.files import FileRun
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import (
     ClassResult,
+    Cost,
     Failure,
     Fingerprint,
     Mode,
@@ -262,15 +263,17 @@ def test_a_failure_that_ended_the_process_counts() -> None:
         (
             [_verdict(saved_bytes=900)],
             [_verdict(saved_bytes=1200)],
-            "keeps 1,200 bytes for the backward pass",
+            "1,200 bytes are kept for the backward pass",
         ),
         ([_verdict(_lost("a"), saved_bytes=9)], [_verdict(saved_bytes=1200)], None),
+        ([_verdict(saved_bytes=900)], [_verdict(saved_bytes=950)], None),
     ],
 )
 def test_what_was_run_and_recomputed_still_is(
     before: list[Verdict], after: list[Verdict], words: str | None
 ) -> None:
-    obstacles = _proof(_earlier(*before), _result(*after)).obstacles
+    costs = (Cost("plain", 1500, 0.1),)
+    obstacles = _proof(_earlier(*before), _result(*after, costs=costs)).obstacles
     assert bool(obstacles) is (words is not None)
     if words is not None:
         assert words in obstacles[0]
@@ -398,6 +401,33 @@ def test_a_class_that_leads_to_what_is_changed_has_to_run() -> None:
     assert obstacle.startswith(
         "Head could not be run before (configuration: a configuration field is missing)"
     )
+
+
+_USER = """
+from .modeling_x import Block
+
+class Stack:
+    def forward(self):
+        return Block()
+
+class Other:
+    def forward(self):
+        return None
+"""
+
+
+@pytest.mark.parametrize("made_of", [(), ("Stack",)])
+def test_what_uses_the_changed_code_has_to_be_a_part_of_what_is_run(made_of: tuple[str, ...]) -> None:
+    project, repaired = _repair(modeling_x="class Block:\n    bad = 1\n", modeling_y=_USER)
+    parts = ("modeling_x.py::Block", *(f"modeling_y.py::{name}" for name in made_of))
+    after = {_MODELING: FileRun((_result(made_of=parts),)), Path("modeling_y.py"): FileRun()}
+
+    def run(paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
+        return after if texts else {**after, _MODELING: FileRun((_earlier(),))}
+
+    (proof,) = prove(project, repaired, all_rules(), run)
+    said = "`Stack` in modeling_y.py uses what is changed, and no class that was run has one"
+    assert proof.obstacles == (() if made_of else (said,))
 
 
 def test_what_imports_the_changed_code_is_run_too() -> None:

@@ -124,7 +124,7 @@ def test_the_readme_has_every_setting_but_those_of_rules() -> None:
         ("[tool.gclint\n", "line 1"),
         (
             '[tool.gclint]\nslect = ["GC001"]\n',
-            "there are exclude, ignore, include, library, select, some-names, target-version, words",
+            "there are exclude, ignore, include, library, select, some-names, target-version, verify, words",
         ),
         ('[tool.gclint]\nslect = ["GC001"]\n', "'slect'"),
         ('[tool.gclint]\nslect = ["GC001"]\n', "there are exclude, ignore, include, library, select"),

@@ -26,6 +26,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.network.evaluation",),
     ("gclint.source",),
     ("gclint.settings",),
+    ("gclint.class_settings",),
     ("gclint.releases",),
     ("gclint.observations",),
     ("gclint.finding", "gclint.verify.worker"),
@@ -42,7 +43,9 @@ _CIRCLE = "gclint.network.evaluation"
 """Names, scopes, classes and modules: mutually recursive by nature."""
 
 _WORKER = "gclint.verify.worker"
-_WORKERS_LANGUAGE = {f"{_WORKER}.{name}" for name in ("cause", "protocol", "vocabulary", "scenarios")}
+_WORKERS_LANGUAGE = {
+    f"{_WORKER}.{name}" for name in ("cause", "known", "protocol", "vocabulary", "scenarios")
+}
 """What the host imports of the worker; these need nothing but Python."""
 
 

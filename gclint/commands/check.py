@@ -230,7 +230,7 @@ def check_command(
     settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
     project = Project(settings, found.files, within=paths)
     selection = _selection(project, paths, options)
-    result, proofs = _run(rules, selection, options)
+    result, proofs = _run(settings, rules, selection, options)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options)
@@ -311,13 +311,13 @@ def _baseline(options: _Options) -> Baseline | None:
 
 
 def _run(
-    rules: Sequence[Rule], selection: Selection, options: _Options
+    settings: Settings, rules: Sequence[Rule], selection: Selection, options: _Options
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
     if options.verify:
-        return _proven(rules, selection, options)
+        return _proven(settings, rules, selection, options)
     with _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
             return check(selection.project, rules, advance), None
@@ -326,7 +326,7 @@ def _run(
 
 
 def _proven(
-    rules: Sequence[Rule], selection: Selection, options: _Options
+    settings: Settings, rules: Sequence[Rule], selection: Selection, options: _Options
 ) -> tuple[FixResult, tuple[Proof, ...]]:
     """Run the files, repair them by what is seen, run them again, and return what is proven."""
     from gclint.engine.fix import fix
@@ -336,7 +336,7 @@ def _proven(
     from gclint.engine.transaction import proven_only
 
     project = selection.project
-    with _runner(project, options) as run:
+    with _runner(settings, project, options) as run:
         seen = observe(project, selection.files(rules), run)
         reached = Reached(project, rules)
 
@@ -349,7 +349,7 @@ def _proven(
 
 
 @contextmanager
-def _runner(project: Project, options: _Options) -> Iterator[Runner]:
+def _runner(settings: Settings, project: Project, options: _Options) -> Iterator[Runner]:
     """Yield what runs files, remembers what it has run, and can be resumed where it was interrupted."""
     from gclint.commands.run_display import run_display
     from gclint.verify.files import Journals, NothingRuns, runner
@@ -363,7 +363,7 @@ def _runner(project: Project, options: _Options) -> Iterator[Runner]:
         if not options.resume:
             journals.clear()
         with run_display(is_shown=is_shown) as audience:
-            yield runner(run_settings(*options.about_runs), audience, journals)
+            yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
     except (UnusableResults, EnvironmentChanged) as error:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from gclint.verify.settings import GIGABYTES, RunSettings
+from gclint.verify.worker.known import Known
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -74,19 +75,30 @@ def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Comma
 
 
 def run_settings(
+    known: tuple[Known, ...],
     python: Path | None,
     device: str | None,
     jobs: int | None,
     time_limit: float | None,
     memory_limit: float | None,
 ) -> RunSettings:
-    """Return the settings that the options stand for; None for one that was not given."""
+    """Return the settings that the options stand for; None for one that was not given.
+
+    Args:
+        known: what the table of settings says about classes.
+        python: as the option; so are the others.
+        device: as the option.
+        jobs: as the option.
+        time_limit: as the option.
+        memory_limit: as the option.
+    """
     return RunSettings(
         python or Path(sys.executable),
         device or "auto",
         jobs,
         time_limit or RunSettings.seconds,
         memory_limit,
+        known,
     )
 
 

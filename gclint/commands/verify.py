@@ -129,7 +129,7 @@ def run(
 
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
-    settings = run_settings(**about_runs)
+    settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):

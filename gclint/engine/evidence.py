@@ -155,10 +155,11 @@ class _Scales:
         self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]
     ) -> Iterator[Finding]:
         """Yield findings for a failure that no finding speaks of, at its places in files that were given."""
-        for place in failure.places if claims else ():
+        explaining = [rule for rule in claims if rule.explains_all]
+        for place in failure.places if explaining else ():
             path = self._project.identify(Path(place.path))
             if path in self._project.paths and not any(self._about(rule, place, sites) for rule in claims):
-                finding = self._seen(claims[0], failure, place, path, sites)
+                finding = self._seen(explaining[0], failure, place, path, sites)
                 if not Suppressions(self._project.file(path), codes_by_word(all_rules())).covers(finding):
                     yield finding
 

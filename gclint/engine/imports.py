@@ -17,6 +17,8 @@ _MODEL = "PreTrainedModel"
 """The word in files around the given ones that may run what is changed."""
 _DEPTH = 8
 """How many packages a name is followed through; what goes on longer goes in a circle."""
+_Origin = tuple[Path, str | None]
+"""A file, and a name that is written in it; None for the file itself."""
 
 
 class Imports:
@@ -25,7 +27,9 @@ class Imports:
     def __init__(self, project: Project) -> None:
         """Read nothing yet."""
         self._project = project
-        self._known: dict[Path, dict[str, tuple[tuple[Path, str | None], ...]]] = {}
+        self._known: dict[Path, dict[str, tuple[_Origin, ...]]] = {}
+        self._modules: dict[tuple[Path, str, int], SourceFile | None] = {}
+        self._found: dict[tuple[Path, str, int, str | None], tuple[_Origin, ...]] = {}
 
     def users(self, changed: Iterable[Path]) -> set[Path]:
         """Return the files that import from ``changed`` ones, directly or through others, and these."""
@@ -38,7 +42,7 @@ class Imports:
                 waiting.extend(self._importers[path])
         return found
 
-    def bound(self, path: Path) -> dict[str, tuple[tuple[Path, str | None], ...]]:
+    def bound(self, path: Path) -> dict[str, tuple[_Origin, ...]]:
         """Return what imports bind in a file: a file and a name in it; no name where it is the whole file.
 
         What ``from x import *`` gives stands under ``*``.
@@ -70,16 +74,16 @@ class Imports:
         except (OSError, UnreadableFile):
             return None
 
-    def _bound(self, file: SourceFile) -> Iterator[tuple[str, tuple[tuple[Path, str | None], ...]]]:
-        stars: list[tuple[Path, str | None]] = []
+    def _bound(self, file: SourceFile) -> Iterator[tuple[str, tuple[_Origin, ...]]]:
+        stars: list[_Origin] = []
         for statement in file.outline.imports:
             for imported in statement.names:
-                yield imported.bound, tuple(self._origins(file, imported, _DEPTH))
+                yield imported.bound, self._written(file, imported)
             module = statement.module
             for item in statement.items:
                 if module is None:
                     # `import a.b` binds `a`, and gives `a.b` as well.
-                    origin = self._project.module(file, item.path, 0)
+                    origin = self._at(file, item.path, 0)
                     if origin is not None:
                         stars.append((origin.path, None))
                 elif item.path == "*":
@@ -90,17 +94,29 @@ class Imports:
 
     def _module(self, file: SourceFile, dotted: str) -> SourceFile | None:
         name = dotted.lstrip(".")
-        return self._project.module(file, name, len(dotted) - len(name))
+        return self._at(file, name, len(dotted) - len(name))
 
-    def _origins(
-        self, file: SourceFile, imported: ImportedName, left: int
-    ) -> Iterator[tuple[Path, str | None]]:
+    def _at(self, file: SourceFile, name: str, level: int) -> SourceFile | None:
+        """Return the file of a module; the files of a folder import the same ones."""
+        key = file.path.parent, name, level
+        if key not in self._modules:
+            self._modules[key] = self._project.module(file, name, level)
+        return self._modules[key]
+
+    def _written(self, file: SourceFile, imported: ImportedName) -> tuple[_Origin, ...]:
+        """Return where an imported name is written; the same for all files of a folder."""
+        key = file.path.parent, imported.module, imported.level, imported.name
+        if key not in self._found:
+            self._found[key] = tuple(self._origins(file, imported, _DEPTH))
+        return self._found[key]
+
+    def _origins(self, file: SourceFile, imported: ImportedName, left: int) -> Iterator[_Origin]:
         """Yield where an imported name is written."""
-        origin = self._project.module(file, imported.module, imported.level) if left else None
+        origin = self._at(file, imported.module, imported.level) if left else None
         is_package = origin is None or origin.path.name == _INIT
         if is_package and imported.name is not None:
             dotted = f"{imported.module}.{imported.name}" if imported.module else imported.name
-            submodule = self._project.module(file, dotted, imported.level)
+            submodule = self._at(file, dotted, imported.level)
             if submodule is not None:
                 yield submodule.path, None
                 return
@@ -110,12 +126,21 @@ class Imports:
             yield origin.path, imported.name
             return
         yield origin.path, imported.name
-        inner = origin.outline.imported(imported.name)
+        yield from self._exported(origin, imported.name, left)
+
+    def _exported(self, package: SourceFile, name: str, left: int) -> Iterator[_Origin]:
+        """Yield where a name is written that a package gives, which it imports itself."""
+        inner = package.outline.imported(name)
         if inner is not None:
-            yield from self._origins(origin, inner, left - 1)
+            yield from self._origins(package, inner, left - 1)
             return
-        for statement in origin.outline.imports:
-            if statement.module is not None and any(item.path == "*" for item in statement.items):
-                starred = self._module(origin, statement.module)
-                if starred is not None and starred.path != origin.path and imported.name in starred.text:
-                    yield starred.path, imported.name
+        for statement in package.outline.imports if left else ():
+            if statement.module is None or all(item.path != "*" for item in statement.items):
+                continue
+            starred = self._module(package, statement.module)
+            if starred is None or starred.path == package.path:
+                continue
+            if name in starred.text:
+                yield starred.path, name
+            if starred.path.name == _INIT:
+                yield from self._exported(starred, name, left - 1)

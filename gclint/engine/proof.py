@@ -183,7 +183,8 @@ class _Prover:
         if not unit.has_product:
             yield "the file that is generated from it is not repaired with it, and that is what runs"
             return
-        yield from self._not_run(unit)
+        reach = Reach(self._imports, {path: self._texts[path] for path in unit.paths})
+        yield from self._not_run(unit, reach)
         found, ran = [], dict[str, frozenset[Mode]]()
         for path in unit.run_files:
             earlier, later = _by_name(self._before[path]), _by_name(self._after[path])
@@ -200,11 +201,28 @@ class _Prover:
         for finding in unit.repairs:
             yield from self._doubts(unit, finding)
         yield from self._not_executed(unit)
+        yield from self._unused(unit, reach)
 
-    def _not_run(self, unit: _Unit) -> Iterator[str]:
+    def _text(self, path: Path) -> str:
+        return self._texts[path][1] if path in self._texts else self._project.file(path).text
+
+    def _unused(self, unit: _Unit, reach: Reach) -> Iterator[str]:
+        """Yield the classes that use what is changed, and that no class which was run is made of."""
+        results = {result.name: result for path in unit.run_files for result in self._after[path].results}
+        made = {each for result in results.values() for each in result.made_of}
+        if not made:
+            return
+        places = [each.rpartition("::") for each in made]
+        known = {(self._project.identify(Path(path)), name) for path, _, name in places}
+        # What is a result of its own, or what the repair is about, has its own reason.
+        told = {*results, *(finding.symbol for finding in unit.repairs)}
+        for path in unit.run_files:
+            for name in reach.blocks_in(path, self._text(path)):
+                if name not in told and (path, name) not in known:
+                    yield f"`{name}` in {path.name} uses what is changed, and no class that was run has one"
+
+    def _not_run(self, unit: _Unit, reach: Reach) -> Iterator[str]:
         """Yield which files and classes could not be run, and may run what is changed."""
-        texts = {path: self._texts[path] for path in unit.paths}
-        reach = Reach(self._imports, texts)
         for path in unit.run_files:
             before, after = self._before[path], self._after[path]
             if after.problem is not None:
@@ -212,7 +230,6 @@ class _Prover:
                 yield f"{path.name} cannot be run: {after.problem}{was}"
                 continue
             earlier = _by_name(before)
-            text = texts[path][1] if path in texts else self._project.file(path).text
             for result in after.results:
                 known = earlier.get(result.name)
                 # What cannot be switched on by itself runs as a part of other classes, or not at all.
@@ -220,7 +237,7 @@ class _Prover:
                 is_told = was_run(known) or result.category == NO_FLAG
                 if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
                     continue
-                if not reach.has(path, result.name, text):
+                if not reach.has(path, result.name, self._text(path)):
                     continue
                 if not was_run(result):
                     yield (

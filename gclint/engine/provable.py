@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from gclint.engine.fix import FixResult
 from gclint.finding import Finding
@@ -18,12 +19,14 @@ class Reached:
         """Judge findings by what ``project`` has observed."""
         self._about_calls = frozenset(rule.code for rule in rules if rule.is_about_calls)
         observed = (each for path in project.paths for each in project.observations.of(path))
+        self._files: set[Path] = set()
         self._blocks = frozenset(each.block for each in observed)
 
     def provable(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings without those that would keep others in their files from being proven."""
-        files = {each.path for each in findings if self._has(each)}
-        return [each for each in findings if self._has(each) or each.path not in files]
+        # What is repaired is not found any more in the next pass.
+        self._files.update(each.path for each in findings if self._has(each))
+        return [each for each in findings if self._has(each) or each.path not in self._files]
 
     def judged(self, result: FixResult) -> FixResult:
         """Return what is left, without fixes that nobody can prove."""

@@ -45,6 +45,17 @@ class Reach:
                     return True
         return False
 
+    def blocks_in(self, path: Path, text: str) -> list[str]:
+        """Return the classes with a ``forward`` in a file, which holds ``text``, that lead to a change."""
+        names = [
+            name
+            for name, nodes in _definitions(text).items()
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            and any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body)
+        ]
+        return [name for name in dict.fromkeys(names) if self.has(path, name, text)]
+
     def _next(self, path: Path, name: str) -> Iterator[tuple[Path, str | None]]:
         names = self._names_of(path)
         bound = self._imports.bound(path)

@@ -14,7 +14,9 @@ _TOLERANCE = 1e-3
 """How far values on a GPU may be apart, as a part of their norm."""
 _TIMES = 10
 """How many times what they differ by from run to run they may be apart besides."""
-_MORE_BYTES = 1.01
+_SHARE_OF_BYTES = 0.25
+"""How much of what checkpointing saved may be kept again: arguments that are now passed by position, say, are
+counted where they were not."""
 _SHOWN = 3
 _ERROR = "error"
 _LOST = "missing gradients"
@@ -127,11 +129,9 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             text = f"{_names(idle)} was recomputed before, and is not any more"
             yield Regression(after.name, text, *where, kind=("recomputed",))
         is_same = not verdict.observations and verdict.compared == now.compared
-        if is_same and _grows(verdict.saved_bytes, now.saved_bytes):
-            text = (
-                f"autograd keeps {now.saved_bytes:,} bytes for the backward pass, "
-                f"and {verdict.saved_bytes:,} before"
-            )
+        if is_same and _grows(verdict.saved_bytes, now.saved_bytes, _plain_bytes(after)):
+            kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
+            text = f"{kept} bytes are kept for the backward pass, and {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
 
 
@@ -143,8 +143,14 @@ def _is_covered(name: str, names: Iterable[str]) -> bool:
     )
 
 
-def _grows(before: int | None, after: int | None) -> bool:
-    return before is not None and after is not None and after > before * _MORE_BYTES
+def _plain_bytes(result: ClassResult) -> int | None:
+    return next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), None)
+
+
+def _grows(before: int | None, after: int | None, plain: int | None) -> bool:
+    if before is None or after is None or plain is None:
+        return False
+    return after - before > _SHARE_OF_BYTES * max(plain - before, 0) and after > before
 
 
 def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:

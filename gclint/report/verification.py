@@ -142,6 +142,13 @@ def summary_lines(results: Results) -> Iterator[str]:
     uncovered = [result for result in (*passed, *failed) if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
+    partly = [result for result in (*passed, *failed) if result.not_compared]
+    if partly:
+        least = min(partly, key=lambda each: each.compared / each.parameters)
+        yield (
+            f"In {_classes(len(partly))} rounding, or chance, left gradients that could not be compared: "
+            f"{least.compared} of {least.parameters} were in {least.name}, the fewest."
+        )
     kinds = ", ".join(f"{count} {kind}" for kind, count in reasons(not_run))
     yield (
         f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"

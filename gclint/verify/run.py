@@ -109,6 +109,7 @@ def _request(
         settings.gigabytes or GIGABYTES,
         _watched(overlay),
         gpu_gigabytes=settings.gigabytes,
+        known=settings.known,
     )
 
 

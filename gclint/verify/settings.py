@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gclint.verify.worker.known import Known
+
 GIGABYTES = 8.0
 
 
@@ -22,5 +24,7 @@ class RunSettings:
     """The time limit of a class."""
     gigabytes: float | None = None
     """The memory limit of a process; :data:`GIGABYTES` on a CPU, and none on a GPU, if that is not said."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
     complete: bool = False
     """Whether to run also what only a comparison of two texts of a model needs."""

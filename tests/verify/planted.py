@@ -20,6 +20,7 @@ _SAYS = "# verify: "
 _PASSED = "passed"
 _LIMITS = "limits"
 _SINCE = "since "
+_NOT_RUN = "not run: "
 _FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
     "cross_attention": ("cross-attention", {"add_cross_attention": True}),
     "relative_attention": (
@@ -65,6 +66,12 @@ class Planted:
     """Whether it kills or hangs the process that runs it, so that only the whole verifier can do so."""
     since: tuple[int, ...]
     """The release of transformers from which on this is so."""
+    doubt: str = ""
+    """The category of the reason why it cannot be judged, if it cannot."""
+
+    @property
+    def outcome(self) -> str:
+        return "not run" if self.doubt else "failed" if self.expectations else "passed"
 
     @property
     def file(self) -> Path:
@@ -82,12 +89,12 @@ def _load(file: Path) -> Planted:
     assert said, f"{file} does not say what is to be found in it"
     (since,) = [each.removeprefix(_SINCE) for each in said if each.startswith(_SINCE)] or ["0"]
     expectations = tuple(_expectation(each) for each in said if " | " in each)
-    assert bool(expectations) is (_PASSED not in said), f"{file} says both that it passes and that it fails"
-    assert all(" | " in each or each in (_PASSED, _LIMITS, _SINCE + since) for each in said), (
-        f"{file}: {said}"
-    )
+    (doubt,) = [each.removeprefix(_NOT_RUN) for each in said if each.startswith(_NOT_RUN)] or [""]
+    assert [bool(expectations), _PASSED in said, bool(doubt)].count(True) == 1, f"{file} says two things"
+    known = (_PASSED, _LIMITS, _SINCE + since, _NOT_RUN + doubt)
+    assert all(" | " in each or each in known for each in said), f"{file}: {said}"
     release = tuple(int(part) for part in since.split("."))
-    return Planted(file.parent.name, expectations, _LIMITS in said, release)
+    return Planted(file.parent.name, expectations, _LIMITS in said, release, doubt)
 
 
 def _expectation(text: str) -> Expectation:

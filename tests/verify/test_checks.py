@@ -67,6 +67,15 @@ def test_tensors_of_one_graph_are_told_from_those_of_several() -> None:
     assert _sites("keyword_own")["ToyLayer"].shared_activations == ()
 
 
+@pytest.mark.parametrize(("name", "holds_more"), [("keyword_stream", True), ("healthy", False)])
+def test_a_checkpoint_keeps_what_it_is_passed_by_keyword(name: str, holds_more: bool) -> None:
+    result = examine_planted(name)
+    (cost,) = (each.saved_bytes for each in result.costs if each.mode == "non-reentrant")
+    kept = next(each.saved_bytes for each in result.verdicts if each.mode == "non-reentrant")
+    assert kept is not None
+    assert (kept > cost) is holds_more
+
+
 def test_calls_are_known_where_nothing_can_be_switched_on() -> None:
     result = examine_planted("nothing_to_switch")
     (site,) = result.sites
@@ -228,7 +237,7 @@ def test_gradients_are_compared_with_a_tolerance(difference: float, same: bool) 
     from gclint.verify.worker.examination.comparison import close
 
     one = torch.tensor([1.0, 0.0])
-    assert close(one, one + difference, 1.0) is same
+    assert close(one, one + difference) is same
 
 
 def test_expressions_make_the_same_small_tensors() -> None:

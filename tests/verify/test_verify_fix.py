@@ -76,6 +76,44 @@ class Toy:
 """
 
 
+_IMPORT = "from transformers.modeling_layers import GradientCheckpointingLayer\n\n"
+_SEEN = (
+    _MODEL.replace("class XLayer(nn.Module)", "class XLayer(GradientCheckpointingLayer)")
+    .replace("PreTrainedModel\n\n", "PreTrainedModel\n" + _IMPORT)
+    .replace("return hidden_states + self", "return signal + self")
+    .replace("forward(self, hidden_states):\n        return signal", "{header}\n        return signal")
+    .replace("{header}", "forward(self, hidden_states, signal=None):")
+    .replace("= layer(hidden_states)", "= layer(hidden_states, signal=self.made[0])")
+)
+"""What loses a gradient, as only a run sees."""
+
+_RUN_OF_SEEN = """
+class Toy:
+    @staticmethod
+    def run(watch, known):
+        import inspect
+        from dataclasses import replace
+        from gclint.verify.worker.cause import Cause
+        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, RunSite
+
+        lines, first = inspect.getsourcelines(XModel.forward)
+        line = first + next(number for number, each in enumerate(lines) if "= layer(" in each)
+        lost = ("signal",) if "signal=" in lines[line - first] else ()
+        place = Place(known.source, line, line)
+        site = RunSite(place, "XLayer", Place(known.source, 1, 1), True, True, 2, True, lost)
+        cause = Cause.KEYWORD_ACTIVATION
+        failures = tuple(
+            Failure("gradients", "reentrant", "default", "gradients are lost", (), (place,), cause)
+            for _ in lost
+        )
+        return replace(
+            known, outcome="failed" if failures else "passed", failures=failures, sites=(site,),
+            blocks=2, recomputed=2, fingerprints=(Fingerprint("default", "same", 1.0, {}),),
+            executed=(place,),
+        )
+"""
+
+
 @pytest.fixture(autouse=True)
 def _stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gclint: Gclint) -> None:
     for name, text in _STUBS.items():
@@ -150,6 +188,23 @@ def test_what_is_said_to_repair_a_failure_does_so(gclint: Gclint, is_unsafe: boo
         {"code": "GC001", "filenames": ["modeling_x.py"], "unsafe": is_unsafe, "verify": False, "whole": True}
     ]
     assert gclint(*command.split()[1:], command=()).status == 0
+    assert gclint(str(path)).status == 0
+
+
+def test_what_rests_on_a_run_is_repaired_by_a_command_that_runs(gclint: Gclint) -> None:
+    path = Path("modeling_x.py")
+    path.write_text(_SEEN + _RUN_OF_SEEN)
+    assert gclint(str(path), command=()).out == "No findings in 1 file.\n"
+    outcome = gclint(str(path))
+    command = "gclint --fix --verify --select GC003 modeling_x.py"
+    assert f"    GC003 repairs it: {command}\n" in outcome.out
+    assert "    fix to be proven: that `signal` requires grad was seen in a run\n" in outcome.out
+    failures = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
+    assert [each["repaired_by"][0]["verify"] for each in failures] == [True]
+    outcome = gclint(*command.split()[1:], "--summary", "summary.md", command=())
+    assert outcome.status == 0, outcome.out
+    assert "layer(hidden_states, self.made[0])" in path.read_text()
+    assert "### Repairs of what a run saw, proven by another one" in Path("summary.md").read_text()
     assert gclint(str(path)).status == 0
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source
 from gclint.verify.worker.server import CannotWork
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
@@ -35,6 +36,10 @@ class Models:
     _examine: Callable[..., ClassResult]
     _specimens: Callable[[Any], Any]
 
+    def __init__(self, known: Sequence[Known] = ()) -> None:
+        """Take note of what users say about classes of theirs."""
+        self._known = known
+
     def load(self) -> tuple[str, str]:
         """Import torch, transformers, and what builds and examines models."""
         os.environ.update(_ENVIRONMENT)
@@ -45,9 +50,10 @@ class Models:
         try:
             from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination import examine
-            from gclint.verify.worker.synthesis import specimens
+            from gclint.verify.worker.synthesis import learn, specimens
         except ImportError as error:
             raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
+        learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
         self._examine, self._specimens = examine, specimens
         return str(torch.__version__), str(transformers.__version__)

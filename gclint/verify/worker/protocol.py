@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.scenarios import scenario_named
 
 Mode = Literal["plain", "non-reentrant", "reentrant"]
@@ -73,6 +74,8 @@ class Request:
     """An empty folder for what is kept for a user; the real one is used if there is none."""
     gpu_gigabytes: float | None = None
     """The limit of what one process takes of a GPU's memory."""
+    known: tuple[Known, ...] = ()
+    """What users say about classes of theirs."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ class Verdict:
     recomputed: tuple[str, ...] = ()
     """The names of the blocks that were recomputed."""
     saved_bytes: int | None = None
-    """What autograd kept for the backward pass of the first step."""
+    """What was kept for the backward pass of the first step, by autograd and by the checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +274,15 @@ class Recipe:
     """Those of a batch of another length; the two take turns."""
     keeps_cache: bool = False
     """Whether the model makes the cache that it likes, as it cannot be run without."""
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """Parameters whose gradients could not be compared."""
+
+    reason: str
+    """``rounding``: it changes them as much; ``not reproducible``: each plain run has others."""
+    parameters: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -300,12 +312,20 @@ class ClassResult:
     recipe: Recipe | None = None
     """How to reproduce it, where something failed."""
     seconds: float = 0.0
+    compared: int = 0
+    """How many parameters' gradients were compared, in the run in which that was the smallest share."""
+    parameters: int = 0
+    """How many parameters had a gradient there."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """The others, by the reason."""
     verdicts: tuple[Verdict, ...] = ()
     """What each scenario showed in each mode, also what no failure tells again."""
     executed: tuple[Place, ...] = ()
     """The places in changed texts that were to be watched, and that were run."""
     embeddings: tuple[InputEmbedding, ...] = ()
     """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
+    made_of: tuple[str, ...] = ()
+    """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from gclint.verify.worker.ending import End
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import settle
 from gclint.verify.worker.memory import limit_gpu_memory
+from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -96,6 +97,7 @@ def serve(
     numerics = program.settle([device for device, _ in devices])
     send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation, numerics))
     _freeze()
+    enlarge_pages()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages():
         send(message)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gclint.verify.worker.protocol import Place
+
+EXTRA_LIBRARY = "extra library"
+"""The category of the reasons that are libraries which are not installed."""
+_OWN = ("torch", "transformers")
+"""Libraries that are there: what is missing is only a part of them."""
 
 
 class NotSynthesisable(Exception):
@@ -16,6 +22,18 @@ class NotSynthesisable(Exception):
         super().__init__(message)
         self.category = category
         """A word or two, such as ``extra library``, to count reasons by."""
+
+    @classmethod
+    def for_import(cls, error: ImportError) -> NotSynthesisable:
+        """Return the reason for a library that is missing, which says what to install."""
+        # transformers writes "requires the timm library", and may go on about how to install it.
+        named = re.search(r"requires the ([\w. -]+?) library", str(error))
+        library = error.name or (named[1].lower() if named else None)
+        said = " ".join(str(error).split())[:200]
+        install = f"; it needs {library}: pip install {library}" if library and library not in _OWN else ""
+        told = cls(EXTRA_LIBRARY, f"{type(error).__name__}: {said}{install}")
+        told.__cause__ = error
+        return told
 
 
 class BrokenModel(NotSynthesisable):

@@ -68,9 +68,8 @@ def print_table(mutations: list[Mutation], found: dict[Path, ClassResult]) -> No
             )
         )
         outcome = result.outcome if result else "?"
-        print(
-            f"{verdict}: {mutation.kind.name}: {mutation.path.parent.name} {mutation.model_class}: {outcome}: {said[:600]}"
-        )
+        where = f"{mutation.path.parent.name} {mutation.model_class}"
+        print(f"{verdict}: {mutation.kind.name}: {where}: {outcome}: {said[:600]}")
     print(sums)
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from torch import Tensor
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import close, near, same
+from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, same
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
 from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.loss import OWN
-from gclint.verify.worker.examination.run import Run, Step
+from gclint.verify.worker.examination.noise import Key, Noise, gradients
+from gclint.verify.worker.examination.run import Run
 from gclint.verify.worker.protocol import Place
 
-_TIMES = 10
-"""How many times what rounding is seen to change it may change at most."""
+ENOUGH = 0.7
+"""The part of the parameters whose gradients must be compared. A quarter of them may be biases in front of
+normalisations, whose gradients are nothing but rounding, in a model that is built of nothing else."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,19 @@ class Case:
     """The classes of the model's modules."""
     source: str = ""
     """The file that the model's class is defined in."""
-    unstable: frozenset[str] = frozenset()
-    """What differed between two plain runs: names of gradients, outputs, values and attributes."""
+    unstable: frozenset[Key] = frozenset()
+    """What differed between two plain runs from the same state."""
+    noise: Noise = field(default_factory=dict)
+    """What rounding is known to change in the reference."""
+    exact: Case | None = None
+    """The same in double precision, where that was run."""
     lone: tuple[Block, ...] = ()
     """What may be blocks in larger models, and is not judged here."""
     inspection: Inspection | None = None
     """What a close look at the run has seen, if there was one."""
     plain: Event | None = None
     """The first forward pass of the reference, if it was looked at closely."""
+    _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
     def divergent(self) -> Checkpointed | None:
@@ -101,12 +107,31 @@ class Case:
 
     @cached_property
     def compared(self) -> int:
-        """How many parameters have a gradient to compare."""
-        return len(self._touched(0)) if self.has(0) else 0
+        """How many parameters' gradients could be compared."""
+        return sum(each is not Agreement.UNKNOWN for each in self.agreements(0).values())
+
+    @cached_property
+    def blurred(self) -> tuple[str, ...]:
+        """The parameters whose gradients in the first step rounding alone would change as much."""
+        return tuple(
+            name
+            for name, agreement in self.agreements(0).items()
+            if agreement is Agreement.UNKNOWN and ("gradient", name) not in self.unstable
+        )
+
+    @cached_property
+    def changing(self) -> tuple[str, ...]:
+        """The parameters whose gradients in the first step are others in each plain run."""
+        return tuple(name for name in self.agreements(0) if ("gradient", name) in self.unstable)
+
+    @property
+    def is_meaningful(self) -> bool:
+        """Whether enough of the gradients could be compared to tell anything of the run."""
+        return not self.has(0) or self.compared >= ENOUGH * len(self.agreements(0))
 
     def expected(self, block: Block) -> frozenset[str]:
         """Return the parameters of a block that have a gradient to compare."""
-        return block.parameters.intersection(self._touched(0)) if self.has(0) else frozenset()
+        return block.parameters.intersection(self.agreements(0)).difference(self.blurred, self.changing)
 
     def differs(self, step: int) -> bool:
         """Return whether anything that a step computed is not that of the reference."""
@@ -116,10 +141,9 @@ class Case:
 
     def different_loss(self, step: int) -> bool:
         """Return whether the model's own loss in a step, if it has one, is not that of the reference."""
-        if not self.has(step) or OWN in self.unstable:
+        if not self.has(step) or self.reference.steps[step].own_loss is None:
             return False
-        expected, found = self.reference.steps[step].own_loss, self.run.steps[step].own_loss
-        return expected is not None and (found is None or not near(expected, found))
+        return self._is_other_output(step, OWN)
 
     def different_outputs(self, step: int) -> tuple[str, ...]:
         """Return the names of the outputs of a step that are missing, new, or not those of the reference.
@@ -128,14 +152,64 @@ class Case:
         """
         if not self.has(step):
             return ()
-        expected, found = self.reference.steps[step].outputs, self.run.steps[step].outputs
+        names = {**self.reference.steps[step].outputs, **self.run.steps[step].outputs}
+        return tuple(name for name in names if name != OWN and self._is_other_output(step, name))
+
+    @cached_property
+    def different_values(self) -> tuple[str, ...]:
+        """The parameters and buffers that are not what they are after the reference."""
+        return tuple(
+            name for name in {**self.reference.values, **self.run.values} if self._is_other_value(name)
+        )
+
+    @cached_property
+    def different_attributes(self) -> tuple[str, ...]:
+        """The attributes of modules that are not what they are after the reference."""
+        expected, found = self.reference.attributes, self.run.attributes
         return tuple(
             name
             for name in {**expected, **found}
-            if name not in self.unstable
-            and name != OWN
-            and (name not in expected or name not in found or not close(expected[name], found[name]))
+            if ("attribute", name) not in {*self.unstable, *self.noise}
+            and not same(expected.get(name), found.get(name))
         )
+
+    def agreements(self, step: int) -> dict[str, Agreement]:
+        """Return what comes of comparing each parameter's gradient in a step, where it has one."""
+        if step not in self._agreements:
+            self._agreements[step] = self._compared(step) if self.has(step) else {}
+        return self._agreements[step]
+
+    def _compared(self, step: int) -> dict[str, Agreement]:
+        pairs = gradients(self.reference.steps[step], self.run.steps[step])
+        found = {name: self._agreement(("gradient", name), one, other) for name, one, other in pairs}
+        if self.exact is not None and Agreement.UNKNOWN in found.values():
+            # What is rounding in single precision is far less in double precision.
+            exact = self.exact.agreements(step)
+            found |= {
+                name: exact.get(name, each) for name, each in found.items() if each is Agreement.UNKNOWN
+            }
+        return found
+
+    def _is_other_output(self, step: int, name: str) -> bool:
+        outputs = (self.reference.steps[step].outputs, self.run.steps[step].outputs)
+        expected, found = (each.get(name) for each in outputs)
+        if expected is None or found is None:
+            return ("output", name) not in self.unstable
+        agreement = self._agreement(("output", name), expected, found)
+        if agreement is Agreement.UNKNOWN and self.exact is not None and self.exact.has(step):
+            return self.exact._is_other_output(step, name)
+        return agreement is Agreement.DIFFERENT
+
+    def _is_other_value(self, name: str) -> bool:
+        expected, found = self.reference.values.get(name), self.run.values.get(name)
+        if expected is None or found is None:
+            return ("value", name) not in self.unstable
+        return self._agreement(("value", name), expected, found) is Agreement.DIFFERENT
+
+    def _agreement(self, key: Key, expected: Tensor, found: Tensor) -> Agreement:
+        if key in self.unstable:
+            return Agreement.UNKNOWN
+        return compare(expected, found, self.noise.get(key, 0.0))
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -166,29 +240,16 @@ class Case:
         return self.reference.recorded[block.name]
 
     def _lost(self, step: int) -> tuple[str, ...]:
-        if not self.has(step):
-            return ()
-        found = self.run.steps[step].gradients
         return tuple(
-            name
-            for name in self._touched(step)
-            if (gradient := found.get(name)) is None or not gradient.any()
+            name for name in self._different(step) if is_nothing(self.run.steps[step].gradients.get(name))
         )
 
     def _wrong(self, step: int) -> tuple[str, ...]:
-        if not self.has(step):
-            return ()
-        found, lost = self.run.steps[step].gradients, self._lost(step)
-        scale = self.reference.steps[step].largest
-        return tuple(
-            name
-            for name, gradient in self._touched(step).items()
-            if name not in lost and not close(gradient, found[name], scale)
-        )
+        lost = self._lost(step)
+        return tuple(name for name in self._different(step) if name not in lost)
 
-    def _touched(self, step: int) -> dict[str, Tensor]:
-        gradients = self.reference.steps[step].touched
-        return {name: each for name, each in gradients.items() if name not in self.unstable}
+    def _different(self, step: int) -> tuple[str, ...]:
+        return tuple(name for name, each in self.agreements(step).items() if each is Agreement.DIFFERENT)
 
 
 @dataclass(frozen=True)
@@ -197,73 +258,3 @@ class Check:
 
     name: str
     symptoms: Callable[[Case], Iterable[Symptom]]
-
-
-def differences(one: Run, other: Run) -> frozenset[str]:
-    """Return the names of whatever two runs of the same kind do not agree in."""
-    names: set[str] = set()
-    for mine, yours in zip(one.steps, other.steps, strict=False):
-        names |= _unequal(mine, yours)
-    if len(one.steps) == len(other.steps):
-        names |= {name for name, each in one.values.items() if not close(each, other.values[name])}
-        attributes = {**one.attributes, **other.attributes}
-        names |= {
-            name for name in attributes if not same(one.attributes.get(name), other.attributes.get(name))
-        }
-    return frozenset(names)
-
-
-def rounding(reference: Run, shaken: Run, found: Run) -> frozenset[str]:
-    """Return the names of what differs no more than rounding explains.
-
-    Args:
-        reference: the plain run.
-        shaken: the same with parameters that differ by a rounding error.
-        found: the run that does not agree with the reference.
-    """
-    explained, observed = _deviations(reference, shaken), _deviations(reference, found)
-    names = differences(reference, shaken)
-    return frozenset(each for each in names if observed.get(each, 0.0) <= _TIMES * explained.get(each, 0.0))
-
-
-def _deviations(one: Run, other: Run) -> dict[str, float]:
-    """Return the largest absolute differences of what can be compared."""
-    found: dict[str, float] = {}
-    pairs: list[tuple[str, Any, Any]] = [
-        (name, each, other.values.get(name)) for name, each in one.values.items()
-    ]
-    for mine, yours in zip(one.steps, other.steps, strict=False):
-        pairs += [(name, each, yours.gradients.get(name)) for name, each in mine.gradients.items()]
-        pairs += [(name, each, yours.outputs.get(name)) for name, each in mine.outputs.items()]
-        if mine.own_loss is not None and yours.own_loss is not None:
-            found[OWN] = max(found.get(OWN, 0.0), abs(mine.own_loss - yours.own_loss))
-    for name, mine, yours in pairs:
-        if (
-            isinstance(mine, Tensor)
-            and isinstance(yours, Tensor)
-            and mine.shape == yours.shape
-            and mine.numel()
-        ):
-            difference = float((mine.double() - yours.double()).abs().max())
-            found[name] = max(found.get(name, 0.0), difference)
-    return found
-
-
-def _unequal(mine: Step, yours: Step) -> set[str]:
-    names = set()
-    scale = mine.largest
-    for name, gradient in mine.gradients.items():
-        twin = yours.gradients.get(name)
-        if (gradient is None) != (twin is None) or (
-            gradient is not None and twin is not None and not close(gradient, twin, scale)
-        ):
-            names.add(name)
-    outputs = {**mine.outputs, **yours.outputs}
-    names |= {
-        name
-        for name in outputs
-        if name not in mine.outputs
-        or name not in yours.outputs
-        or not close(mine.outputs[name], yours.outputs[name])
-    }
-    return names

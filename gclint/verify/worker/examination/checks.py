@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
-from gclint.verify.worker.examination.comparison import close, same
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import described, names, plural
@@ -164,30 +163,19 @@ def _outputs(case: Case) -> Iterator[Symptom]:
 def _buffers(case: Case) -> Iterator[Symptom]:
     if case.run.error is not None:
         return
-    expected, found = case.reference.values, case.run.values
-    different = [
-        name
-        for name in {**expected, **found}
-        if name not in case.unstable
-        and (name not in expected or name not in found or not close(expected[name], found[name]))
-    ]
+    different = case.different_values
     if different:
         yield Symptom(
             "buffers",
             f"{len(different)} buffers are not what they are without checkpointing: {names(different)}",
-            tuple(different),
+            different,
         )
 
 
 def _state(case: Case) -> Iterator[Symptom]:
     if case.run.error is not None:
         return
-    expected, found = case.reference.attributes, case.run.attributes
-    different = [
-        name
-        for name in {**expected, **found}
-        if name not in case.unstable and not same(expected.get(name), found.get(name))
-    ]
+    different = case.different_attributes
     if different:
         yield Symptom(
             "state",

@@ -1,9 +1,9 @@
-"""When two tensors count as equal, and which gradients are more than noise."""
+"""When two tensors count as equal, each measured by its own size and by what rounding does to it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import torch
@@ -12,55 +12,99 @@ from torch import Tensor
 RELATIVE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """How far values may be apart, as a part of themselves."""
 ABSOLUTE = {torch.float64: 1e-10, torch.float32: 3e-6, torch.bfloat16: 1e-2, torch.float16: 1e-3}
-"""How far they may be apart besides, as a part of the largest value (among gradients, of all parameters).
+"""How far they may be apart besides, as a part of the largest value in the same tensor.
 
-What recomputation computes in another order differs by a few roundings, and some gradients, such as that of a
-bias in front of a normalisation, are nothing but roundings.
+What recomputation computes in another order differs by a few roundings of what it adds up.
 """
+TIMES = 10
+"""How many times what the last bit of all parameters is seen to change, rounding may change at most: another
+kernel rounds otherwise at each step of a computation, and was not seen."""
+COARSE = 1e-2
+"""The part of a tensor's largest value from which on it cannot be compared, if rounding may change that much:
+an error of that size would be taken for it. In coarse types it is ten times what values may be apart."""
 
 
-def close(one: Tensor, other: Tensor, largest: float | None = None) -> bool:
+class Agreement(Enum):
+    """What comes of comparing two tensors."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    """They differ, and by no more than rounding would change them, which is too much to tell anything."""
+
+
+def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
+    """Compare two tensors.
+
+    Args:
+        expected: the reference.
+        found: what is compared with it.
+        noise: what rounding was seen to change in the reference, at most.
+    """
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return Agreement.DIFFERENT
+    if close(expected, found):
+        return Agreement.SAME
+    # Whole numbers, such as choices among experts, either change or do not.
+    slack = TIMES * noise if is_fractional(expected) else noise and math.inf
+    if not slack or not close(expected, found, slack):
+        return Agreement.DIFFERENT
+    coarse = max(COARSE, 10 * RELATIVE.get(_real(expected), 0.0))
+    return Agreement.UNKNOWN if slack > coarse * largest(expected) else Agreement.SAME
+
+
+def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:
     """Return whether two tensors are the same but for rounding; those without fractions must be equal.
 
     Args:
         one: the reference.
         other: what is compared with it.
-        largest: what to measure absolute differences by; the reference's largest value if not given.
+        slack: how far they may be apart besides.
     """
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    if torch.equal(one, other):
+    if torch.equal(one, other) or math.isinf(slack):
         return True
-    if not (one.is_floating_point() or one.is_complex()):
+    if not is_fractional(one):
         return False
-    scale = _size(one) if largest is None else largest
-    real = one.abs().dtype
-    relative, absolute = RELATIVE.get(real, 0.0), ABSOLUTE.get(real, 0.0) * scale
-    return bool(torch.allclose(other, one, rtol=relative, atol=absolute, equal_nan=True))
+    # Below the smallest normal number there are fewer digits, down to none.
+    absolute = ABSOLUTE.get(_real(one), 0.0) * largest(one) + torch.finfo(_real(one)).tiny + slack
+    return bool(torch.allclose(other, one, RELATIVE.get(_real(one), 0.0), absolute, equal_nan=True))
 
 
-def near(one: float, other: float) -> bool:
-    """Return whether two losses in single precision are the same but for rounding."""
-    return close(torch.tensor(one), torch.tensor(other), max(abs(one), 1.0))
+def deviation(one: Tensor, other: Tensor) -> float:
+    """Return the largest difference of two tensors."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return math.inf
+    if torch.equal(one, other):
+        return 0.0
+    kind = torch.complex128 if one.is_complex() else torch.float64
+    difference = (one.to(kind) - other.to(kind)).abs()
+    # What is infinite or no number in both is no difference.
+    difference[(one == other) | ((one != one) & (other != other))] = 0.0
+    worst = float(difference.max()) if difference.numel() else 0.0
+    return math.inf if math.isnan(worst) else worst
 
 
-def largest(gradients: Mapping[str, Tensor | None]) -> float:
-    """Return the largest absolute value in all gradients."""
-    return max((_size(each) for each in gradients.values() if each is not None), default=0.0)
+def is_fractional(tensor: Tensor) -> bool:
+    """Return whether a tensor holds numbers with fractions."""
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
-def touched(gradients: Mapping[str, Tensor | None], largest: float) -> dict[str, Tensor]:
-    """Return the gradients that are more than noise.
+def is_nothing(gradient: Tensor | None) -> bool:
+    """Return whether a gradient is missing, or zero everywhere."""
+    return gradient is None or not bool(gradient.any())
 
-    Args:
-        gradients: by the parameters' names.
-        largest: the largest value in any of them.
-    """
-    return {
-        name: gradient
-        for name, gradient in gradients.items()
-        if gradient is not None and _size(gradient) > ABSOLUTE.get(gradient.dtype, 0.0) * largest
-    }
+
+def largest(tensor: Tensor) -> float:
+    """Return the largest absolute value that is finite."""
+    if not tensor.numel():
+        return 0.0
+    size = float(tensor.abs().max())
+    if math.isfinite(size):
+        return size
+    finite = tensor[tensor.isfinite()].abs()
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def same(one: Any, other: Any) -> bool:
@@ -71,12 +115,5 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 
-def _size(tensor: Tensor) -> float:
-    values = tensor.detach().coalesce().values() if tensor.is_sparse else tensor.detach()
-    if not values.numel():
-        return 0.0
-    size = float(values.abs().max())
-    if math.isfinite(size):
-        return size
-    finite = values[values.isfinite()].abs()
-    return float(finite.max()) if finite.numel() else 0.0
+def _real(tensor: Tensor) -> torch.dtype:
+    return {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(tensor.dtype, tensor.dtype)

@@ -33,7 +33,7 @@ def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> 
         digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         whole.update(digest.digest())
         parts[key] = digest.hexdigest()[:_BEGINNING]
-        if tensor.device.type != "cpu":
+        if again is not None:
             sketches[key] = _sketch(key, tensor, twins.get(key))
     scenario = name or run.conditions.scenario.name
     return Fingerprint(scenario, whole.hexdigest(), run.steps[0].loss, parts, sketches)

@@ -5,6 +5,7 @@ What a function hands back is pickled: what is a tensor by its bytes, whatever d
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import tempfile
@@ -49,8 +50,9 @@ def in_fork(function: Callable[[Fork], None], hear: Callable[[str], None], secon
     with tempfile.TemporaryFile(buffering=0) as file:
 
         def live(tell: child.Send, _slot: int) -> None:
-            # The threads of a pool did not come along.
+            # The threads of a pool did not come along; and what is shared is no garbage of this process.
             torch.set_num_threads(1)
+            gc.freeze()
             function(Fork(tell, file))
 
         end = End("killed")

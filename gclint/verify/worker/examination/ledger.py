@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +14,14 @@ from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
 from gclint.verify.worker.examination.recipe import recipe
 from gclint.verify.worker.examination.sites import Sites
+from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.protocol import (
     ClassResult,
     Cost,
     Failure,
     Fingerprint,
     InputEmbedding,
+    NotCompared,
     Outcome,
     Place,
     Recipe,
@@ -46,6 +50,7 @@ class Ledger:
         self.notes: list[str] = []
         self.costs: list[Cost] = []
         self.fingerprints: list[Fingerprint] = []
+        self._least: Case | None = None
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
         self.verdicts: list[Verdict] = []
@@ -54,6 +59,7 @@ class Ledger:
         self.is_complete = source.complete
         """Whether to run also what only a comparison of two texts of the class needs."""
         self._executed: set[Place] = set()
+        self._made_of: set[str] = set()
         self._source = source
         self._class = model_class
         self._without = frozenset(without)
@@ -90,6 +96,13 @@ class Ledger:
         """Take up which watched places of the source a run that can be judged has come to."""
         self._executed.update(places)
 
+    def made_of(self, kinds: Iterable[type]) -> None:
+        """Take up the classes of modules that were run."""
+        if self.is_complete:
+            for kind in {base for each in kinds for base in each.__mro__}:
+                with suppress(TypeError):  # One that has no source.
+                    self._made_of.add(f"{inspect.getsourcefile(kind)}::{kind.__qualname__}")
+
     def cover_all_but(self, parts: Collection[str]) -> None:
         """Take up that one more specimen ran all parts of the model but these."""
         before = parts if self._not_covered is None else self._not_covered
@@ -114,6 +127,16 @@ class Ledger:
         self._failures.setdefault(key, failure)
         if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
+
+    def compared(self, case: Case) -> None:
+        """Take up how much of a run could be compared; where that is too little, the class has not passed."""
+        if not case.has(0):
+            return
+        is_whole = not case.run.conditions.scenario.frozen_base
+        if is_whole and (self._least is None or _share(case) < _share(self._least)):
+            self._least = case
+        if not case.is_meaningful:
+            self.doubt = self.doubt or not_compared(case)
 
     def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
         """Return whether a scenario, or any, has shown a failure that comes from one of these causes."""
@@ -145,8 +168,23 @@ class Ledger:
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
+            **self._comparison(),
+            made_of=tuple(sorted(self._made_of)),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
+
+    def _comparison(self) -> dict[str, Any]:
+        """Return the fields of the result that say how much was compared, where that was least."""
+        if self._least is None:
+            return {}
+        left_out = (("rounding", self._least.blurred), ("not reproducible", self._least.changing))
+        return {
+            "compared": self._least.compared,
+            "parameters": len(self._least.agreements(0)),
+            "not_compared": tuple(
+                NotCompared(reason, parameters) for reason, parameters in left_out if parameters
+            ),
+        }
 
     def not_run(self, doubt: Doubt) -> ClassResult:
         """Return that the class cannot be judged at all."""
@@ -162,3 +200,23 @@ class Ledger:
             seconds=time.perf_counter() - self._started,
             **more,
         )
+
+
+def not_compared(case: Case) -> Doubt:
+    """Return that too few gradients of a run could be compared, and why."""
+    total, conditions = len(case.agreements(0)), case.run.conditions
+    if case.changing:
+        return Doubt(
+            "not reproducible",
+            f"two plain runs from the same state differ in {len(case.changing)} of {total} gradients "
+            f"({conditions.scenario.name}): {names(case.changing)}",
+        )
+    return Doubt(
+        "not compared",
+        f"only {case.compared} of {total} gradients can be compared ({conditions.mode} checkpointing, "
+        f"{conditions.scenario.name}): rounding alone changes {names(case.blurred)} as much",
+    )
+
+
+def _share(case: Case) -> float:
+    return case.compared / max(len(case.agreements(0)), 1)

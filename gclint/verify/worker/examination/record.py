@@ -17,16 +17,15 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         symptoms: what the checks found, and what is to be judged of it.
     """
     run = case.run
-    touched = case.reference.steps[0].touched if case.reference.steps else {}
     ran = [block.name for block in case.blocks if run.forward[block.name]]
     return Verdict(
         run.conditions.scenario.name,
         run.mode,
         tuple(_observations(case, list(symptoms))),
         case.compared,
-        tuple(name for name in touched if name in case.unstable),
+        (*case.blurred, *case.changing),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
-        run.steps[0].saved_bytes if run.steps else None,
+        run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import largest, touched
+from gclint.verify.worker.examination.comparison import is_nothing
 from gclint.verify.worker.examination.evidence import Consequences
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.inspector import Inspection
@@ -31,8 +31,11 @@ class Conditions:
 
     scenario: Scenario
     mode: Mode
-    shaken: bool = False
-    """Whether to change all parameters by about what rounding does, to see what that alone changes."""
+    shaken: int = 0
+    """If not 0: changes the last bit of all parameters at random, to see what rounding alone changes; each
+    number changes them in another way."""
+    exact: bool = False
+    """Whether to run in double precision, whatever the model says."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
     inspected: bool = False
@@ -63,16 +66,13 @@ class Step:
     saved_bytes: int
     seconds: float
     peak_bytes: int | None
+    held_bytes: int = 0
+    """What checkpoints hold beside what autograd saves."""
 
     @cached_property
-    def largest(self) -> float:
-        """The largest absolute value in all gradients."""
-        return largest(self.gradients)
-
-    @cached_property
-    def touched(self) -> dict[str, Tensor]:
-        """The gradients that are more than noise."""
-        return touched(self.gradients, self.largest)
+    def trained(self) -> frozenset[str]:
+        """The names of the parameters that have a gradient."""
+        return frozenset(name for name, gradient in self.gradients.items() if not is_nothing(gradient))
 
 
 @dataclass
@@ -105,6 +105,8 @@ class Run:
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
+    scales: dict[str, float] = field(default_factory=dict)
+    """How large the outputs were; the loss measures each by it."""
     replay: Replay = field(default_factory=Replay)
     """How what is recomputed compares with what was saved in the first step."""
     inspection: Inspection | None = None

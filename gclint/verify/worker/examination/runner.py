@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import FOREIGN, End
@@ -39,8 +40,13 @@ class Runner:
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
 
-    def run(self, conditions: Conditions) -> Run:
-        """Run steps from the start; what the model raises, or does to the process, is part of the run."""
+    def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
+        """Run steps from the start; what the model raises, or does to the process, is part of the run.
+
+        Args:
+            conditions: how.
+            scales: how large the outputs were in the run that this one will be compared with.
+        """
         begun = time.monotonic()
         stages = ["the construction"]
         name, mode = conditions.scenario.name, conditions.mode
@@ -51,7 +57,8 @@ class Runner:
             self._watch.begin(name, mode, stage)
 
         def live(fork: Fork) -> None:
-            steps = Steps(self._subject, conditions, self.blocks, self.watched, fork.tell, fork.keep)
+            watched = (self.blocks, self.watched)
+            steps = Steps(self._subject, conditions, *watched, scales, fork.tell, fork.keep)
             fork.keep(steps.take())
 
         run, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE)

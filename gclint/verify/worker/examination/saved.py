@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.state import state_tensors
+from gclint.verify.worker.examination.tensors import tensors_in
 
 
 class SavedBytes:
@@ -19,12 +20,23 @@ class SavedBytes:
     def __init__(self, model: torch.nn.Module) -> None:
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
         self._sizes: dict[int, int] = {}
+        self._held: dict[int, int] = {}
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
 
     @property
     def total(self) -> int:
         """Bytes, without parameters and buffers."""
         return sum(self._sizes.values())
+
+    @property
+    def held(self) -> int:
+        """Bytes that checkpoints hold besides: what they are passed by keyword, unseen by autograd."""
+        return sum(size for address, size in self._held.items() if address not in self._sizes)
+
+    def hold(self, value: object) -> None:
+        """Take up that a checkpoint holds the tensors in a value."""
+        for _, tensor in tensors_in(value):
+            self._count(tensor, self._held)
 
     def __enter__(self) -> SavedBytes:
         self._hooks.__enter__()
@@ -39,15 +51,17 @@ class SavedBytes:
         self._hooks.__exit__(kind, error, traceback)
 
     def _pack(self, tensor: Tensor) -> Tensor:
+        self._count(tensor, self._sizes)
+        return tensor
+
+    def _count(self, tensor: Tensor, sizes: dict[int, int]) -> None:
         try:
             storage = tensor.untyped_storage()
             address, size = storage.data_ptr(), storage.nbytes()
         except (NotImplementedError, RuntimeError):
-            # Sparse tensors and those of function transforms have no storage of their own.
-            return tensor
+            return  # Sparse tensors and those of function transforms have no storage of their own.
         if address not in self._known:
-            self._sizes[address] = size
-        return tensor
+            sizes[address] = size
 
 
 def _unpack(tensor: Tensor) -> Tensor:

@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN
-from gclint.verify.worker.examination.case import Case, Symptom, differences, rounding
+from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.hook import failure_of_hook
-from gclint.verify.worker.examination.ledger import Doubt, Ledger
+from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
+from gclint.verify.worker.examination.noise import differences
 from gclint.verify.worker.examination.record import verdict
+from gclint.verify.worker.examination.rounding import Rounding
 from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
@@ -26,7 +28,7 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_o
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("gradients", VALUES, "loss", "outputs", "second step", "buffers", FROZEN))
+_NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
 _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
@@ -46,11 +48,14 @@ class Scenarios:
         executed.clear()
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
+        self._rounding = Rounding(self._runner)
         self._plain_runs: dict[Scenario, Run] = {}
+        self._scales: dict[str, float] = {}
+        """How large the outputs were in the first run."""
         self._looks: dict[Scenario, Run] = {}
         """Plain runs that were looked at closely."""
         self._case: Case | None = None
-        """The first scenario's plain run, to be compared with itself."""
+        """The first scenario's plain run, to be compared with its repetition."""
         self._plain_calls: list[Call] = []
         """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
@@ -78,46 +83,58 @@ class Scenarios:
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
-        if (
-            reference.error is not None
-            and self._subject.specimen.other_inputs is not None
-            and reference.steps
-        ):
-            self._subject.specimen = replace(self._subject.specimen, other_inputs=None)
-            self._ledger.notes.append(f"run with one length only, since {_ending(reference)}")
-            reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None and reference.steps:
+            reference = self._with_one_length(scenario, reference)
         if reference.error is not None:
             reference = self._with_own_cache(scenario, reference)
+        self._scales = reference.scales
         self._plain_runs[scenario] = reference
         self._runner.blocks, stacked = reference.blocks, reference.stacked
         self._runner.watched = stacked.union(each.name for each in reference.blocks)
-        again = self._runner.run(Conditions(replace(scenario, steps=1), "plain", traced=True))
+        once = replace(scenario, steps=1)
+        again = self._runner.run(Conditions(once, "plain", traced=True), reference.scales)
+        self._plain_runs[once] = again
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
+        unstable = differences(reference, again)
         self._ledger.cover_all_but(self._subject.specimen.not_covered)
         self._plain_calls = again.calls
         blocks = tuple(each for each in reference.blocks if not each.is_lone)
         lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
-        unstable = differences(reference, again)
-        if unstable:
-            self._ledger.notes.append(
-                f"two plain runs differ in {names(sorted(unstable))}, which are not judged"
-            )
+        self._ledger.made_of(kinds.values())
         source = inspect.getsourcefile(kinds[""]) or ""
-        self._case = Case(reference, reference, blocks, stacked, kinds, source, unstable, lone)
+        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
+        if not self._case.is_meaningful:
+            return not_compared(self._case)
+        if unstable:
+            which = names(sorted(name for _, name in unstable))
+            self._ledger.notes.append(
+                f"two plain runs from the same state differ in {which}, which are not judged"
+            )
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
         return None
 
+    def _with_one_length(self, scenario: Scenario, failed: Run) -> Run:
+        """Return the run of a scenario in which all batches are of one length, or what failed."""
+        specimen = self._subject.specimen
+        self._subject.specimen = replace(specimen, other_inputs=None)
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None:
+            self._subject.specimen = specimen
+            return failed
+        self._ledger.notes.append(f"run with one length only, since {_ending(failed)}")
+        return reference
+
     def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
         """Return the run of a scenario in which the model makes what cache it likes, or what failed."""
         specimen = self._subject.specimen
         self._subject.specimen = replace(specimen, keeps_cache=True)
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True))
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
         if reference.error is not None:
             self._subject.specimen = specimen
             return failed
@@ -171,7 +188,7 @@ class Scenarios:
             # What is wrong with everything trainable says it all, but to who compares two texts.
             if mode in self._broken or (is_untrainable and not self._ledger.is_complete):
                 continue
-            run = self._runner.run(Conditions(scenario, mode))
+            run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
                 # The hook is to blame here as well; newer releases set it by themselves.
                 continue
@@ -197,8 +214,15 @@ class Scenarios:
         return runs
 
     def _judge(self, case: Case, scenario: Scenario, *, is_told: bool) -> Case:
-        """Take up what is wrong, and return the case without what rounding alone would change as much."""
-        case, symptoms = self._symptoms(case, scenario)
+        """Take up what is wrong, and return the case with what is known of rounding."""
+        checks = [CHECKS[name] for name in scenario.checks]
+        symptoms = self._ledger.symptoms(case, checks)
+        if any(each.check in _NUMBERS for each in symptoms):
+            case = self._rounding.sharpened(case)
+            symptoms = self._ledger.symptoms(case, checks)
+            if all(each.check == VALUES for each in symptoms):
+                # What comes of them differs no more than rounding explains, so neither do they.
+                symptoms = []
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
         looked_at = self._looked_at(case, scenario) if symptoms else case
@@ -208,40 +232,22 @@ class Scenarios:
         if symptoms and is_told:
             self._ledger.judge(looked_at, symptoms, self._subject.specimen)
         self._ledger.verdicts.append(verdict(looked_at, symptoms))
+        self._ledger.compared(case)
         return case
 
     def _looked_at(self, case: Case, scenario: Scenario) -> Case:
         """Return the case with what a close look at both runs sees; what kills a process is not run again."""
         if case.run.error is not None and case.run.error.is_death:
             return case
-        run = self._runner.run(replace(case.run.conditions, inspected=True))
+        run = self._runner.run(replace(case.run.conditions, inspected=True), case.run.scales)
         if scenario.use_cache:
             # Layers that are recomputed are passed no cache, so that nothing can be compared.
             return replace(case, inspection=run.inspection)
         if scenario not in self._looks:
             conditions = replace(case.reference.conditions, inspected=True, dissected=False)
-            self._looks[scenario] = self._runner.run(conditions)
+            self._looks[scenario] = self._runner.run(conditions, case.reference.scales)
         plain = self._looks[scenario].inspection
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
-
-    def _symptoms(self, case: Case, scenario: Scenario) -> tuple[Case, list[Symptom]]:
-        """Return what the checks find, and the case without what rounding alone would change as much."""
-        checks = [CHECKS[name] for name in scenario.checks]
-        symptoms = self._ledger.symptoms(case, checks)
-        if not symptoms or case.lost or any(each.check not in _NUMBERS for each in symptoms):
-            return case, symptoms
-        shaken = self._runner.run(replace(case.reference.conditions, shaken=True))
-        sensitive = rounding(case.reference, shaken, case.run)
-        if sensitive:
-            self._ledger.notes.append(
-                f"rounding alone changes {names(sorted(sensitive))} in {scenario.name}, which are not judged"
-            )
-            case = replace(case, unstable=case.unstable | sensitive)
-            symptoms = self._ledger.symptoms(case, checks)
-            if all(each.check == VALUES for each in symptoms):
-                # What comes of them differs no more than rounding explains, so neither do they.
-                symptoms = []
-        return case, symptoms
 
     def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
         """Return what is wrong in comparison with a plain run of the same scenario as well."""
@@ -251,7 +257,8 @@ class Scenarios:
             self._note(scenario, doubt)
             return []
         checks = [CHECKS[name] for name in scenario.checks]
-        found = {each.check for each in self._ledger.symptoms(replace(case, reference=own), checks)}
+        case = self._rounding.sharpened(replace(case, reference=own, exact=None))
+        found = {each.check for each in self._ledger.symptoms(case, checks)}
         return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
@@ -262,7 +269,7 @@ class Scenarios:
 
     def _plain_run(self, scenario: Scenario) -> Run:
         if scenario not in self._plain_runs:
-            self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"))
+            self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), self._scales)
         return self._plain_runs[scenario]
 
     def _drops_nothing(self, run: Run) -> bool:
@@ -275,7 +282,7 @@ class Scenarios:
     def _fingerprint(self, reference: Run, name: str | None = None) -> Fingerprint:
         """Return what another text of the model has to agree in; on a GPU with what no two runs agree in."""
         is_exact = self._subject.device.type == "cpu"
-        again = None if is_exact else self._runner.run(reference.conditions)
+        again = None if is_exact else self._runner.run(reference.conditions, self._scales)
         return fingerprint(reference, again, name)
 
     def _compute_otherwise(self) -> None:
@@ -286,7 +293,7 @@ class Scenarios:
         for name, conditions in OTHERWISE.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
-            run = self._runner.run(conditions)
+            run = self._runner.run(conditions, self._scales)
             if _unusable(run) is None and run.steps:
                 self._ledger.come_to(run.executed)
                 full = name if feature == "default" else f"{name}, {feature}"

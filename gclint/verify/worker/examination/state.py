@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-_HOOKS = frozenset(name for name in vars(nn.Module()) if name.startswith("_forward_"))
-_OF_THE_FRAMEWORK = frozenset(vars(nn.Module())) - _HOOKS
-_OF_TRANSFORMERS = frozenset(
-    ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
-)
+_KNOWN = frozenset(vars(nn.Module())) | {
+    "gradient_checkpointing",
+    "_gradient_checkpointing_func",
+    "_require_grads_hook",
+    "_require_grads_hooks",
+}
+"""The attributes of the framework, and those that switch checkpointing on."""
 
 
 class Attributes:
-    """The attributes and forward hooks of all modules at one moment, with what they held then."""
+    """The attributes of all modules at one moment, with what they held then."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._kept = {
-            name: (module, {key: (value, _content(value)) for key, value in _own(module)})
-            for name, module in model.named_modules()
-        }
+        self._kept = {name: (module, _held(module)) for name, module in model.named_modules()}
 
     def changes(self) -> dict[str, Any]:
         """Return the values now of the attributes that are not what they were, by their dotted names.
@@ -33,8 +30,8 @@ class Attributes:
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
-            for key, value in _own(module)
-            if key not in _HOOKS | _OF_TRANSFORMERS and (key not in kept or not _same(kept[key], value))
+            for key, value in vars(module).items()
+            if key not in _KNOWN and (key not in kept or not _same(kept[key], value))
         }
 
 
@@ -63,8 +60,8 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _own(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    return ((key, value) for key, value in vars(module).items() if key not in _OF_THE_FRAMEWORK)
+def _held(module: nn.Module) -> dict[str, tuple[Any, Any]]:
+    return {key: (value, _content(value)) for key, value in vars(module).items() if key not in _KNOWN}
 
 
 def _content(value: Any) -> Any:

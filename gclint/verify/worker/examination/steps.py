@@ -16,6 +16,7 @@ from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
+from gclint.verify.worker.examination.exactly import Exactly
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
 from gclint.verify.worker.examination.inspection.inspector import Inspector
@@ -43,6 +44,7 @@ class Steps:
         conditions: Conditions,
         blocks: Iterable[Block],
         watched: Iterable[str],
+        scales: Mapping[str, float],
         begin: Callable[[str], None],
         keep: Callable[[Run], None],
     ) -> None:
@@ -53,10 +55,11 @@ class Steps:
             conditions: how to run it.
             blocks: the blocks to be watched.
             watched: the names of the modules whose calls are traced.
+            scales: how large the outputs were in the run that this one will be compared with.
             begin: told what begins.
             keep: given what is known before each backward pass of a checkpointed step.
         """
-        self._run = Run(conditions)
+        self._run = Run(conditions, scales=dict(scales))
         self._subject = subject
         self._blocks = tuple(blocks)
         modules = dict(subject.model.named_modules())
@@ -71,7 +74,10 @@ class Steps:
         """Run the steps; an error of the model ends the run and is part of it."""
         run = self._run
         try:
-            with self._caught_warnings() as caught:
+            with (
+                self._caught_warnings() as caught,
+                Exactly() if self._run.conditions.exact else nullcontext(),
+            ):
                 self._take()
         except Exception as error:
             if is_out_of_memory(error):
@@ -106,8 +112,10 @@ class Steps:
         scenario = conditions.scenario
         run.stage = "the construction"
         subject.prepare(scenario)
+        if conditions.exact:
+            subject.model.double()
         if conditions.shaken:
-            subject.shake()
+            subject.shake(conditions.shaken)
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if scenario.frozen_statistics:
@@ -155,7 +163,7 @@ class Steps:
         seed(number)
         saved, clock = SavedBytes(subject.model), Clock(subject.device)
         phases = Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls)
+        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
         # The later steps show what steps cost.
@@ -185,9 +193,9 @@ class Steps:
             run.backward += phases.runs[True]
             if replays is not None:
                 run.replay = replays.replay
-        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved.total, clock))
+        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
         if dissection is not None:
-            run.blocks = dissection.blocks(run.steps[0].touched.keys())
+            run.blocks = dissection.blocks(run.steps[0].trained)
             run.stacked = dissection.stacked
             run.recorded += Counter({each.name: each.runs for each in run.blocks})
             self._blocks = run.blocks
@@ -200,12 +208,14 @@ class Steps:
         losses: list[Tensor | None] = []
         outputs: dict[str, Tensor] = {}
         for batch in range(scenario.forwards):
-            inputs = subject.inputs(scenario, number * scenario.forwards + batch)
+            inputs = subject.inputs(
+                scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
+            )
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
             with clock, saved, dissection or nullcontext():
                 with look:
                     found = _outputs(subject.model(**inputs))
-                losses.append(total_loss(found))
+                losses.append(total_loss(found, self._run.scales))
             for name, output in found.items():
                 if batch and name == OWN and not output.dim():
                     outputs[name] = outputs[name] + output
@@ -230,7 +240,7 @@ def _seen(
     loss: Tensor,
     outputs: dict[str, Tensor],
     gradients: dict[str, Tensor | None],
-    saved_bytes: int,
+    saved: SavedBytes,
     clock: Clock,
 ) -> Step:
     own = outputs.get(OWN)
@@ -239,9 +249,10 @@ def _seen(
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
         gradients,
-        saved_bytes,
+        saved.total,
         clock.seconds,
         clock.peak_bytes,
+        saved.held,
     )
 
 

@@ -15,6 +15,7 @@ from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.caches import new_cache
+from gclint.verify.worker.examination.exactly import doubled
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.memory import apply_gpu_limit
@@ -24,8 +25,6 @@ from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.vocabulary import PAST_KEY_VALUES, USE_CACHE
 
 _SEED = 1789
-_SHAKE = 16
-"""How many times the rounding error; a checkpointed pass may take another kernel, which rounds otherwise."""
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
@@ -92,15 +91,18 @@ class Subject:
             if getattr(module, "running_mean", None) is not None:
                 module.eval()
 
-    def inputs(self, scenario: Scenario, number: int = 0) -> dict[str, Any]:
+    def inputs(self, scenario: Scenario, number: int = 0, *, exact: bool = False) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
 
         Args:
             scenario: what they are for.
             number: which batch this is; batches of two lengths take turns.
+            exact: whether to give numbers in double precision.
         """
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
+        if exact:
+            inputs = doubled(inputs)
         for name, value in inputs.items():
             if is_computed(name, value):
                 which = f" of batch {number + 1}" if scenario.forwards > 1 else ""
@@ -127,14 +129,14 @@ class Subject:
         self._leaves = {}
         return gradients
 
-    def shake(self) -> None:
-        """Change the parameters by a few times the rounding error of their type."""
-        generator = torch.Generator().manual_seed(_SEED)
+    def shake(self, number: int) -> None:
+        """Change the parameters by the rounding error of their type, each number in another way."""
+        generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
             for parameter in self._parameters.values():
                 if parameter.is_floating_point():
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
-                    parameter.detach().mul_(1 + _SHAKE * torch.finfo(parameter.dtype).eps * noise)
+                    parameter.detach().mul_(1 + torch.finfo(parameter.dtype).eps * noise)
 
     def switch_on(self, mode: Mode) -> None:
         """Switch checkpointing on in the way that the release has."""

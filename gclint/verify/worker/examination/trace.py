@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gclint.verify.worker.examination.blocks import is_layer
 from gclint.verify.worker.examination.graphs import nodes_behind
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, is_cache_name, tensors_in
@@ -65,6 +66,8 @@ class Trace:
     """The blocks, and how the model calls them."""
     phases: Phases
     calls: list[Call] = field(default_factory=list)
+    hold: Callable[[object], None] = lambda _value: None
+    """Given what checkpoints are passed by keyword."""
     records_gradients: bool = True
     """Whether gradients were recorded where the block that runs now was called."""
     caches: dict[int, Any] = field(default_factory=dict)
@@ -118,6 +121,8 @@ class Trace:
         if place is None:
             return
         self._kept.append((args, kwargs))
+        if len(self._running) == 1 and is_layer(module) and _is_on(module):
+            self.hold(kwargs)
         named = (*_named(type(module), args), *kwargs.items())
         contained = {name: found for name, each in named if (found := tuple(_inner(each)))}
         by_keyword = {name: id(each) for name, each in kwargs.items() if carries_gradient(each)}
@@ -141,7 +146,7 @@ class Trace:
 
     def _numbers(self, value: object) -> Iterator[int]:
         """Yield the numbers of what computes a value; in another step, everything has others."""
-        for node in nodes_behind(value):
+        for node in nodes_behind(value, self._nodes):
             yield self._nodes.setdefault(node, next(_COUNTER))
 
 
@@ -178,6 +183,10 @@ def _lines(module: Any, path: str) -> list[str]:
     if source is None:
         source = Path(path).read_text(encoding="utf-8") if path else ""
     return source.splitlines(keepends=True)
+
+
+def _is_on(module: Any) -> bool:
+    return bool(getattr(module, "gradient_checkpointing", False)) and module.training
 
 
 def _named(kind: type, args: tuple[Any, ...]) -> list[tuple[str, Any]]:

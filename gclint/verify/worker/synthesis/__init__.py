@@ -9,5 +9,6 @@ Four rooms, each of which imports only those after it, none of which imports one
 """
 
 from gclint.verify.worker.synthesis.attempts.search import specimens
+from gclint.verify.worker.synthesis.configurations.known import learn
 
-__all__ = ["specimens"]
+__all__ = ["learn", "specimens"]

@@ -19,9 +19,8 @@ from gclint.verify.worker.examination.hook import (
     is_leaf_changed,
     leaf_explanation,
 )
+from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import line, names
-
-_SWITCHING_ON = "switching checkpointing on"
 
 
 def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -50,7 +49,7 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
 
 def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     error = case.run.error
-    if error is None or case.run.stage != _SWITCHING_ON:
+    if error is None or case.run.stage != SWITCHING_ON:
         return None
     frame = error.place_in(case.source)
     lines = (frame,) if frame is not None else ()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 
 _HOLDERS = 3
@@ -29,15 +29,22 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -
         model_class: The class of the inner model.
         scenario: What to call the result.
         make: Makes a specimen of an outer class.
+
+    Raises:
+        NotSynthesisable: None does, and one lacks a library.
     """
+    lacking: NotSynthesisable | None = None
     for holder in _holders(model_class)[:_HOLDERS]:
         try:
             outer = make(holder)
-        except NotSynthesisable:
+        except NotSynthesisable as error:
+            lacking = error if error.category == EXTRA_LIBRARY else lacking
             continue
         found = _record(model_class, outer)
         if found is not None:
             return _inner_specimen(model_class, scenario, outer, *found)
+    if lacking is not None:
+        raise lacking
     return None
 
 

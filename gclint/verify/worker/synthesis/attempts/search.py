@@ -17,6 +17,7 @@ from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
+from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
@@ -34,6 +35,7 @@ _LADDER = (
     Sizes(multiples=True),
     Sizes(width=128, heads=8),
     Sizes(width=96),
+    Sizes(width=128),
     Sizes(proportional=True),
     Sizes(plain=True),
 )
@@ -131,7 +133,7 @@ def _find(model_class: Any) -> _Found:
     errors: list[Exception] = []
     started = time.process_time()
     plan = Plan()
-    for sizes in _LADDER:
+    for sizes in _LADDER[:1] if is_given(model_class, config) else _LADDER:
         plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
         found = _climb(model_class, config, plan, errors, started)
         if found is not None:
@@ -216,14 +218,12 @@ def _explained(errors: list[Exception]) -> NotSynthesisable:
     It is about the first one, which nothing had been changed for.
     """
     first = errors[0]
+    if isinstance(first, ImportError):
+        return NotSynthesisable.for_import(first)
     told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
     told.__cause__ = first
     return told
 
 
 def _category(error: BaseException) -> str:
-    if isinstance(error, NotSynthesisable):
-        return error.category
-    if isinstance(error, ImportError):
-        return "extra library"
-    return "inputs"
+    return error.category if isinstance(error, NotSynthesisable) else "inputs"

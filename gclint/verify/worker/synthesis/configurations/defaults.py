@@ -11,6 +11,8 @@ from transformers import AutoConfig, PretrainedConfig
 
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.backbones import use_native_backbones
+from gclint.verify.worker.synthesis.configurations.examples import example_of
+from gclint.verify.worker.synthesis.configurations.known import given_configuration
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 
 
@@ -23,6 +25,9 @@ def default_configuration(model_class: Any) -> Any:
     config_class = _config_class(model_class)
     if config_class is None:
         raise NotSynthesisable("configuration", "the class names no configuration class")
+    given = given_configuration(model_class, config_class)
+    if given is not None:
+        return given
     config = _make_default(config_class)
     _complete(config)
     use_native_backbones(config)
@@ -44,6 +49,8 @@ def _config_class(model_class: Any) -> Any:
 def _make_default(config_class: Any) -> Any:
     """Return a ``config_class`` with its defaults, and with what its validation asks for.
 
+    One that has no defaults is made as its documentation makes one.
+
     Raises:
         NotSynthesisable: The class refuses its own defaults for another reason.
     """
@@ -51,11 +58,16 @@ def _make_default(config_class: Any) -> Any:
     while True:
         try:
             return config_class(**given)
+        except ImportError as error:
+            raise NotSynthesisable.for_import(error) from error
         except Exception as error:
             refused = error
         wanted = re.search(r"\b(\w+) must be (\d+), got \d+", str(refused))
         part = next(iter(getattr(config_class, "sub_configs", {})), None)
         if wanted is None or part is None or wanted[1] in given.get(part, {}):
+            shown = example_of(config_class)
+            if shown is not None:
+                return shown
             raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused
         given.setdefault(part, {})[wanted[1]] = int(wanted[2])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
 
 _STAGES = ("stage_names", "_out_indices", "_out_features")
@@ -29,7 +30,9 @@ def _built_anew(part: Any, rebuilt: dict[int, Any]) -> Any:
     given: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(part).__init__).parameters.items():
         value = fields.get(name, parameter.empty)
-        derived = parameter.default is None and isinstance(value, int | float)
+        derived = (
+            parameter.default is None and isinstance(value, int | float) and kind_of(name) is not Kind.TOKEN
+        )
         if value is not parameter.empty and not derived:
             given[name] = rebuilt.get(id(value), value)
     new = type(part)(**given)

@@ -85,7 +85,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     ),
     (r".*(coordinate|shape)_size", Kind.COORDINATE),
     (r"num_filters|n_filters|stem_width", Kind.STEM),
-    (r"(num|n)_(codebooks|quantizers|codebook)", Kind.CODEBOOKS),
+    (r"(num|n)_(codebooks|quantizers|codebook|code_groups)", Kind.CODEBOOKS),
     (r"num_pos_feats", Kind.HALF),
     (r"image_embedding_size", Kind.PLACES),
     (r"image_grid_pinpoints", Kind.PINPOINTS),

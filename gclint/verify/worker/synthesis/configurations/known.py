@@ -1,75 +1,111 @@
-"""What no rule can know: values that the text of a model asks for and nothing else hints at."""
+"""What no rule can know about a class, from gclint's own table and from the user's settings.
+
+The users' word counts: what they say about a class is set after what the table says.
+"""
 
 from __future__ import annotations
 
+import copy
+import difflib
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-FIELDS: dict[str, dict[str, Any]] = {
-    # The languages have names, and the model refuses to guess which one it reads.
-    "XmodConfig": {"default_language": "en_XX"},
-    # A tokenizer's table, from which the number of the placeholder of an image is read.
-    "ChameleonConfig": {
-        "vocabulary_map": {"<image>": 120, "IMGIMGAZ": 4, "IMGIMGBCHZ": 5},
-        "image_token_id": 120,
-    },
-    # As above; the first and the last of the numbers that the quantiser gives are enough.
-    "Emu3Config": {
-        "vocabulary_map": {
-            "<image>": 120,
-            "<|extra_200|>": 121,
-            "<|visual token 000000|>": 4,
-            "<|visual token 000127|>": 5,
-        },
-        "image_token_id": 120,
-    },
-    # As wide as the last stage of the tower, whose widths are those of the released model.
-    "AlignConfig": {"projection_dim": 320},
-    # How many queries an image of so many patches has: a table over the sizes of the released model.
-    "AriaConfig": {"projector_patch_to_query_dict": {16: 4}},
-    # One section of the rotary dimensions for each axis, for which there is no default anywhere.
-    "HunYuanVLTextConfig": {
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 2, 2, 2]}
-    },
-    # Which layer of the text reads which layer of the images: lists that only the released model has.
-    "Granite4VisionConfig": {
-        "deepstack_layer_map": [(0, 0), (1, 1)],
-        "spatial_target_layers": [0, 1, 0, 1],
-        "downsample_rate": "2/4",
-    },
-    # The default is -1, which no model can be built with.
-    "ViltConfig": {"num_images": 2, "modality_type_vocab_size": 3},
-    # The kinds of layers are open, unlike in its siblings.
-    "Lfm2MoeConfig": {
-        "layer_types": ["conv", "conv", "full_attention", "full_attention"],
-        "num_hidden_layers": 4,
-    },
-    # The sizes of the selection of keys are open, and hang together.
-    "Qwen4ExpTextConfig": {
-        "indexer_n_heads": 4,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 32,
-        "indexer_budget": 8,
-        "indexer_compress_ratio": 4,
-    },
-    # The channels of the head are open, one for each of as many convolutions as somebody likes.
-    "Sapiens2HeadConfig": {
-        "upsample_out_channels": [16, 16],
-        "upsample_kernel_sizes": [4, 4],
-        "conv_out_channels": [16, 16],
-        "conv_kernel_sizes": [1, 1],
-    },
-    # A prompt of so many pixels along the border of the image.
-    "TvpConfig": {"visual_prompt_size": 8},
-    # As many slots of the cache as cycles use; the number of layers is a product of others.
-    "HrmTextConfig": {"num_hidden_layers": 16, "num_layers_per_stack": 2},
-    # Tokens of images and of audio are the last ones of the text's vocabulary.
-    "Gemma3nVisionConfig": {"vocab_offset": 112},
-    "Gemma3nAudioConfig": {"vocab_offset": 120},
-}
+from gclint.verify.worker.known import Known
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
+
+SETTINGS = "settings"
+"""The kind of the reasons that have to do with what users say."""
+_TABLE = Path(__file__).with_name("known.json")
 
 
-def apply_known(parts: list[Any]) -> None:
-    """Write what is known about them into the ``parts`` of a configuration."""
-    for part in parts:
-        for name, value in FIELDS.get(type(part).__name__, {}).items():
-            vars(part)[name] = value
+def _shipped() -> list[Known]:
+    table = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return [Known(name, entry["fields"]) for name, entry in table.items()]
+
+
+_KNOWN = _shipped()
+
+
+def learn(entries: Iterable[Known]) -> None:
+    """Take in what users say, for this process and those that it forks."""
+    _KNOWN.extend(entries)
+
+
+def given_configuration(model_class: Any, config_class: Any) -> Any:
+    """Return the configuration that users give for a class, or None where they give none.
+
+    Raises:
+        NotSynthesisable: The configuration class refuses it.
+    """
+    entry = _with_configuration(model_class, config_class)
+    if entry is None:
+        return None
+    try:
+        return config_class.from_dict(copy.deepcopy(entry.config))
+    except Exception as error:
+        message = f"config in {entry.origin}: {type(error).__name__}: {error}"
+        raise NotSynthesisable(SETTINGS, message[:400]) from error
+
+
+def is_given(model_class: Any, config: Any) -> bool:
+    """Tell whether users give the whole of ``config``, a configuration of ``model_class``."""
+    return _with_configuration(model_class, type(config)) is not None
+
+
+def _with_configuration(*classes: Any) -> Known | None:
+    return next((entry for entry in _about(*classes) if entry.config is not None), None)
+
+
+def function_for_inputs(model_class: Any) -> Known | None:
+    """Return what names the function that makes the inputs of a model class, or None where nothing does."""
+    return next((entry for entry in _about(model_class) if entry.inputs is not None), None)
+
+
+def apply_known(model_class: Any, config: Any) -> None:
+    """Write what is known into ``config``, a configuration of ``model_class``, and into what is below it.
+
+    Raises:
+        NotSynthesisable: Users set a field that there is not, nor anything that reads it.
+    """
+    for part in list(descendants(config)):
+        for entry in _KNOWN:
+            if entry.name == type(part).__name__ or (part is config and entry.name == model_class.__name__):
+                _write(entry, part, model_class)
+
+
+def _about(*classes: Any) -> Iterator[Known]:
+    """Yield what is known about ``classes``, the last word first."""
+    for name in (each.__name__ for each in classes):
+        yield from (entry for entry in _KNOWN[::-1] if entry.name == name)
+
+
+def _write(entry: Known, part: Any, model_class: Any) -> None:
+    fields = fields_of(part)
+    for name, value in entry.fields.items():
+        if entry.origin:
+            _expect(entry, name, part, model_class)
+        own = copy.deepcopy(value)
+        before = fields.get(name)
+        if isinstance(before, dict) and isinstance(own, dict) and all(isinstance(key, int) for key in before):
+            # Neither JSON nor TOML has numbers for keys.
+            own = {int(key) if key.isdecimal() else key: each for key, each in own.items()}
+        fields[getattr(type(part), "attribute_map", {}).get(name, name)] = own
+
+
+def _expect(entry: Known, name: str, part: Any, model_class: Any) -> None:
+    if hasattr(part, name):
+        return
+    text = inspect.getsource(sys.modules[model_class.__module__])
+    if re.search(rf"\b{re.escape(name)}\b", text):
+        return
+    there = [each for each in fields_of(part) if isinstance(each, str)]
+    close = difflib.get_close_matches(name, there, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    message = f"fields in {entry.origin}: {type(part).__name__} has no field {name!r}{hint}"
+    raise NotSynthesisable(SETTINGS, message)

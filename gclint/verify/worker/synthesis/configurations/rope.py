@@ -16,7 +16,7 @@ def shrink_rope(part: Any, original: dict[str, Any]) -> None:
         for rope in (fields["rope_parameters"], *fields["rope_parameters"].values()):
             if isinstance(rope, dict) and rope.get("partial_rotary_factor", 1.0) != 1.0:
                 rope["partial_rotary_factor"] = turned / whole
-    before, after = _head_width(original), _head_width(fields)
+    before, after = head_width(original), head_width(fields)
     if not before or not after:
         return
     for name, value in list(fields.items()):
@@ -36,7 +36,7 @@ def fill_sections(config: Any, source: str) -> None:
     if found is None:
         return
     for part in descendants(config):
-        rope, width = fields_of(part).get("rope_parameters"), _head_width(fields_of(part))
+        rope, width = fields_of(part).get("rope_parameters"), head_width(fields_of(part))
         if isinstance(rope, dict) and "rope_type" in rope and "mrope_section" not in rope and width:
             sections = [int(each) for each in found.groups()]
             turned = int(width * rope.get("partial_rotary_factor", 1.0))
@@ -66,7 +66,8 @@ def _sections(sections: Any, before: int, after: int) -> list[int]:
     return scaled
 
 
-def _head_width(fields: dict[str, Any]) -> int | None:
+def head_width(fields: dict[str, Any]) -> int | None:
+    """Return the width of the heads whose queries and keys are turned, where ``fields`` say it."""
     for name in ("head_dim", "attention_head_dim", "qk_rope_head_dim"):
         if isinstance(fields.get(name), int):
             return int(fields[name])

@@ -257,12 +257,16 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
     """Let the width of a head times the number of heads be the multiple of a width that it was."""
     fields = fields_of(part)
     nope, rope = fields.get("qk_nope_head_dim"), fields.get("qk_rope_head_dim")
+    latent = _is_int(nope) and _is_int(rope)
     if _is_int(nope) and _is_int(rope) and "qk_head_dim" in fields:
         fields["qk_head_dim"] = nope + rope
     widths = {n: v for n, v in original.items() if kind_of(n) is Kind.WIDTH and _is_int(v) and v >= 32}
     heads = {n: v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v) and v > 0}
     for name, value in original.items():
         if kind_of(name) is not Kind.HEAD_WIDTH or not _is_int(value):
+            continue
+        if latent and name in ("qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "head_dim"):
+            # The widths of the parts of a head, one of which is what is turned.
             continue
         for head_name, count in heads.items():
             if _stem(head_name) != _stem(name):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import sys
 from functools import cache
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.known import apply_known
+from gclint.verify.worker.synthesis.configurations.known import apply_known, is_given
 from gclint.verify.worker.synthesis.configurations.rope import fill_sections
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
 from gclint.verify.worker.synthesis.configurations.towers import deepen_towers
@@ -16,9 +17,16 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants
 
 
 def make_tiny(model_class: Any, default: Any, sizes: Sizes) -> Any:
-    """Return a tiny copy of ``default``, a configuration of ``model_class``."""
+    """Return a tiny copy of ``default``, a configuration of ``model_class``.
+
+    One that users give is as they want it, but for single fields that they set.
+    """
+    if is_given(model_class, default):
+        given = copy.deepcopy(default)
+        apply_known(model_class, given)
+        return given
     small = shrink(default, sizes)
-    apply_known(list(descendants(small)))
+    apply_known(model_class, small)
     deepen_towers(small, sizes.layers)
     fill_sections(small, _source(model_class))
     for part in list(descendants(small)):

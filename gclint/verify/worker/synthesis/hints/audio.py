@@ -56,7 +56,8 @@ def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
     sizes = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
     )
-    if sizes is None or sizes[0] != situation.plan.length or "audio" not in failure.frames[0][1]:
+    line = failure.frames[0][1]
+    if sizes is None or sizes[0] != situation.plan.length or "audio" not in line or "input_ids" in line:
         return None
     return replace(situation.plan, length=sizes[1])
 

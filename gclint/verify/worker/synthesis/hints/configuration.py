@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
 
+from torch import nn
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.synthesis.configurations.tree import children, fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+_SEVERAL = 3
 
 
 def another_part(situation: Situation, failure: Failure) -> Plan | None:
@@ -30,9 +34,26 @@ def another_part(situation: Situation, failure: Failure) -> Plan | None:
     named = [
         name for name in fitting if name.removesuffix("_config") in situation.model_class.__name__.lower()
     ]
+    named = named or _fitting_by_text(situation, failure, fitting)
     other = "encoder" if "Decoder" in situation.model_class.__name__ else "decoder"
     fitting = named or [name for name in fitting if not name.startswith(other) and not explicit]
     return replace(situation.plan, inside=fitting[0]) if fitting else None
+
+
+def _fitting_by_text(situation: Situation, failure: Failure, names: list[str]) -> list[str]:
+    """Return those of the parts ``names`` with each field that the failing constructors read.
+
+    One field may be missing for another reason, so the whole has to lack several of them.
+    """
+    texts = (
+        inspect.getsource(type(module).__init__)
+        for variables, _ in failure.frames
+        if isinstance(module := variables.get("self"), nn.Module)
+    )
+    read = {name for text in texts for name in re.findall(r"\bconfig\.([a-z]\w*)", text)}
+    if sum(not hasattr(situation.config, name) for name in read) < _SEVERAL:
+        return []
+    return [each for each in names if all(hasattr(getattr(situation.whole, each), name) for name in read)]
 
 
 def attention_layers(situation: Situation, failure: Failure) -> Plan | None:

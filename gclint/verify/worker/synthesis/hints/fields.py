@@ -40,6 +40,11 @@ def empty(situation: Situation, failure: Failure) -> Plan | None:
     }
     words = list(failure.words())
     empty -= {name for _, name in situation.plan.values}
+    asked = next(
+        (name for name in sorted(empty) if kind_of(name) is Kind.TOKEN and name in failure.message), None
+    )
+    if asked is not None:
+        return situation.plan.with_values({("", asked): situation.get("pad_token_id", default=0)})
     for word in words:
         for name in empty if isinstance(failure.error, TypeError) else ():
             if name == word or (name.endswith("_" + word) and len(word) > 5):
@@ -94,7 +99,7 @@ def _usual(name: str, situation: Situation) -> Any:
     sizes = situation.plan.sizes
     if "theta" in name:
         return 10000.0
-    if "dropout" in name:
+    if "dropout" in name or name.endswith("pdrop"):
         return 0.1
     if "clip" in name:
         return 8.0

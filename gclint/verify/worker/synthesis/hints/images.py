@@ -86,13 +86,16 @@ def all_stages(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def stated_size(situation: Situation, failure: Failure) -> Plan | None:
-    """Images of the size that the message asks for."""
-    numbers = failure.numbers(r"[Ii]nput image size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)")
-    if numbers is None:
+    """Images, or images of audio, of the size that the message asks for."""
+    said = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
+    found = re.search(said, failure.message)
+    if found is None:
         return None
+    numbers = [int(each) for each in found.groups()[1:]]
+    words = ("pixel", "mask") if found[1] == "image" else ("audio",)
     shapes = {}
     for name, value in make_inputs(situation).items():
-        if ("pixel" in name or "mask" in name) and isinstance(value, torch.Tensor) and value.dim() == 4:
+        if any(word in name for word in words) and isinstance(value, torch.Tensor) and value.dim() == 4:
             # Some put two images together first, so it is the ratio that counts.
             height = value.shape[-2] * numbers[2] // numbers[0]
             shapes[name] = (*value.shape[:-2], height, value.shape[-1] * numbers[3] // numbers[1])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import torch
+
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.placeholders import default_count, placeholder_tokens
 from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
 
 
 def counted(situation: Situation, failure: Failure) -> Plan | None:
@@ -24,20 +26,58 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
         return None
     if not numbers[0]:
         return _without_modality(situation, failure)
-    message = failure.message.lower()
-    for modality in placeholder_tokens(situation):
-        if modality in message or (modality == "audio" and "speech" in message):
-            given = situation.plan.counts.get(modality, default_count(situation, modality))
-            # Where the numbers agree, the features are counted one by one.
-            width = situation.text.hidden_size if numbers[0] == numbers[1] else 1
-            count = max(1, given * numbers[1] // numbers[0] // width)
-            return replace(situation.plan, counts={**situation.plan.counts, modality: count})
-    if re.search("image|video|audio|speech", message):
+    modality = _first_modality(failure.message)
+    if modality is None:
+        counts = {
+            each: default_count(situation, each) for each in placeholder_tokens(situation)
+        } | situation.plan.counts
+        return replace(
+            situation.plan, counts={each: n * numbers[1] // numbers[0] for each, n in counts.items()}
+        )
+    if modality not in placeholder_tokens(situation):
         return None
-    counts = {
-        each: default_count(situation, each) for each in placeholder_tokens(situation)
-    } | situation.plan.counts
-    return replace(situation.plan, counts={each: n * numbers[1] // numbers[0] for each, n in counts.items()})
+    given = situation.plan.counts.get(modality, default_count(situation, modality))
+    # Where the numbers agree, it is not the features that were counted.
+    wanted = numbers[1] if numbers[0] != numbers[1] else _features(situation, failure, modality)
+    if wanted is None:
+        return None
+    count = max(1, given * wanted // numbers[0])
+    return replace(situation.plan, counts={**situation.plan.counts, modality: count})
+
+
+def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
+    """More or fewer placeholders than features, which writing these into their places shows."""
+    scattered = "Number of elements of source < number of ones in mask" in failure.message
+    if not isinstance(failure.error, IndexError) and not scattered:
+        return None
+    for modality in placeholder_tokens(situation):
+        found = _features(situation, failure, modality)
+        if found is not None:
+            # So many for the whole batch.
+            count = max(1, found // BATCH)
+            return replace(situation.plan, counts={**situation.plan.counts, modality: count})
+    return None
+
+
+def _first_modality(message: str) -> str | None:
+    """Return the modality that ``message`` is about: the first one, where it speaks of several tokens."""
+    found = re.search("image|video|audio|speech", message.lower())
+    return {"speech": "audio"}.get(found[0], found[0]) if found else None
+
+
+def _features(situation: Situation, failure: Failure, modality: str) -> int | None:
+    """Return how many features of a modality there are: vectors as wide as the text's hidden states."""
+    width = situation.text.hidden_size
+    for variables, _ in failure.frames:
+        for name, value in variables.items():
+            if (
+                re.fullmatch(rf"{modality}_(features|hidden_states|embeds|embeddings)", name)
+                and isinstance(value, torch.Tensor)
+                and value.dim() > 1
+                and value.shape[-1] == width
+            ):
+                return int(value.numel() // width)
+    return None
 
 
 def _without_modality(situation: Situation, failure: Failure) -> Plan | None:

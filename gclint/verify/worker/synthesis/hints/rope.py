@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.plan import Plan
@@ -11,16 +14,36 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 def scaling(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
     if (
-        "'NoneType' object is not subscriptable" not in failure.message
+        re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message) is None
         or "rope_scaling" not in failure.frames[0][1]
     ):
         return None
     text = situation.text
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    side = width // 2 * 3 // 8
-    rope = {"rope_type": "default", "mrope_section": [width // 2 - 2 * side, side, side]}
+    rope = {"rope_type": "default", "mrope_section": _three(width // 2)}
     plan = situation.plan.with_values({("", "rope_scaling"): rope})
     return plan if plan != situation.plan else None
+
+
+def named_sections(situation: Situation, failure: Failure) -> Plan | None:
+    """Sections of rotary positions that there is no default for."""
+    name = failure.error.args[0] if isinstance(failure.error, KeyError) and failure.error.args else None
+    if not isinstance(name, str) or not name.endswith("section"):
+        return None
+    values = {}
+    for part in situation.parts:
+        rope = fields_of(part).get("rope_parameters") or fields_of(part).get("rope_scaling")
+        width = head_width(fields_of(part))
+        if isinstance(rope, dict) and name not in rope and width:
+            field = "rope_parameters" if fields_of(part).get("rope_parameters") else "rope_scaling"
+            values[type(part).__name__, field] = {**rope, name: _three(width // 2)}
+    return situation.plan.with_values(values) if values else None
+
+
+def _three(total: int) -> list[int]:
+    """Return sections for time, height and width that add up to ``total``."""
+    side = total * 3 // 8
+    return [total - 2 * side, side, side]
 
 
 def sections(situation: Situation, failure: Failure) -> Plan | None:
@@ -33,10 +56,8 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
         or not any("section" in word for word in failure.words())
     ):
         return None
-    first = numbers[0] - 2 * (numbers[0] * 3 // 8)
-    divided = [first, numbers[0] * 3 // 8, numbers[0] * 3 // 8]
     name = "rope_parameters" if situation.get("rope_parameters") else "rope_scaling"
-    return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
+    return situation.plan.with_values({("=", name): {**rope, "mrope_section": _three(numbers[0])}})
 
 
 def by_layer_type(situation: Situation, failure: Failure) -> Plan | None:

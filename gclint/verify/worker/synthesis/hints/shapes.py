@@ -58,6 +58,9 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
     image = make_inputs(situation).get("pixel_values")
     if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
         return situation.plan.with_rank("pixel_values", 5)
+    batched = failure.numbers(r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]")
+    if batched:
+        return _resized(situation, failure, -1, batched[1], batched[0])
     patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
     if patches:
         return _resized(situation, failure, -1, patches[1], patches[0])

@@ -59,6 +59,8 @@ def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
 def shorter(situation: Situation, failure: Failure) -> Plan | None:
     """A sequence that has as many places as there are codebooks at most."""
     count = situation.get("num_codebooks")
-    if not isinstance(count, int) or count >= situation.plan.length or "out of range" not in failure.message:
+    last = failure.numbers(r"index (\d+) is out of range")
+    if not isinstance(count, int) or "out of range" not in failure.message:
         return None
-    return replace(situation.plan, length=count)
+    length = min(count, max(1, last[0]) if last else count)
+    return replace(situation.plan, length=length) if length < situation.plan.length else None

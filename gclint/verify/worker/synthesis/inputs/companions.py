@@ -8,7 +8,7 @@ import torch
 
 from gclint.verify.worker.synthesis.inputs.audio import FRAMES, input_values
 from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.patches import get_vision, patch_side
+from gclint.verify.worker.synthesis.inputs.patches import get_vision, patch_mask, patch_side
 from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
 from gclint.verify.worker.synthesis.inputs.tiles import CAMERAS, is_robot
 
@@ -43,7 +43,7 @@ def _frame_lengths(situation: Situation) -> torch.Tensor:
 def _seen(situation: Situation) -> Any:
     if is_robot(situation):
         return torch.ones(BATCH, CAMERAS, dtype=torch.bool)
-    return documented(situation, "pixel_attention_mask")
+    return patch_mask(situation)
 
 
 def _state(situation: Situation) -> torch.Tensor:
@@ -78,7 +78,7 @@ COMPANIONS = (
     (r"image_grids", _pooled_grids, True),
     (r"chunk_sample_lengths", _sample_lengths, True),
     (r"feature_lens", _frame_lengths, True),
-    (r"pixel_attention_mask", _seen, False),
+    (r"pixel_attention_mask", _seen, True),
     (r"codes", _codes, False),
     (r"char_count_per_id", _characters, False),
     (r"input_values_cutoffs", _ends, False),

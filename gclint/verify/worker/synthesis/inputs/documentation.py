@@ -27,7 +27,7 @@ def documented(situation: Situation, name: str) -> Any:
             return situation.floats(name, BATCH, situation.plan.length, situation.width())
         if "mask" in name:
             return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
-        return 1 if re.search(r"\bint\b", annotation) else None
+        return 1 if re.search(r"\bint\b", annotation) or re.match(r"\s*\(`?int`?\b", text) else None
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
         # An image of what was masked in another one.
         return situation.floats(name, *shape)

@@ -12,6 +12,7 @@ import torch
 from gclint.verify.worker.synthesis.inputs.audio import AUDIO
 from gclint.verify.worker.synthesis.inputs.companions import COMPANIONS
 from gclint.verify.worker.synthesis.inputs.documentation import documented
+from gclint.verify.worker.synthesis.inputs.given import given_inputs
 from gclint.verify.worker.synthesis.inputs.labels import LABELS
 from gclint.verify.worker.synthesis.inputs.masks import MASKS, fit_masks
 from gclint.verify.worker.synthesis.inputs.patches import PATCHES, patch_side
@@ -32,7 +33,16 @@ _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
 
 
 def make_inputs(situation: Situation) -> dict[str, Any]:
-    """Return the keyword arguments for ``forward``."""
+    """Return the keyword arguments for ``forward``.
+
+    Raises:
+        NotSynthesisable: The user's function that makes them cannot be used.
+    """
+    given = given_inputs(situation)
+    return _by_rule(situation) if given is None else given
+
+
+def _by_rule(situation: Situation) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for name, parameter in situation.parameters.items():
         required = parameter.default is parameter.empty

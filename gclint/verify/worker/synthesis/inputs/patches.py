@@ -138,7 +138,8 @@ def _flattened(situation: Situation) -> torch.Tensor:
     return torch.cat([places.float(), situation.floats("flattened_patches", BATCH, 16, width)], dim=-1)
 
 
-def _patch_mask(situation: Situation) -> torch.Tensor | None:
+def patch_mask(situation: Situation) -> torch.Tensor | None:
+    """Return which patches are no padding, where the class takes patches in place of images."""
     if not any(each in situation.parameters for each in _POSITIONS):
         # Elsewhere it masks pixels or tiles, and is seldom needed.
         given = "pixel_attention_mask" in situation.plan.also
@@ -162,7 +163,6 @@ PATCHES = (
     (r"image_grid_hw|spatial_shapes|target_sizes(_videos)?", _grid_hw, True),
     (r"(pixel|image|video)_position_ids", _positions, True),
     (r"flattened_patches", _flattened, True),
-    (r"pixel_attention_mask", _patch_mask, True),
     (r"(image_|video_)?merge_sizes", _merge_sizes, True),
     (r"num_frames_per_video", _frame_counts, True),
     (r"images_per_sample", _images_per_sample, True),

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.patches import patches
+from gclint.verify.worker.synthesis.inputs.patches import patch_mask, patches
 from gclint.verify.worker.synthesis.inputs.placeholders import modality_of_tokens, with_placeholders
 from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
 
@@ -36,7 +36,8 @@ def _decoder_input_ids(situation: Situation) -> torch.Tensor | None:
 
 
 def _attention_mask(situation: Situation) -> torch.Tensor:
-    return torch.ones_like(input_ids(situation))
+    of_patches = None if "input_ids" in situation.parameters else patch_mask(situation)
+    return torch.ones_like(input_ids(situation)) if of_patches is None else of_patches
 
 
 def _zeros(situation: Situation) -> torch.Tensor:

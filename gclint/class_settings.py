@@ -1,0 +1,105 @@
+"""``[tool.gclint.verify]``: what users say about their own classes, which no rule can know."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gclint.verify.worker.known import Known
+
+_FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
+_KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
+"""What may be said about classes of each kind."""
+
+
+class ClassSettingsError(Exception):
+    """The table cannot be used; the message says what in it, and is meant for the user."""
+
+
+def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
+    """Return what ``[tool.gclint.verify]`` says about classes.
+
+    Args:
+        table: the table, as TOML has it.
+        folder: what paths in it are relative to.
+
+    Raises:
+        ClassSettingsError: it is not as it should be, or names a file that cannot be used.
+    """
+    place = "[tool.gclint.verify]"
+    kinds = _table(table, place)
+    _refuse_unknown(kinds, _KINDS, place)
+    return tuple(
+        _known(kind, name, content, folder)
+        for kind, classes in kinds.items()
+        for name, content in _table(classes, f"[tool.gclint.verify.{kind}]").items()
+    )
+
+
+def _known(kind: str, name: str, content: object, folder: Path) -> Known:
+    place = f"[tool.gclint.verify.{kind}.{name}]"
+    said = _table(content, place)
+    _refuse_unknown(said, _KINDS[kind], place)
+    if not said:
+        raise ClassSettingsError(f"{place} is empty; it may say {', '.join(_KINDS[kind])}")
+    return Known(
+        name,
+        dict(_table(said.get(_FIELDS, {}), f"{_FIELDS} in {place}")),
+        _configuration(said.get(_CONFIG), folder, place),
+        _function(said.get(_INPUTS), folder, place),
+        place,
+        str(folder),
+    )
+
+
+def _configuration(value: object, folder: Path, place: str) -> dict[str, Any] | None:
+    """Return what is in the file ``value``."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ClassSettingsError(f"{_CONFIG} in {place} must be the path of a config.json")
+    path = folder / value
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ClassSettingsError(f"{_CONFIG} in {place}: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ClassSettingsError(f"{_CONFIG} in {place}: {path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ClassSettingsError(f"{_CONFIG} in {place}: {path} does not hold a JSON object")
+    return content
+
+
+def _function(value: object, folder: Path, place: str) -> str | None:
+    """Return ``value`` with the path in it made absolute."""
+    if value is None:
+        return None
+    example = "file.py:function or module:function"
+    if not isinstance(value, str):
+        raise ClassSettingsError(f"{_INPUTS} in {place} must be a string like {example}")
+    where, _, function = value.rpartition(":")
+    if not where or not function.isidentifier():
+        raise ClassSettingsError(f"{_INPUTS} in {place} is {value!r}; write it like {example}")
+    if not where.endswith(".py"):
+        return value
+    path = folder / where
+    if not path.is_file():
+        raise ClassSettingsError(f"{_INPUTS} in {place}: there is no file {path}")
+    return f"{path}:{function}"
+
+
+def _table(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ClassSettingsError(f"{place} must be a table")
+    return value
+
+
+def _refuse_unknown(names: Iterable[str], known: Iterable[str], place: str) -> None:
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise ClassSettingsError(f"{place} has no setting {name!r}; {hint}")

@@ -1,0 +1,32 @@
+"""Computing in double precision what a model computes in single precision, whatever types it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Exactly(TorchDispatchMode):  # type: ignore[misc]
+    """Lets, while it is entered, every operation that is asked for another type return double precision."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        return func(
+            *(_exact(each) for each in args), **{name: _exact(each) for name, each in (kwargs or {}).items()}
+        )
+
+
+def doubled(value: Any) -> Any:
+    """Return ``value`` with tensors of fractions, in lists, tuples and dictionaries as well, doubled."""
+    if isinstance(value, Tensor):
+        return value.double() if value.is_floating_point() else value
+    if type(value) is dict:
+        return {name: doubled(each) for name, each in value.items()}
+    return type(value)(doubled(each) for each in value) if type(value) in (list, tuple) else value
+
+
+def _exact(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value

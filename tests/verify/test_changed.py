@@ -1,0 +1,101 @@
+"""Which statements a repair changes, and which of them a run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gclint.verify.changed import changed_places
+from gclint.verify.worker import importing
+from gclint.verify.worker.protocol import Place
+
+_BEFORE = '''\
+class Layer(Module):
+    def forward(self, x, flag=False):
+        """Runs."""
+        # A comment.
+        if flag:
+            y = first(x)
+        elif x:
+            y = second(x)
+        else:
+            y = third(
+                x,
+            )
+        return y
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "places"),
+    [
+        ("(Module)", "(Base)", []),
+        ("# A comment.", "# Another one.", []),
+        ('"""Runs."""', '"""Walks."""', []),
+        ("first(x)", "first(x=x)", [(6, 6)]),
+        ("                x,\n", "                x=x,\n", [(10, 12)]),
+        # Its header is run with the function.
+        ("flag=False", "flag=True", [(5, 12)]),
+        ("elif x", "elif not x", [(7, 12)]),
+        # What is taken out is in front of what follows.
+        ("        elif x:\n            y = second(x)\n", "", [(5, 10)]),
+        ("        return y\n", "        y += 1\n        return y\n", [(13, 13)]),
+    ],
+)
+def test_statements_in_functions_that_are_changed(old: str, new: str, places: list[tuple[int, int]]) -> None:
+    assert old in _BEFORE
+    assert changed_places(_BEFORE, _BEFORE.replace(old, new)) == places
+
+
+def test_a_text_that_is_not_python_has_no_places() -> None:
+    assert changed_places(_BEFORE, "class:") == []
+
+
+_TEXT = '''\
+from __future__ import annotations
+
+def run(x):
+    """Runs."""
+    if x == 1:
+        y = "one"
+    elif x == 2:
+        y = "two"
+    else:
+        y = (lambda: "many")()
+    try:
+        for _ in range(x):
+            y += "!"
+    finally:
+        y += "?"
+    return y
+'''
+
+
+def _imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Mapping[int, int]) -> ModuleType:
+    path = tmp_path / "marked.py"
+    path.write_text("")
+    monkeypatch.setattr(importing, "executed", set())
+    places = [Place(str(path), first, last) for first, last in lines.items()]
+    source_loader = importing._OverlayLoader("marked", str(path), _TEXT, places)
+    module = ModuleType("marked")
+    source_loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("argument", "said", "lines"),
+    [(1, "one!?", {5, 6, 13, 15}), (2, "two!!?", {5, 7, 8, 13, 15}), (0, "many?", {5, 7, 10, 15})],
+)
+def test_what_a_run_comes_to_is_noted_and_nothing_else_is_different(
+    argument: int, said: str, lines: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {5: 10, 6: 6, 7: 10, 8: 8, 10: 10, 13: 13, 15: 15}
+    module = _imported(tmp_path, monkeypatch, places)
+    assert importing.executed == set()
+    assert module.run(argument) == said
+    assert {place.line for place in importing.executed} == lines
+    assert module.run.__code__.co_firstlineno == 3
+    assert module.run.__doc__ == "Runs."

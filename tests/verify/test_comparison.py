@@ -1,0 +1,103 @@
+"""When two tensors count as equal: each is measured by its own size, and by what rounding does to it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("difference", "noise", "expected"),
+    [
+        (0.0, 0.0, "SAME"),
+        (1e-7, 0.0, "SAME"),
+        (1e-2, 0.0, "DIFFERENT"),
+        # Rounding explains it, and would hide no error.
+        (5e-3, 6e-4, "SAME"),
+        # Rounding explains it, and would hide any error.
+        (0.5, 0.3, "UNKNOWN"),
+        # Nothing explains it, however much rounding does.
+        (50.0, 0.3, "DIFFERENT"),
+    ],
+)
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e7])
+def test_differences_are_measured_by_the_size_of_what_is_compared(
+    difference: float, noise: float, expected: str, size: float
+) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import Agreement, compare
+
+    one = torch.tensor([1.0, 0.0]) * size
+    assert compare(one, one + difference * size, noise * size) is Agreement[expected]
+
+
+def test_what_is_below_all_normal_numbers_is_nothing() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import close
+
+    assert close(torch.tensor([1e-42]), torch.tensor([3e-42]))
+
+
+def test_what_is_infinite_or_no_number_in_both_is_no_difference() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import deviation
+
+    one = torch.tensor([math.inf, math.nan, 1.0])
+    assert deviation(one, one + torch.tensor([0.0, 0.0, 0.5])) == 0.5
+    assert deviation(one, one[:2]) == math.inf
+    assert deviation(one, torch.ones(3)) == math.inf
+
+
+def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.exactly import Exactly, doubled
+
+    inputs = doubled({"states": [torch.ones(2)], "ids": torch.ones(2, dtype=torch.long)})
+    states = inputs["states"][0]
+    with Exactly():
+        made: list[Any] = [
+            states.float(),
+            states.to(torch.float16),
+            torch.zeros(2, dtype=torch.float32) + states,
+            torch.softmax(states, 0, dtype=torch.float32),
+        ]
+    assert {each.dtype for each in made} == {torch.float64}
+    assert inputs["ids"].dtype == torch.long
+
+
+def test_a_large_output_does_not_drown_a_small_one() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.loss import total_loss
+
+    small, large = (torch.full((4,), size, requires_grad=True) for size in (1e-3, 1e7))
+    scales: dict[str, float] = {}
+    loss = total_loss({"small": small * 1, "large": large * 1}, scales)
+    assert loss is not None
+    loss.backward()
+    assert scales == pytest.approx({"small": 1e-3, "large": 1e7})
+    effects = [
+        float((each.grad * each).detach().abs().max()) for each in (small, large) if each.grad is not None
+    ]
+    assert 0.01 < effects[0] / effects[1] < 100
+
+
+def test_outputs_are_measured_as_in_the_run_that_is_compared_with() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.loss import total_loss
+
+    output = torch.ones(3, requires_grad=True)
+    scales = {"output": 2.0}
+    half, whole = total_loss({"output": output * 1}, scales), total_loss({"output": output * 1}, {})
+    assert half is not None
+    assert whole is not None
+    assert float(half.detach()) == pytest.approx(float(whole.detach()) / 2)
