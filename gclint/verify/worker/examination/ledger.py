@@ -168,8 +168,8 @@ class Ledger:
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
-            **self._comparison(),
             made_of=tuple(sorted(self._made_of)),
+            **self._comparison(),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
         )
 

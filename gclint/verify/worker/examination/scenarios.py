@@ -184,9 +184,9 @@ class Scenarios:
             self._ledger.fingerprints.append(self._fingerprint(reference))
         runs = []
         for mode in _MODES:
-            is_untrainable = scenario.frozen_base and mode in self._untrainable
             # What is wrong with everything trainable says it all, but to who compares two texts.
-            if mode in self._broken or (is_untrainable and not self._ledger.is_complete):
+            is_told = mode not in (self._untrainable if scenario.frozen_base else self._broken)
+            if not (is_told or self._ledger.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
@@ -204,7 +204,7 @@ class Scenarios:
             self._ledger.come_to(run.executed)
             if is_ordinary:
                 self._ledger.sites.judge(case)
-            case = self._judge(case, scenario, is_told=not is_untrainable)
+            case = self._judge(case, scenario, is_told=is_told)
             is_simple = is_ordinary and scenario.forwards == 1
             if is_simple and run.error is not None:
                 self._broken.add(mode)
