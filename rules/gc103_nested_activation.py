@@ -6,15 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Evidence, Finding, Refusal
+from gclint.codemod.unpacking import unpacked
+from gclint.finding import Evidence, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
     from gclint.verify.worker.protocol import RunSite
-
-_NO_FIX = "reentrant checkpointing does not look into it, so the block has to take its tensors one by one"
 
 
 class NestedActivation(Rule):
@@ -52,7 +51,10 @@ class NestedActivation(Rule):
 
     ## Fix safety
 
-    There is no fix: the signature of the block has to change, and what uses the container in it.
+    The signature of the block has to change. The fix does that for a tuple of tensors, if `forward` is
+    annotated with their number, nothing else calls or inherits the block, and the call passes the tuple by
+    position: each tensor gets a parameter of its own, and `forward` makes the tuple of them again. It is
+    unsafe, since callers elsewhere break. Anything else has no fix.
 
     ## References
 
@@ -78,7 +80,7 @@ class NestedActivation(Rule):
                 start,
                 end,
                 defects.symbol,
-                Refusal(_NO_FIX),
+                unpacked(defects),
             )
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:

@@ -357,12 +357,11 @@ def _runner(settings: Settings, project: Project, options: _Options) -> Iterator
     from gclint.verify.run import EnvironmentChanged
 
     journals = Journals(FOLDER / "repairs", project.paths)
-    is_shown = options.output_format == "text" and not options.diff
     try:
         make_folder()
         if not options.resume:
             journals.clear()
-        with run_display(is_shown=is_shown) as audience:
+        with run_display(is_shown=options.output_format == "text") as audience:
             yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint.source.disk import read_bytes
-from gclint.verify.journal import Header, Journal
+from gclint.verify.journal import Journal, header
 from gclint.verify.models import ModelFiles
 from gclint.verify.results import Results
 from gclint.verify.run import Heard, verify
@@ -65,18 +66,20 @@ class Journals:
         for path in self.folder.glob("*.jsonl"):
             path.unlink()
 
-    def open(self, texts: Mapping[Path, str]) -> Journal:
-        """Open the file for what is run with these texts; it goes on with what it holds.
+    def open(self, texts: Mapping[Path, str], settings: RunSettings) -> Journal:
+        """Open the file for what is run with these texts and settings; it goes on with what it holds.
 
         Raises:
             UnusableResults: it holds something else.
             OSError: it cannot be read or written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        return Journal(self.folder / f"{self._key(texts)}.jsonl", Header(), resume=True)
+        known = header((), settings)
+        name = self._key(texts, json.dumps(known.settings, sort_keys=True))
+        return Journal(self.folder / f"{name}.jsonl", known, resume=True)
 
-    def _key(self, texts: Mapping[Path, str]) -> str:
-        content = hashlib.sha256()
+    def _key(self, texts: Mapping[Path, str], settings: str) -> str:
+        content = hashlib.sha256(settings.encode())
         overlay = overlay_of(texts)
         for path in sorted({*map(os.path.abspath, self.files), *overlay}):
             text = overlay.get(path)
@@ -139,7 +142,7 @@ class _Runner:
         if self._audience is not None:
             self._audience.expect(len(targets))
         opened: AbstractContextManager[Journal | None] = (
-            self._journals.open(texts) if self._journals else nullcontext()
+            self._journals.open(texts, self._settings) if self._journals else nullcontext()
         )
         with opened as journal:
 

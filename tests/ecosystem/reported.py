@@ -31,7 +31,7 @@ class Reported:
     parameters: tuple[str, ...]
     """What is passed in the wrong way; none for GC001 and GC301."""
     outcome: str
-    """``safe fix``, or ``unsafe fix`` or ``no fix`` with the reason."""
+    """``safe fix``, or ``fix to be proven``, ``unsafe fix`` or ``no fix`` with the reason."""
     message: str
     heirs: tuple[str, ...] = ()
     """The keys of what inherits it, in generated files."""
@@ -100,7 +100,9 @@ def _outcome(finding: Mapping[str, Any]) -> str:
     fix = finding["fix"]
     if fix is None:
         return f"no fix: {finding['reason']}"
-    return "safe fix" if fix["applicability"] == "safe" else f"unsafe fix: {fix['reason']}"
+    kinds = {"safe": "safe fix", "when proven": "fix to be proven", "unsafe": "unsafe fix"}
+    kind = kinds[fix["applicability"]]
+    return kind if fix["reason"] is None else f"{kind}: {fix['reason']}"
 
 
 def _below_models(text: str) -> str:

@@ -11,7 +11,8 @@ from torch import Tensor
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, same
-from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.deliberate import left_out
+from gclint.verify.worker.examination.inspection.difference import Origin, first_difference, only_cut
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
 from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.loss import OWN
@@ -71,6 +72,24 @@ class Case:
     _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
+    def left(self) -> tuple[str, ...]:
+        """The names of the blocks that ran and were not recomputed, but for those that lost all gradients."""
+        lost = set(self.lost)
+        return tuple(
+            each.name
+            for each in self.blocks
+            if self.run.forward[each.name]
+            and each.name not in self.recomputed
+            and not lost.issuperset(self.expected(each))
+        )
+
+    @cached_property
+    def deliberate(self) -> dict[str, str]:
+        """The names of those of them that the model leaves out on purpose, each with what shows it."""
+        run = self.run
+        return left_out(self.kinds, self.recomputed, self.left, run.calls, run.still_off)
+
+    @cached_property
     def divergent(self) -> Checkpointed | None:
         """The first checkpoint whose recomputation does something else than its forward pass did."""
         return next((each for each in self.checkpoints if each.origin and not each.origin.is_rounding), None)
@@ -82,6 +101,13 @@ class Case:
             return None
         origin = first_difference(self.plain, self.inspection.forward)
         return None if origin is None or origin.is_rounding else origin
+
+    @cached_property
+    def cut(self) -> Event | None:
+        """Where a tensor is cut off from its graph with checkpointing only, in the forward pass."""
+        if self.inspection is None or self.plain is None:
+            return None
+        return only_cut(self.plain, self.inspection.forward)
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:

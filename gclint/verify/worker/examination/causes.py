@@ -76,6 +76,7 @@ _SUSPECTS = (
     *passing.CACHES,
     *recomputing.CLOSURES,
     *switching.EMBEDDINGS,
+    *recomputing.DETACHED,
     *passing.LOST,
     *passing.DICTIONARIES,
     *recomputing.RECOMPUTED,

@@ -42,7 +42,8 @@ def _error(case: Case) -> Iterator[Symptom]:
 
 
 def _switches(case: Case) -> Iterator[Symptom]:
-    off, on = case.run.still_off, case.run.still_on
+    off = tuple(each for each in case.run.still_off if each not in case.deliberate)
+    on = case.run.still_on
     if off:
         yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}", about=off)
     if on:
@@ -54,12 +55,7 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
         return
     run = {each.name: each for each in case.blocks if case.run.forward[each.name]}
     # What lost all its gradients cannot be recomputed, and is told by another check.
-    lost = set(case.lost)
-    left = [
-        name
-        for name, block in run.items()
-        if name not in case.recomputed and not lost.issuperset(case.expected(block))
-    ]
+    left = [name for name in case.left if name not in case.deliberate]
     if run and not case.recomputed and set(left) == set(run):
         text = "nothing is recomputed: checkpointing is switched on and does nothing"
     elif left:

@@ -22,7 +22,7 @@ def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> 
 
     Args:
         run: the run.
-        again: the same once more, to see what a GPU computes otherwise each time.
+        again: the same once more, where a GPU computes other bits each time: then values are compared.
         name: what to call it, if not by its scenario.
     """
     whole = hashlib.sha256()

@@ -122,6 +122,8 @@ class Scenarios:
     def _with_one_length(self, scenario: Scenario, failed: Run) -> Run:
         """Return the run of a scenario in which all batches are of one length, or what failed."""
         specimen = self._subject.specimen
+        if specimen.other_inputs is None:
+            return failed
         self._subject.specimen = replace(specimen, other_inputs=None)
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
         if reference.error is not None:
@@ -204,6 +206,7 @@ class Scenarios:
             self._ledger.come_to(run.executed)
             if is_ordinary:
                 self._ledger.sites.judge(case)
+                self._tell_of_design(case)
             case = self._judge(case, scenario, is_told=is_told)
             is_simple = is_ordinary and scenario.forwards == 1
             if is_simple and run.error is not None:
@@ -311,6 +314,16 @@ class Scenarios:
             self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
         self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
+
+    def _tell_of_design(self, case: Case) -> None:
+        """Note which blocks are left out on purpose."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in case.deliberate.items() if case.run.error is None else ():
+            reasons.setdefault(reason, []).append(name)
+        self._ledger.notes += [
+            f"{names(blocks)}: left out of checkpointing on purpose, {reason}"
+            for reason, blocks in reasons.items()
+        ]
 
     def _known_case(self) -> Case:
         assert self._case is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -171,6 +172,14 @@ def definition(kind: type) -> Place:
         return Place(path, 1, 1)
     start = starts[-1]
     return Place(path, start, start + len(inspect.getblock(lines[start - 1 :])) - 1)
+
+
+def source_lines(path: str) -> list[str]:
+    """Return the text of a file of the model, as it was imported."""
+    module = next(
+        (each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == path), None
+    )
+    return _lines(module, path)
 
 
 @cache

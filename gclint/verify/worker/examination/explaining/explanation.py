@@ -97,7 +97,9 @@ def _inputs(origin: Origin, first: str, second: str) -> str:
     assert known is not None
     mine, yours = _value(one), _value(other)
     what = f"argument {known.name}" if known.name[:1].isdigit() else f"`{known.name}`"
-    if known.held and one is not None and other is not None and one.held == other.held:
+    if known.source == "argument":
+        what = f"argument {known.held} of the checkpoint"
+    elif known.held and one is not None and other is not None and one.held == other.held:
         what = f"`{known.held}`"
     if mine == yours:
         return f"{what} ({mine}) has other values in {second} than in {first}"

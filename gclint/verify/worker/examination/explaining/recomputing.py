@@ -8,6 +8,8 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining.explanation import (
     COUNTS,
+    FROZEN,
+    GRADIENTS,
     SIDE_EFFECTS,
     VALUES,
     Explanation,
@@ -106,7 +108,7 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     for origin in _all_origins(case):
         if origin.question:
             return _explained(
-                Cause.MODE,
+                Cause.GRADIENT_MODE,
                 origin,
                 f"The model asks {origin.question} at {line(origin.question_stack[0])}, and the answer is "
                 "not "
@@ -248,6 +250,19 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
+def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    cut = case.cut
+    if cut is None:
+        return None
+    return Explanation(
+        Cause.DETACHED,
+        f"With checkpointing a tensor is cut off from its graph by `{cut.name}` at {line(cut.stack[0])}, "
+        "which is "
+        "not done without. Let the gradient through.",
+        cut.stack[:1],
+    )
+
+
 def _swapped(origin: Origin) -> str:
     """Return that arguments are passed in another order, if they are."""
     both = [(one, other) for one, other in origin.inputs if one is not None and other is not None]
@@ -343,5 +358,6 @@ RECOMPUTED = (
     Suspect(SIDE_EFFECTS | {"state"}, _attribute),
     Suspect(SIDE_EFFECTS, _global_state),
 )
+DETACHED = (Suspect(GRADIENTS | FROZEN, _detached),)
 FORWARD = (Suspect(SIDE_EFFECTS, _other_forward),)
 UNKNOWN = (Suspect(SIDE_EFFECTS, _unknown),)

@@ -11,6 +11,8 @@ from gclint.verify.worker.examination.inspection.digest import Digest
 from gclint.verify.worker.examination.inspection.tape import Event, Input
 from gclint.verify.worker.protocol import Place
 
+_CUTS = frozenset(("detach", "detach_", "data"))
+"""Operations that end a graph."""
 What = Literal["input", "output", "path", "module", "argument"]
 
 
@@ -42,7 +44,7 @@ class Origin:
     def is_of_results(self) -> bool:
         """Whether what differs comes from what was done before."""
         given = [each for pair in self.inputs for each in pair if each is not None]
-        return all(each.source in ("result", "parameter") for each in given)
+        return all(each.source in ("result", "argument", "parameter") for each in given)
 
 
 def first_difference(one: Event, other: Event) -> Origin | None:
@@ -57,6 +59,16 @@ def first_difference(one: Event, other: Event) -> Origin | None:
             return walk.with_question(origin)
         rounding = rounding or origin
     return rounding
+
+
+def only_cut(one: Event, other: Event) -> Event | None:
+    """Return what cuts a tensor off from its graph in the second pass, and is not done in the first."""
+    for mine, yours in _aligned(one, other):
+        if mine is None and yours is not None and yours.name in _CUTS and yours.stack:
+            return yours
+        if mine is not None and yours is not None and (found := only_cut(mine, yours)) is not None:
+            return found
+    return None
 
 
 class _Walk:
@@ -109,7 +121,9 @@ class _Walk:
         changed = self._changed(one, other)
         if changed:
             return _origin("input", one, other, module, changed)
-        if one.outputs == other.outputs:
+        is_cut_short = not (one.is_complete and other.is_complete)
+        saved = list(zip(one.saved, other.saved, strict=False))
+        if (is_cut_short or one.outputs == other.outputs) and all(mine == yours for mine, yours in saved):
             return None
         inherited = self._is_rounded and any(
             mine.digest != yours.digest for mine, yours in zip(one.inputs, other.inputs, strict=False)
@@ -139,10 +153,10 @@ def _aligned(one: Event, other: Event) -> Iterator[tuple[Event | None, Event | N
     shorter = min(len(keys), len(other_keys))
     if keys[:shorter] == other_keys[:shorter]:
         yield from zip(mine, yours, strict=False)
-        if len(mine) > shorter and other.is_complete:
-            yield mine[shorter], None
-        elif len(yours) > shorter and one.is_complete:
-            yield None, yours[shorter]
+        if other.is_complete:
+            yield from ((each, None) for each in mine[shorter:])
+        if one.is_complete:
+            yield from ((None, each) for each in yours[shorter:])
         return
     matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
     for tag, start, stop, other_start, other_stop in matcher.get_opcodes():
@@ -150,10 +164,9 @@ def _aligned(one: Event, other: Event) -> Iterator[tuple[Event | None, Event | N
             yield from zip(mine[start:stop], yours[other_start:other_stop], strict=True)
         elif other_start == len(yours) and not other.is_complete:
             return
-        elif start < stop:
-            yield mine[start], None
         else:
-            yield None, yours[other_start]
+            yield from ((each, None) for each in mine[start:stop])
+            yield from ((None, each) for each in yours[other_start:other_stop])
 
 
 def _flat(events: Sequence[Event]) -> Iterator[Event]:
@@ -196,6 +209,10 @@ def _close(one: Sequence[Digest], other: Sequence[Digest]) -> bool:
     )
 
 
+def _is_saved_close(one: Event, other: Event) -> bool:
+    return all(mine.is_close(yours) for mine, yours in zip(one.saved, other.saved, strict=False))
+
+
 def _origin(
     what: What,
     one: Event,
@@ -203,5 +220,9 @@ def _origin(
     module: str,
     inputs: tuple[tuple[Input | None, Input | None], ...] = (),
 ) -> Origin:
-    is_rounding = what == "output" and _close(one.outputs, other.outputs)
+    is_rounding = what == "output" and (
+        _close(one.outputs, other.outputs)
+        if one.is_complete and other.is_complete
+        else _is_saved_close(one, other)
+    )
     return Origin(what, one.kind, one.name, other.name, one.stack, other.stack, inputs, is_rounding, module)

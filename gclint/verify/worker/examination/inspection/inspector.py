@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.inspection.digest import digest
 from gclint.verify.worker.examination.inspection.tape import Event, Tape
 from gclint.verify.worker.examination.inspection.world import Change, World, closure
 from gclint.verify.worker.examination.tensors import tensors_in
@@ -118,7 +119,8 @@ class Inspector:
         self._running -= 1
         look = self._looked_at[region]
         if not region.is_again:
-            look.modified = look.arguments.changed()
+            with self._tape.quiet():
+                look.modified = look.arguments.changed()
             look.drawn = look.world.drawn()
         if region.is_reentrant and is_complete:
             look.returned_in = look.returned_in or _hidden_in(result)
@@ -199,7 +201,7 @@ class _Contents:
 
 def _content(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value._version
+        return digest(value).key
     if isinstance(value, list):
         return [(id(each), _content(each)) for each in value]
     if isinstance(value, dict):

@@ -50,9 +50,10 @@ class Event:
     outputs: tuple[Digest, ...] = ()
     events: list[Event] = field(default_factory=list)
     """What happened inside."""
+    saved: tuple[Digest, ...] = ()
+    """What autograd saved of it, where a checkpoint saves nothing but that."""
     is_complete: bool = True
     """Whether it came to its end."""
-    carries_gradient: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -79,6 +80,8 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         # As long as they are kept, their identities are theirs.
         self._exit = ExitStack()
         self._left = _MOST
+        self._saved: list[Digest] = []
+        """What was saved of the operation that runs."""
         self._arguments: dict[int, str] = {}
         """The arguments of the checkpoint that runs."""
         self._is_forward = False
@@ -129,7 +132,9 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
             self.runs.setdefault(region, []).append(event)
             self._begin(event)
             self._arguments = {
-                id(each): str(index) for index, each in enumerate(arguments) if isinstance(each, Tensor)
+                key: str(index)
+                for index, each in enumerate(arguments)
+                if isinstance(each, Tensor) and (key := _storage(each))
             }
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
@@ -140,7 +145,10 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         self._arguments = {}
 
     def saved(self, region: Region, tensor: Tensor) -> None:
-        """Do nothing."""
+        """Take up what is saved of an operation, after which a recomputation may stop."""
+        if id(tensor) not in self._parameters:
+            with self.quiet():
+                self._saved.append(digest(tensor))
 
     def _begin(self, event: Event) -> None:
         self._open[-1].events.append(event)
@@ -188,9 +196,20 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
             flag = getattr(getattr(func, "__self__", None), "__name__", "")
             if name == "__get__" and flag in _FLAGS and is_asked_by_model():
                 self._add(Event("question", f"{_FLAGS[flag]} of a tensor", _stack(), (), (digest(result),)))
+            if name == "__get__" and flag == "data" and is_asked_by_model():
+                self._add(
+                    Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(result)))
+                )
             return result
         inputs = tuple(self._inputs(args, kwargs)) if self._left else ()
-        result = func(*args, **kwargs)
+        self._saved.clear()
+        try:
+            result = func(*args, **kwargs)
+        except BaseException:
+            # Such as the end of a recomputation that has all that is needed.
+            saved = tuple(self._saved)
+            self._add(Event("operation", name, _stack(), inputs, saved=saved, is_complete=False))
+            raise
         outputs = list(_tensors(result))
         scalar = isinstance(result, bool | int | float)
         if outputs or scalar or name.endswith("_"):
@@ -201,7 +220,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
                 _stack(),
                 inputs,
                 (digest(result),) if scalar else tuple(digest(each) for each in outputs),
-                carries_gradient=any(each.requires_grad for each in outputs),
+                saved=tuple(self._saved),
             )
             self._add(event)
         return result
@@ -223,8 +242,9 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         held = self._names.get(id(value), "")
         if id(value) in self._parameters:
             return Input(name, "parameter", Digest(f"the parameter `{held}`"), held)
-        if id(value) in self._arguments:
-            return Input(name, "argument", digest(value), self._arguments[id(value)])
+        position = self._arguments.get(_storage(value))
+        if position is not None:
+            return Input(name, "argument", digest(value), position)
         source = "result" if id(value) in self._made else "kept"
         return Input(name, source, digest(value), held)
 
@@ -238,6 +258,14 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _tensors(each)
+
+
+def _storage(tensor: Tensor) -> int:
+    """Return where the values of a tensor are, which views of it share; 0 where that is not known."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def _stack() -> tuple[Place, ...]:

@@ -56,8 +56,11 @@ def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
     sizes = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
     )
+    if sizes is None or sizes[0] != situation.plan.length:
+        return None
     line = failure.frames[0][1]
-    if sizes is None or sizes[0] != situation.plan.length or "audio" not in line or "input_ids" in line:
+    if "audio" not in line or "input_ids" in line:
+        # Several streams of tokens, each of which has an offset of its own.
         return None
     return replace(situation.plan, length=sizes[1])
 

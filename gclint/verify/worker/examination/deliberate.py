@@ -1,0 +1,103 @@
+"""Blocks that a model leaves out of checkpointing on purpose: a condition says which of a class."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from gclint.verify.worker.examination.trace import Call, source_lines
+from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.protocol import Place
+
+_SELECTING = re.compile(
+    r"config|idx|index|every|interval|freq|ratio|first|last|skip|(^|_)(num|number|layers?|blocks?|i|n)(_|$)",
+    re.IGNORECASE,
+)
+"""Names that say which blocks are meant, and not how the model is trained."""
+
+
+def left_out(
+    kinds: Mapping[str, type],
+    recomputed: frozenset[str],
+    left: Sequence[str],
+    calls: Sequence[Call],
+    still_off: Sequence[str],
+) -> dict[str, str]:
+    """Return the blocks that are left out on purpose, each with what shows it.
+
+    Args:
+        kinds: the classes of modules.
+        recomputed: the blocks that are recomputed.
+        left: those that are not.
+        calls: the calls of blocks in the forward pass.
+        still_off: the modules whose own switch is off although checkpointing was switched on.
+    """
+    siblings: dict[type, list[str]] = {}
+    for name in recomputed:
+        siblings.setdefault(kinds[name], []).append(name)
+    places: dict[str, list[Place]] = {}
+    for call in calls:
+        places.setdefault(call.block, []).append(call.place)
+    found = {}
+    for name in left:
+        others = siblings.get(kinds[name], ())
+        if others and name in still_off:
+            found[name] = "its own `gradient_checkpointing` is off, and that of others of its class is on"
+            continue
+        for other in others:
+            condition = next(
+                (
+                    each
+                    for mine in places.get(name, ())
+                    for yours in places.get(other, ())
+                    for each in _conditions(mine, yours)
+                ),
+                None,
+            )
+            if condition is not None:
+                found[name] = condition
+                break
+    return found
+
+
+def _conditions(mine: Place, yours: Place) -> Iterator[str]:
+    """Yield the conditions between two calls that say which blocks each is for."""
+    if mine.path != yours.path or mine == yours:
+        return
+    for branch in _branches(mine.path):
+        in_body = _holds(branch.body, mine), _holds(branch.body, yours)
+        if in_body[0] == in_body[1] or not _speaks_of_blocks(branch.test):
+            continue
+        other = mine if in_body[1] else yours
+        if _holds(branch.orelse, other) or _leaves(branch.body):
+            place = Place(mine.path, branch.lineno, branch.lineno)
+            yield f"the condition at {line(place)} says so: `{ast.unparse(branch.test)}`"
+
+
+@cache
+def _branches(path: str) -> tuple[ast.If, ...]:
+    try:
+        tree = ast.parse("".join(source_lines(path)))
+    except (SyntaxError, OSError):
+        return ()
+    return tuple(each for each in ast.walk(tree) if isinstance(each, ast.If))
+
+
+def _holds(body: Sequence[ast.stmt], place: Place) -> bool:
+    return any(each.lineno <= place.line <= (each.end_lineno or each.lineno) for each in body)
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return | ast.Continue)
+
+
+def _speaks_of_blocks(test: ast.expr) -> bool:
+    for each in ast.walk(test):
+        if isinstance(each, ast.Mod):
+            return True
+        name = each.attr if isinstance(each, ast.Attribute) else each.id if isinstance(each, ast.Name) else ""
+        if name and _SELECTING.search(name):
+            return True
+    return False
