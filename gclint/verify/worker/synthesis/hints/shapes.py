@@ -87,6 +87,17 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
+def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
+    """A mask over what attention reads beside the sequence itself."""
+    sizes = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
+    )
+    given = make_inputs(situation).get("attention_mask") if sizes else None
+    if sizes is None or given is None or given.dim() != 2 or given.shape[1] != sizes[1]:
+        return None
+    return situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
+
+
 def lengths(situation: Situation, failure: Failure) -> Plan | None:
     """Lengths of the parts of an input that have to add up to the whole."""
     found = re.search(
