@@ -126,6 +126,20 @@ def test_sections_without_a_default_add_up_to_half_the_width_of_a_head() -> None
     assert plan.values["OneLayerConfig", "rope_parameters"]["mrope_section"] == [2, 3, 3]
 
 
+def test_sections_that_are_split_twice_add_up_to_half() -> None:
+    config = OneLayerConfig()
+    config.rope_parameters = {"rope_type": "default", "mrope_section": [2, 3, 3]}
+    situation = Situation(OneLayerModel, config, Plan(), config)
+    message = (
+        "split_with_sizes expects split_sizes to sum exactly to 8, but got split_sizes=[2, 3, 3, 2, 3, 3]"
+    )
+    plan = rope.sections(situation, _failure(RuntimeError(message)))
+    assert plan is None  # Nothing says that it is about sections.
+    plan = rope.sections(situation, _failure(RuntimeError(f"mrope_section: {message}")))
+    assert plan is not None
+    assert plan.values["=", "rope_parameters"]["mrope_section"] == [2, 1, 1]
+
+
 def test_a_sequence_is_as_short_as_the_list_that_it_runs_through() -> None:
     config = OneLayerConfig()
     config.num_codebooks = 4
