@@ -52,6 +52,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
         shown=shown(failure),
         guard=guard(failure),
         blocks=failure.blocks,
+        check=failure.check,
     )
 
 
@@ -78,6 +79,7 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
         yield "import types"
     yield "import warnings\nfrom collections import Counter\nfrom inspect import signature"
     yield "\nimport numpy\nimport torch\nimport transformers"
+    yield "from torch.overrides import TorchFunctionMode"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:
         package = target.source.module.partition(".")[0]

@@ -10,6 +10,7 @@ TEMPLATE = '''\
 {imports}
 
 {guard}CONFIG = {config}
+CHECK = {check!r}
 BLOCKS = {blocks}
 CACHES = ("past_key_values", "cache_params", "mems")
 
@@ -65,6 +66,22 @@ def content(value, depth=5):
     return [each for part in inner if depth for each in content(part, depth - 1)]
 
 
+class Operations(TorchFunctionMode):
+    """Adds up what operations return, in forward passes and in what is recomputed."""
+
+    def __init__(self, training):
+        super().__init__()
+        self.training = training
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {{}}))
+        if CHECK == "values" and torch.is_tensor(result) and result.is_floating_point():
+            name = getattr(function, "__name__", "")
+            sums = self.training.sums[self.training.is_backward].setdefault(name, [])
+            sums.append(float(result.detach().double().sum()))
+        return result
+
+
 class Training:
     """Some steps, with checkpointing if anything is said about it, and what was seen of them."""
 
@@ -94,19 +111,13 @@ class Training:
                 if "Cache" in type(each).__name__:
                     self.caches[id(each)] = each
 
-        def note(module, args, output):
-            sums = self.sums[self.is_backward].setdefault(names[module], [])
-            for each in tree_leaves(output):
-                if torch.is_tensor(each) and each.is_floating_point():
-                    sums.append(float(each.double().sum()))
-
         for module in names:
             module.register_forward_pre_hook(count, with_kwargs=True)
-            module.register_forward_hook(note)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.train()
+                with Operations(self):
+                    self.train()
             except (Exception, SystemExit) as error:
                 self.error = error
         self.warnings = [str(each.message) for each in caught]
@@ -281,9 +292,9 @@ _SHOWN = {
 """,
     "values": """\
     for name, sums in checkpointed.sums[True].items():
-        before = torch.tensor(checkpointed.sums[False][name])
+        before = torch.tensor(checkpointed.sums[False].get(name, []))
         if any(not torch.isclose(torch.tensor(each), before, rtol=1e-4).any() for each in sums):
-            yield f"recomputed to other values: the output of {name}"
+            yield f"recomputed to other values: what `{name}` returns"
     yield from gradients(0) if checkpointed.gradients else ()
 """,
     "warning": """\
