@@ -208,6 +208,7 @@ _NOT_OWN = {
     "Condition": "return conditional.run(states)",
     "Library": "import no_such_library\n        return states",
     "Setting": "return states * self.config.published",
+    "Part": "return getattr(nn, 'Iden' + 'tity')()(states, size=2)",
 }
 
 
