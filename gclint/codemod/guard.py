@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from gclint.source.outline import Definition
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"
+_ASKS = re.compile(rf"\n([ \t]+)if\b[^\n]*\b{USE_CACHE}\b[^\n]*((?:\n(?:\1[ \t]+[^\n]*|[ \t]*(?=\n)))*)")
+_MADE = re.compile(r"\n[ \t]+(\w+)[ \t]*=(?!=)")
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,11 @@ class Unguarded:
 
 def unguarded_caches(network: Network) -> Iterator[Unguarded]:
     """Yield the caches of a file that reach a checkpointing layer under a name that no release disables."""
-    if USE_CACHE not in network.file.text:
-        return
-    for site in network.run_sites:
+    made = _made_for_cache(network.file.text)
+    for site in network.run_sites if made else ():
+        names = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)}
+        if made.isdisjoint(names):
+            continue
         block = next((info for info in site.blocks if info.is_checkpointing), None)
         if block is None or block.signature is None or site.checkpointed or site.function is not None:
             continue
@@ -75,6 +80,14 @@ def unguarded_caches(network: Network) -> Iterator[Unguarded]:
             found = _creation(fragment, bound.arg.value.value)
             if found is not None:
                 yield Unguarded(site, block.name, bound.arg, bound.arg.value.value, name, fragment, *found)
+
+
+def _made_for_cache(text: str) -> frozenset[str]:
+    """Return the variables that seem to be made if a cache is asked for, and that no release disables."""
+    found: set[str] = set()
+    for match in _ASKS.finditer(text) if USE_CACHE in text else ():
+        found.update(_MADE.findall(match[2]))
+    return frozenset(found - EVER_NEUTRALISED)
 
 
 def _method(site: RunSite) -> Definition | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -12,14 +12,18 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.model import Network
 from gclint.network.support import supports_checkpointing
 from gclint.source.fragment import Fragment, parse_definition
+from gclint.source.outline import Definition
+from gclint.source.words import any_between
 
 _GETTER = "get_input_embeddings"
 _RETURNED = re.compile(rf"def {_GETTER}\(self\)[^\n]*:\s*return self(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE)
 _DEFAULT = re.compile(r"^[ \t]+_input_embed_layer = [\"'](\w+)[\"']", re.MULTILINE)
 _USUAL = "embed_tokens"
 _IN_PLACE = re.compile(
-    r"^[ \t]+\w+(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE
+    r"^[ \t]+(\w+)(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE
 )
+_TARGET = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=]*)?=(?!=)")
+_ALIAS = re.compile(r"^[ \t]+(\w+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$", re.MULTILINE)
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """The names of methods that only generation calls."""
 _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))
@@ -42,19 +46,48 @@ class Change:
 def changes_in_place(network: Network) -> Iterator[Change]:
     """Yield the statements of a file that change in place what the embeddings of a model have returned."""
     text = network.file.text
-    if "embed" not in text or not _IN_PLACE.search(text):
-        return
-    names = frozenset((_USUAL, *_RETURNED.findall(text), *_DEFAULT.findall(text)))
-    calls = re.compile(rf"\b(?:{'|'.join(sorted(names))})\(|\b{_GETTER}\(\)\(")
-    for owner in network.module.classes.values():
+    names = frozenset((_USUAL, *_names_in(text)))
+    places = _places_of(text, names)
+    for owner in network.module.classes.values() if places else ():
         for method in owner.methods():
-            if _NOT_IN_TRAINING.search(method.name):
+            if not any_between(places, method.header, method.end) or _NOT_IN_TRAINING.search(method.name):
                 continue
-            code = method.text
-            if calls.search(code) and _IN_PLACE.search(code) and supports_checkpointing(owner):
+            changed = set(_IN_PLACE.findall(text, method.header, method.end))
+            if changed and not changed.isdisjoint(_held(text, places, method)):
                 fragment = parse_definition(network.file, method)
-                for found in _Flow(names).of(fragment.body[0]):
-                    yield Change(fragment, *found, owner.name)
+                found = list(_Flow(names).of(fragment.body[0]))
+                if found and supports_checkpointing(owner):
+                    yield from (Change(fragment, *each, owner.name) for each in found)
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Yield the names of the attributes that lead to input embeddings, as far as a file says."""
+    if _GETTER in text:
+        yield from _RETURNED.findall(text)
+    if "_input_embed_layer" in text:
+        yield from _DEFAULT.findall(text)
+
+
+def _held(text: str, places: Iterable[int], method: Definition) -> set[str]:
+    """Return the variables of a method that seem to hold what embeddings have returned."""
+    found = set()
+    for place in places:
+        if method.header <= place < method.end:
+            line = text[text.rfind("\n", 0, place) + 1 : place]
+            found.update(_TARGET.findall(line))
+    aliases = _ALIAS.findall(text, method.header, method.end)
+    return found.union(name for name, source in aliases if source in found)
+
+
+def _places_of(text: str, names: Iterable[str]) -> list[int]:
+    """Return where input embeddings are called, as far as names say."""
+    found = []
+    for call in (*(f".{name}(" for name in names), f"{_GETTER}()("):
+        place = text.find(call)
+        while place >= 0:
+            found.append(place)
+            place = text.find(call, place + 1)
+    return sorted(found)
 
 
 def changes_seen(network: Network) -> Iterator[Change]:

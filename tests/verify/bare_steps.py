@@ -6,6 +6,7 @@ examining them, and of the same numbers of bare steps in the same modes.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -19,6 +20,7 @@ import torch
 from transformers.utils import logging
 
 from gclint.verify.worker.examination import examine
+from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.protocol import ClassResult, Mode, Source
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.synthesis import specimens
@@ -43,6 +45,10 @@ def main(names: list[str]) -> None:
     """Measure the classes of these dotted names."""
     torch.set_num_threads(1)
     logging.set_verbosity_error()
+    # As the worker does before it forks.
+    gc.collect()
+    gc.freeze()
+    enlarge_pages()
     synthesising = examining = bare = 0.0
     for name in names:
         module, _, kind = name.rpartition(".")

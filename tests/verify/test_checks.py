@@ -253,3 +253,18 @@ def test_expressions_make_the_same_small_tensors() -> None:
         expression([(torch.tensor(1),), {"a": None}])
         == "[(torch.full((), 1, dtype=torch.int64),), {'a': None}]"
     )
+
+
+@pytest.mark.parametrize("name", ["every_other_by_index", "last_left_out", "some_switched_off"])
+def test_what_is_left_out_on_purpose_is_a_note(name: str) -> None:
+    result = examine_planted(name)
+    assert result.outcome == "passed"
+    assert any("left out of checkpointing on purpose" in note for note in result.notes)
+
+
+def test_first_operation_that_differs_has_its_lines_in_both_passes() -> None:
+    (failure, *_) = examine_planted("values_only").failures
+    assert failure.difference is not None
+    assert failure.difference.operation == "`tensor`"
+    line = _line("values_only", "nothing =")
+    assert failure.difference.first[0].line == failure.difference.second[0].line == line

@@ -27,7 +27,7 @@ Send = Callable[[str], None]
 """Sends one line, without its end."""
 
 # Seconds between two looks at a process that is silent, and at one that has closed its pipe.
-_SILENT, _CLOSED = 0.25, 0.005
+_SILENT, _CLOSED = 0.25, 0.001
 # Seconds after the time limit in which a process notes where it is and ends itself, before it is killed.
 _GRACE = 2.0
 _PR_SET_PDEATHSIG = 1

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -50,12 +51,13 @@ class Models:
         try:
             from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination import examine
+            from gclint.verify.worker.rehearsal import rehearsed
             from gclint.verify.worker.synthesis import learn, specimens
         except ImportError as error:
             raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
         learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
-        self._examine, self._specimens = examine, specimens
+        self._examine, self._specimens = examine, partial(rehearsed, specimens)
         return str(torch.__version__), str(transformers.__version__)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:

@@ -23,6 +23,9 @@ class NotSynthesisable(Exception):
         self.category = category
         """A word or two, such as ``extra library``, to count reasons by."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.category, str(self))
+
     @classmethod
     def for_import(cls, error: ImportError) -> NotSynthesisable:
         """Return the reason for a library that is missing, which says what to install."""
@@ -45,10 +48,16 @@ class BrokenModel(NotSynthesisable):
         """Why nothing else helps."""
         self.place = place
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.reason, self.place)
+
 
 @dataclass(frozen=True)
 class Specimen:
-    """One way to build and feed a tiny model; forward and backward have been tried."""
+    """One way to build and feed a tiny model; forward and backward have been tried.
+
+    It can be sent to another process.
+    """
 
     scenario: str
     """``default``, or the feature that is switched on, such as ``cross-attention``."""

@@ -20,7 +20,7 @@ from gclint.verify.worker.synthesis.hints import configuration, placeholders, ro
 from gclint.verify.worker.synthesis.hints.failure import Failure  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.plan import Plan  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.situation import Situation  # noqa: E402
-from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel  # noqa: E402
+from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 
 class PairConfig(transformers.PretrainedConfig):  # type: ignore[misc, name-defined]
@@ -126,6 +126,20 @@ def test_sections_without_a_default_add_up_to_half_the_width_of_a_head() -> None
     assert plan.values["OneLayerConfig", "rope_parameters"]["mrope_section"] == [2, 3, 3]
 
 
+def test_sections_that_are_split_twice_add_up_to_half() -> None:
+    config = OneLayerConfig()
+    config.rope_parameters = {"rope_type": "default", "mrope_section": [2, 3, 3]}
+    situation = Situation(OneLayerModel, config, Plan(), config)
+    message = (
+        "split_with_sizes expects split_sizes to sum exactly to 8, but got split_sizes=[2, 3, 3, 2, 3, 3]"
+    )
+    plan = rope.sections(situation, _failure(RuntimeError(message)))
+    assert plan is None  # Nothing says that it is about sections.
+    plan = rope.sections(situation, _failure(RuntimeError(f"mrope_section: {message}")))
+    assert plan is not None
+    assert plan.values["=", "rope_parameters"]["mrope_section"] == [2, 1, 1]
+
+
 def test_a_sequence_is_as_short_as_the_list_that_it_runs_through() -> None:
     config = OneLayerConfig()
     config.num_codebooks = 4
@@ -193,3 +207,32 @@ def test_numbers_stay_the_keys_that_they_are(monkeypatch: pytest.MonkeyPatch) ->
     config.queries = {1225: 128}
     known.apply_known(OneLayerModel, config)
     assert config.queries == {16: 4}
+
+
+def test_attention_in_a_quantiser_is_as_wide_as_its_stage() -> None:
+    config = OneLayerConfig(hidden_size=1024)
+    config.base_channels, config.channel_multiplier = 256, [1, 2, 2, 4]
+    small = shrink(config, Sizes())
+    assert small.hidden_size == small.base_channels * small.channel_multiplier[-1]
+
+
+def test_a_mask_over_more_than_the_sequence_is_longer() -> None:
+    class Masked(OneLayerModel):
+        def forward(self, hidden_states: Any, attention_mask: Any = None) -> Any:
+            attention_mask = torch.ones(hidden_states.shape[:2]) if attention_mask is None else attention_mask
+            length = hidden_states.shape[1]
+            scores = torch.zeros(len(hidden_states), 1, length, 2 * length)
+            return super().forward(hidden_states) + (scores + attention_mask[:, None, None, :]).mean()
+
+    specimen = first(Masked)
+    inputs = specimen.inputs()
+    assert inputs["attention_mask"].shape[1] == 2 * inputs["hidden_states"].shape[1]
+
+
+def test_a_mask_of_audio_alone_has_its_frames() -> None:
+    class Heard(OneLayerModel):
+        def forward(self, input_features: Any, attention_mask: Any) -> Any:  # type: ignore[override]
+            return super().forward(input_features) * attention_mask.unsqueeze(-1)
+
+    inputs = first(Heard).inputs()
+    assert inputs["attention_mask"].shape == inputs["input_features"].shape[:2]

@@ -84,14 +84,8 @@ class Scenarios:
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
-        if (
-            reference.error is not None
-            and self._subject.specimen.other_inputs is not None
-            and reference.steps
-        ):
-            self._subject.specimen = replace(self._subject.specimen, other_inputs=None)
-            self._ledger.notes.append(f"run with one length only, since {_ending(reference)}")
-            reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None and reference.steps:
+            reference = self._with_one_length(scenario, reference)
         if reference.error is not None:
             reference = self._with_own_cache(scenario, reference)
         self._scales = reference.scales
@@ -124,6 +118,19 @@ class Scenarios:
         if not self._ledger.costs:
             self._ledger.costs += [_cost(each) for each in runs if each.steps]
         return None
+
+    def _with_one_length(self, scenario: Scenario, failed: Run) -> Run:
+        """Return the run of a scenario in which all batches are of one length, or what failed."""
+        specimen = self._subject.specimen
+        if specimen.other_inputs is None:
+            return failed
+        self._subject.specimen = replace(specimen, other_inputs=None)
+        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        if reference.error is not None:
+            self._subject.specimen = specimen
+            return failed
+        self._ledger.notes.append(f"run with one length only, since {_ending(failed)}")
+        return reference
 
     def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
         """Return the run of a scenario in which the model makes what cache it likes, or what failed."""

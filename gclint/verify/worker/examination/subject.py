@@ -48,6 +48,8 @@ class Subject:
         holders = (*self.model.modules(), *self._configurations)
         self._probabilities = list(_probabilities(holders))
         self._layerdrops = list(_layerdrops(holders))
+        # Whatever it takes to find out how they are made is found out once, and not in every run.
+        specimen.inputs()
         self._names = frozenset(signature(self.model.forward).parameters)
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers that every run starts with; a run may change them."""

@@ -10,6 +10,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -108,13 +109,8 @@ def _inner_specimen(
     """Return the first way to build the inner model that runs."""
     config = outer.build().get_submodule(name).config
 
-    def alone() -> Any:
-        return trial.build(model_class, config)
-
-    def within() -> Any:
-        return outer.build().get_submodule(name)
-
-    for build in (alone, within):
+    alone: Callable[[], Any] = partial(trial.build, model_class, config)
+    for build in (alone, partial(_within, outer, name)):
         try:
             model = build()
             not_covered = trial.step(model, _detached(arguments))
@@ -126,10 +122,14 @@ def _inner_specimen(
             scenario=scenario,
             config=config,
             build=build,
-            inputs=lambda: _detached(arguments),
+            inputs=partial(_detached, arguments),
             not_covered=not_covered,
         )
     return None
+
+
+def _within(outer: Specimen, name: str) -> Any:
+    return outer.build().get_submodule(name)
 
 
 def _detached(value: Any) -> Any:

@@ -24,6 +24,7 @@ from gclint.verify.worker.specimen import BrokenModel
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
 """Where calls of modules go through, with whatever they are given."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_METHOD = re.compile(r"(\w+)\.\w+\(\)")
 _COUNTED = re.compile(r"missing \d+ required |takes .*\d+ positional arguments? but \d+ (?:was|were) given")
 
 
@@ -100,6 +101,11 @@ def _about_attribute(error: AttributeError, package: str) -> str | None:
 
 def _about_call(message: str, frame: TracebackType) -> str | None:
     """Return why a call can never be right, if what is wrong with it is written there."""
+    callee = _METHOD.match(message)
+    text = "".join(linecache.getlines(frame.tb_frame.f_code.co_filename))
+    if callee and not re.search(rf"\b{callee[1]}\b", text):
+        # A part that the configuration chooses, and that another configuration makes of another class.
+        return None
     calls = list(_calls(frame))
     unexpected = _UNEXPECTED.search(message)
     if unexpected and any(each.arg == unexpected[1] for call in calls for each in call.keywords):

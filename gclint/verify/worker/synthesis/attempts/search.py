@@ -199,15 +199,15 @@ def _as_trained(found: _Found, scenario: str) -> Specimen:
     situation, refused = as_trained(found.situation, found.model)
     other = with_other_length(situation, found.model)
     made = replace(_specimen(situation, scenario, found.not_covered), refused=refused)
-    return made if other is None else replace(made, other_inputs=lambda: make_inputs(other))
+    return made if other is None else replace(made, other_inputs=partial(make_inputs, other))
 
 
 def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:
     return Specimen(
         scenario=scenario,
         config=situation.config,
-        build=lambda: trial.build(situation.model_class, situation.config),
-        inputs=lambda: make_inputs(situation),
+        build=partial(trial.build, situation.model_class, situation.config),
+        inputs=partial(make_inputs, situation),
         not_covered=not_covered,
     )
 

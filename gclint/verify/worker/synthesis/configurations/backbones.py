@@ -16,7 +16,7 @@ def use_native_backbones(config: Any) -> None:
         fields = fields_of(part)
         if fields.get("use_timm_backbone") and fields.get("backbone_config", 0) is None:
             levels = int(fields.get("num_feature_levels", 1))
-            fields["backbone_config"] = ResNetConfig(out_indices=[2, 3, 4] if levels > 1 else [4])
+            fields["backbone_config"] = _residual(out_indices=[2, 3, 4] if levels > 1 else [4])
             fields["use_timm_backbone"] = fields["use_pretrained_backbone"] = False
             fields["backbone"] = fields["backbone_kwargs"] = None
         for name, value in list(fields.items()):
@@ -24,11 +24,16 @@ def use_native_backbones(config: Any) -> None:
             if name == "backbone_config" and kind == "timm_backbone":
                 indices = value.get("out_indices") if isinstance(value, dict) else value.out_indices
                 wanted = [index for index in indices or (4,) if 1 <= index <= 4]
-                fields[name] = ResNetConfig(out_indices=wanted or [4])
+                fields[name] = _residual(out_indices=wanted or [4])
                 fields["use_timm_backbone"] = False
                 fields["backbone"] = None
             elif all(hasattr(value, field) for field in ("architecture", "model_args", "do_pooling")):
                 fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
+
+
+def _residual(**given: Any) -> ResNetConfig:
+    # A model may scale in place what its backbone returns, which autograd forbids where that is a ReLU's.
+    return ResNetConfig(hidden_act="gelu", **given)
 
 
 def _native_tower(timm: Any, has_class_token: bool) -> Any:
@@ -36,7 +41,7 @@ def _native_tower(timm: Any, has_class_token: bool) -> Any:
     if has_class_token or timm.architecture.startswith("vit"):
         native = ViTConfig()
     else:
-        native = ResNetConfig()
+        native = _residual()
         native.hidden_size = native.hidden_sizes[-1]
     for name, value in own_fields(timm):
         if not hasattr(native, name):

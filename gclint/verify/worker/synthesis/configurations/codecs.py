@@ -14,6 +14,7 @@ def fit_codec(part: Any, original: dict[str, Any]) -> None:
     """Let the first of the channels of ``part`` be few, and those after all steps what they were made of."""
     fields = fields_of(part)
     _fit_vocoder(fields, original)
+    _fit_quantiser(fields, original)
     down, stem = original.get("downsampling_ratios"), original.get("encoder_hidden_size")
     if isinstance(down, list | tuple) and isinstance(original.get("num_filters"), int):
         fields["num_filters"] = max(2, _WIDEST >> len(down))
@@ -26,6 +27,15 @@ def fit_codec(part: Any, original: dict[str, Any]) -> None:
         fields["quantization_dim"] = 2 * fields["hidden_size"]
     if original.get("hidden_size") == stem * 2 ** len(down):
         fields["hidden_size"] = _STEM * 2 ** len(down)
+
+
+def _fit_quantiser(fields: dict[str, Any], original: dict[str, Any]) -> None:
+    """Let attention be as wide as the stage that it works on, where it was."""
+    first, factors = original.get("base_channels"), original.get("channel_multiplier")
+    if not isinstance(first, int) or not isinstance(factors, list | tuple) or not factors:
+        return
+    if original.get("hidden_size") == first * factors[-1]:
+        fields["hidden_size"] = fields["base_channels"] * fields["channel_multiplier"][-1]
 
 
 def _fit_vocoder(fields: dict[str, Any], original: dict[str, Any]) -> None:

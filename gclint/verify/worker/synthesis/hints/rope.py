@@ -57,7 +57,12 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
     ):
         return None
     name = "rope_parameters" if situation.get("rope_parameters") else "rope_scaling"
-    return situation.plan.with_values({("=", name): {**rope, "mrope_section": _three(numbers[0])}})
+    said = re.search(r"split_sizes=\[([^]]{0,400})\]", failure.message)
+    sizes = said[1].split(", ") if said else []
+    # Some split sines and cosines that stand twice, with the sections twice.
+    is_doubled = len(sizes) == 6 and sizes[:3] == sizes[3:]
+    divided = _three(numbers[0] // 2 if is_doubled else numbers[0])
+    return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
 
 
 def by_layer_type(situation: Situation, failure: Failure) -> Plan | None:

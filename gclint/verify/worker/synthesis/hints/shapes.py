@@ -87,6 +87,21 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
+def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
+    """A mask over what attention reads beside the sequence itself."""
+    sizes = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
+    )
+    if sizes is None or "attention_mask" not in situation.parameters:
+        return None
+    # Where none is given, the model makes one that is as long as the sequence.
+    given = make_inputs(situation).get("attention_mask", torch.ones(BATCH, situation.plan.length))
+    if given.dim() != 2 or given.shape[1] != sizes[1]:
+        return None
+    plan = situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
+    return replace(plan, also=plan.also | {"attention_mask"})
+
+
 def lengths(situation: Situation, failure: Failure) -> Plan | None:
     """Lengths of the parts of an input that have to add up to the whole."""
     found = re.search(

@@ -51,6 +51,7 @@ HINTS: tuple[Hint, ...] = (
     inputs.unwanted,
     inputs.instead,
     shapes.mask,
+    shapes.longer_mask,
     shapes.lengths,
     tokens.codebooks,
     images.larger_for_pyramid,

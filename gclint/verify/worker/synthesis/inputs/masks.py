@@ -18,11 +18,15 @@ _MASKED = (
     (r"audio_mel_mask", ("audio_mel",)),
     (r"padding_mask_videos", ("pixel_values_videos",)),
 )
+_OF_TEXT = {"input_ids", "inputs_embeds", "decoder_input_ids"}
 
 
 def fit_masks(situation: Situation, inputs: dict[str, Any]) -> None:
     """Make each mask among ``inputs`` as long as the audio or the video that it masks."""
     for name in set(inputs) - set(situation.plan.shapes):
+        if name == "attention_mask" and "input_features" in inputs and _OF_TEXT.isdisjoint(inputs):
+            content = inputs["input_features"]
+            inputs[name] = torch.ones(len(content), length_of(situation, content), dtype=torch.bool)
         for pattern, masked in _MASKED if isinstance(inputs[name], torch.Tensor) else ():
             content = next((inputs[each] for each in masked if each in inputs), None)
             if re.fullmatch(pattern, name) and content is not None:

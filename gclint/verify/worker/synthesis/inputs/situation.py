@@ -30,6 +30,10 @@ class Situation:
     whole: PretrainedConfig
     """What ``config`` is a part of, or itself."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is cached is found again.
+        return Situation, (self.model_class, self.config, self.plan, self.whole)
+
     @cached_property
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The parameters of ``forward`` that can be named in a call."""
