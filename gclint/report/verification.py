@@ -142,6 +142,7 @@ def summary_lines(results: Results) -> Iterator[str]:
     uncovered = [result for result in (*passed, *failed) if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
+    yield from _shaky(results.sorted())
     partly = [result for result in (*passed, *failed) if result.not_compared]
     if partly:
         least = min(partly, key=lambda each: each.compared / each.parameters)
@@ -154,6 +155,18 @@ def summary_lines(results: Results) -> Iterator[str]:
         f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"
         f"{f' ({kinds})' if kinds else ''}."
     )
+
+
+def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
+    """Yield which mixtures of experts do not bear noise in what is recomputed."""
+    for result in results:
+        for each in result.stability:
+            if each.grade != "stable":
+                what = each.error or f"gradients move by {each.moved:.0%}"
+                yield (
+                    f"{result.name}, {each.experts} experts: recomputation that is off by a rounding error "
+                    f"of bfloat16 {each.grade} ({what})."
+                )
 
 
 def _advice(hint: Hint) -> str:

@@ -286,6 +286,18 @@ class NotCompared:
 
 
 @dataclass(frozen=True)
+class Stability:
+    """How the gradients of a mixture of experts bear noise that only the recomputation has."""
+
+    experts: str
+    """How the experts were computed, such as ``eager``."""
+    grade: Literal["stable", "amplifies", "raises"]
+    moved: float
+    """How far the gradient of a parameter was moved at most, as a part of its norm."""
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class ClassResult:
     """Everything that is known about one model class."""
 
@@ -326,6 +338,8 @@ class ClassResult:
     """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
     made_of: tuple[str, ...] = ()
     """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
+    stability: tuple[Stability, ...] = ()
+    """How it bears noise in what is recomputed, where it has experts."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from gclint.verify.worker.protocol import (
     Place,
     Recipe,
     Source,
+    Stability,
     Verdict,
 )
 from gclint.verify.worker.scenarios import Scenario
@@ -58,6 +59,7 @@ class Ledger:
         self._embeddings: dict[Any, InputEmbedding] = {}
         self.is_complete = source.complete
         """Whether to run also what only a comparison of two texts of the class needs."""
+        self.stability: list[Stability] = []
         self._executed: set[Place] = set()
         self._made_of: set[str] = set()
         self._source = source
@@ -168,6 +170,7 @@ class Ledger:
             recipe=self._recipe,
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
+            stability=tuple(self.stability),
             made_of=tuple(sorted(self._made_of)),
             **self._comparison(),
             executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),

@@ -44,6 +44,10 @@ class Conditions:
     """Whether to record the calls of blocks without checkpointing, too."""
     evaluated: bool = False
     """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
+    experts: str = ""
+    """How to compute experts, where the release has several ways."""
+    noise: int = 0
+    """If not 0: puts noise on what is recomputed; each number puts another."""
 
 
 _CACHED = replace(scenario_named("default"), use_cache=True, steps=1)

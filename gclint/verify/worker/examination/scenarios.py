@@ -15,10 +15,12 @@ from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
 from gclint.verify.worker.examination.noise import differences
+from gclint.verify.worker.examination.recompute_noise import has_experts
 from gclint.verify.worker.examination.record import verdict
 from gclint.verify.worker.examination.rounding import Rounding
 from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
+from gclint.verify.worker.examination.stability import stability
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import described, names
@@ -79,6 +81,7 @@ class Scenarios:
         self._compute_otherwise()
         for scenario in others:
             self._continue(scenario)
+        self._bear_noise()
         return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
@@ -301,6 +304,12 @@ class Scenarios:
                 self._ledger.come_to(run.executed)
                 full = name if feature == "default" else f"{name}, {feature}"
                 self._ledger.fingerprints.append(self._fingerprint(run, full))
+
+    def _bear_noise(self) -> None:
+        """Take up how a mixture of experts bears noise in what is recomputed."""
+        is_default = self._subject.specimen.scenario == "default"
+        if is_default and "non-reentrant" not in self._broken and has_experts(self._subject.model):
+            self._ledger.stability += stability(self._subject.model, self._runner, self._scales)
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
         if doubt.category in FOREIGN:

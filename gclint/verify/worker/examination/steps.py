@@ -23,6 +23,7 @@ from gclint.verify.worker.examination.inspection.inspector import Inspector
 from gclint.verify.worker.examination.inspection.replay import Replays
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.recompute_noise import RecomputeNoise, use_experts
 from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
@@ -120,6 +121,8 @@ class Steps:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if scenario.frozen_statistics:
             subject.freeze_statistics()
+        if conditions.experts:
+            use_experts(subject.model, conditions.experts)
         if conditions.mode != "plain":
             run.stage = SWITCHING_ON
             subject.switch_on(conditions.mode)
@@ -174,6 +177,9 @@ class Steps:
                 phases,
                 trace if conditions.traced or not is_plain else nullcontext(),
                 nullcontext() if replays is None else Checkpoints((replays,)),
+                RecomputeNoise(subject.model, self._blocks, phases, conditions.noise)
+                if conditions.noise
+                else nullcontext(),
             ):
                 which = _ORDINALS[number]
                 self._begin(f"the forward pass{which}")
