@@ -57,7 +57,7 @@ def _by_key(found: tuple[Reported, ...], code: str) -> dict[str, Reported]:
 
 
 @pytest.mark.parametrize("version", ["4.45.2", "4.49.0"])
-def test_release_without_the_base_class_has_nothing_but_branches_that_do_not_match(
+def test_release_without_the_base_class_has_no_layers_to_speak_of(
     release: Callable[[str], Path], version: str
 ) -> None:
     assert {each.code for each in reported(release(version))} == {"GC101", "GC108"}
