@@ -61,7 +61,7 @@ class Unguarded:
 
 def unguarded_caches(network: Network) -> Iterator[Unguarded]:
     """Yield the caches of a file that reach a checkpointing layer under a name that no release disables."""
-    made = _made_for_cache(network.file.text)
+    made = _made_for_cache(network.file.outline.code)
     for site in network.run_sites if made else ():
         names = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)}
         if made.isdisjoint(names):

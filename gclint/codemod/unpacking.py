@@ -61,7 +61,8 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
     if len([site for site in network.sites_running((block.name,)) if block in site.blocks]) > 1:
         return "other calls in the file run it"
     own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
-    word = re.compile(rf"\b{re.escape(block.name)}\b")
+    name = block.name
+    word = re.compile(rf"\b{re.escape(name)}\b")
     for path in network.project.paths:
         if path in own or (is_modular(path) and network.project.identify(modeling_path(path)) in own):
             continue

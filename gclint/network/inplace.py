@@ -16,7 +16,9 @@ from gclint.source.outline import Definition
 from gclint.source.words import any_between
 
 _GETTER = "get_input_embeddings"
-_RETURNED = re.compile(rf"def {_GETTER}\(self\)[^\n]*:\s*return self(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE)
+_RETURNED = re.compile(
+    rf"def {_GETTER}(?:\[[^\]\n]*\])?\((\w+)\)[^\n]*:\s*return \1(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE
+)
 _DEFAULT = re.compile(r"^[ \t]+_input_embed_layer = [\"'](\w+)[\"']", re.MULTILINE)
 _USUAL = "embed_tokens"
 _IN_PLACE = re.compile(
@@ -45,7 +47,7 @@ class Change:
 
 def changes_in_place(network: Network) -> Iterator[Change]:
     """Yield the statements of a file that change in place what the embeddings of a model have returned."""
-    text = network.file.text
+    text = network.file.outline.code
     names = frozenset((_USUAL, *_names_in(text)))
     places = _places_of(text, names)
     for owner in network.module.classes.values() if places else ():
@@ -63,7 +65,7 @@ def changes_in_place(network: Network) -> Iterator[Change]:
 def _names_in(text: str) -> Iterator[str]:
     """Yield the names of the attributes that lead to input embeddings, as far as a file says."""
     if _GETTER in text:
-        yield from _RETURNED.findall(text)
+        yield from (match[2] for match in _RETURNED.finditer(text))
     if "_input_embed_layer" in text:
         yield from _DEFAULT.findall(text)
 

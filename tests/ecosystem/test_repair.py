@@ -60,7 +60,9 @@ def test_what_is_left_has_a_reason(repaired: Callable[[str], Repaired], version:
     # The base class of 4.52 disables no cache, so nothing can be done about those there.
     assert len([each for each in left if "does not disable" not in each.outcome]) < 40
     # What only a run can prove is not made without one.
-    assert [each.line for each in left if not each.outcome.startswith(("no fix: ", "fix to be proven: "))] == []
+    assert [
+        each.line for each in left if not each.outcome.startswith(("no fix: ", "fix to be proven: "))
+    ] == []
     assert [each.line for each in left if each.outcome == "no fix: None"] == []
 
 
