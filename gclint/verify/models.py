@@ -105,7 +105,8 @@ def _is_made(definition: Definition, text: str) -> bool:
     outer = definition
     while outer.parent is not None:
         outer = outer.parent
-    return re.search(rf"^\w+ *= *{re.escape(outer.name)}\(", text, re.MULTILINE) is not None
+    name = outer.name
+    return re.search(rf"^\w+ *= *{re.escape(name)}\(", text, re.MULTILINE) is not None
 
 
 def _is_of_library(imported: ImportedName | None) -> bool:
