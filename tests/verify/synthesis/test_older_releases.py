@@ -92,6 +92,26 @@ def test_the_modality_that_a_message_names_first_is_counted() -> None:
     assert set(plan.counts) == {"video"}
 
 
+def test_embeddings_that_are_wanted_are_placeholders() -> None:
+    error = ValueError("Mismatch: final_mask wants 32 embeddings, but multi_modal_projector returned 8")
+    situation = _multimodal()
+    situation = Situation(
+        Carried, situation.config, Plan(without=frozenset({"pixel_values_videos"})), situation.config
+    )
+    plan = placeholders.counted(situation, _failure(error))
+    assert plan is not None
+    assert plan.counts == {"image": 4}
+
+
+def test_as_many_heads_as_a_normalisation_has_groups() -> None:
+    error = ValueError(
+        "The hidden_size + number of attention heads must be divisible by 8 as the number of groups is 8"
+    )
+    plan = configuration.more_heads(_multimodal(), _failure(error))
+    assert plan is not None
+    assert plan.sizes.heads == 8
+
+
 def test_features_are_counted_by_their_content_where_the_numbers_agree() -> None:
     error = ValueError("Image features and image tokens do not match: tokens: 4, features: 4")
     situation = _multimodal()

@@ -118,8 +118,8 @@ def shared_head_width(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def more_heads(situation: Situation, failure: Failure) -> Plan | None:
-    """Maps of attention, a channel each, of which a convolution wants so many."""
-    numbers = failure.numbers(r"input_channels must be divisible by (\d+)")
+    """Maps of attention, a channel each, of which a convolution or a normalisation wants so many."""
+    numbers = failure.numbers(r"(?:input_channels|attention heads) must be divisible by (\d+)")
     sizes = situation.plan.sizes
     return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None
 

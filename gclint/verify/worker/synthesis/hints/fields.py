@@ -101,6 +101,8 @@ def _usual(name: str, situation: Situation) -> Any:
         return 10000.0
     if "dropout" in name or name.endswith("pdrop"):
         return 0.1
+    if "logit_scale" in name:
+        return 2.0
     if "clip" in name:
         return 8.0
     if "shared_experts" in name:

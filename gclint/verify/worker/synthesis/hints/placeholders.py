@@ -21,7 +21,8 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
         r"value tensor of shape \[(\d+), \d+\] cannot be broadcast to indexing result of shape \[(\d+), "
     )
     written = failure.numbers(pattern)
-    numbers = written[::-1] if written else numbers
+    placed = failure.numbers(r"wants (\d+) embeddings, but \w+ returned (\d+)")
+    numbers = written[::-1] if written else numbers or placed
     if numbers is None or not numbers[1]:
         return None
     if not numbers[0]:
