@@ -103,7 +103,8 @@ def _about_call(message: str, frame: TracebackType) -> str | None:
     """Return why a call can never be right, if what is wrong with it is written there."""
     callee = _METHOD.match(message)
     text = "".join(linecache.getlines(frame.tb_frame.f_code.co_filename))
-    if callee and not re.search(rf"\b{callee[1]}\b", text):
+    name = callee[1] if callee else ""
+    if name and not re.search(rf"\b{name}\b", text):
         # A part that the configuration chooses, and that another configuration makes of another class.
         return None
     calls = list(_calls(frame))
