@@ -14,7 +14,7 @@ from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Place
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, Stability
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Hint, Weighed
@@ -158,15 +158,19 @@ def summary_lines(results: Results) -> Iterator[str]:
 
 
 def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
-    """Yield which mixtures of experts do not bear noise in what is recomputed."""
+    """Yield which mixtures of experts do not bear noise in what is recomputed, by what it does to them."""
+    groups: defaultdict[tuple[str, str], dict[str, Stability]] = defaultdict(dict)
     for result in results:
         for each in result.stability:
             if each.grade != "stable":
-                what = each.error or f"gradients move by {each.moved:.0%}"
-                yield (
-                    f"{result.name}, {each.experts} experts: recomputation that is off by a rounding error "
-                    f"of bfloat16 {each.grade} ({what})."
-                )
+                groups[each.experts, each.grade][result.name] = each
+    for (experts, grade), found in groups.items():
+        furthest = max(each.moved for each in found.values())
+        does = "raises" if grade == "raises" else f"moves gradients by up to {furthest:.0%}"
+        yield (
+            f"Recomputation that is off by a rounding error of bfloat16 {does} with {experts} experts: "
+            f"{_listed(list(found))}."
+        )
 
 
 def _advice(hint: Hint) -> str:
