@@ -59,7 +59,7 @@ def test_a_model_is_in_training_mode_and_drops_no_layers() -> None:
 
 def test_cross_attention_is_a_scenario_of_its_own() -> None:
     found = {each.scenario: each for each in specimens(transformers.BertLMHeadModel)}
-    assert list(found) == ["default", "cross-attention"]
+    assert list(found) == ["default", "cross-attention", "option is_decoder=True"]
     model = found["cross-attention"].build()
     trial.step(model, found["cross-attention"].inputs())
     crossing = [each for name, each in model.named_parameters() if "crossattention" in name]
