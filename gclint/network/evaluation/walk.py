@@ -126,6 +126,15 @@ def dotted_name(node: cst.CSTNode) -> str | None:
     return None
 
 
+def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield the conditions that ``and`` joins in a test, which may be a single one."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from conjuncts(test.left)
+        yield from conjuncts(test.right)
+    else:
+        yield test
+
+
 def is_docstring(statement: cst.CSTNode) -> bool:
     """Tell whether a line of code holds nothing but a string."""
     return isinstance(statement, cst.SimpleStatementLine) and all(
