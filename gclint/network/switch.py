@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.network.construction import flag_settings, own_flag_settings
-from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import Instance
 from gclint.network.evaluation.walk import code, conjuncts, dotted_name
@@ -25,6 +25,7 @@ from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import flag, models_running
 from gclint.source.file import SourceFile
+from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
