@@ -39,11 +39,20 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return left_out
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _freeze_tests() -> Iterator[None]:
+    """Let no collection of garbage go through all the tests, and what runs leave behind stay garbage."""
+    gc.collect()
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "freeze", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _collect_garbage() -> Iterator[None]:
+def _collect_garbage(_freeze_tests: None) -> Iterator[None]:
     """Give back what the runs of a module left behind, which every forked process would hold as well."""
     yield
-    gc.unfreeze()
     gc.collect()
 
 
