@@ -229,7 +229,7 @@ DEFECTS = (
     Kind(
         "scaled while checkpointed",
         _before_loop("X = X * 2 if self.gradient_checkpointing else X"),
-        (UNKNOWN,),
+        ("other forward pass", UNKNOWN),
     ),
     Kind(
         "checkpoint around the layer",
