@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from gclint.commands import (
     settings_of,
     settle_interrupted_fixes,
 )
+from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
@@ -47,71 +48,6 @@ _FILES_WORTH_A_PROGRESS_BAR = 50
 
 _DEFAULT_BASE = "origin/main"
 _FILE = click.Path(path_type=Path)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What the user asks of a run, beside the files and the rules."""
-
-    fix: bool
-    unsafe_fixes: bool
-    show_fixes: bool
-    diff: bool
-    output_format: str
-    statistics: bool
-    changed_only: bool
-    base_ref: str | None
-    staged: bool
-    baseline: Path | None
-    write_baseline: Path | None
-    summary: Path | None
-    exit_zero: bool
-    verify: bool
-    resume: bool
-    python: Path | None
-    device: str | None
-    jobs: int | None
-    time_limit: float | None
-    memory_limit: float | None
-    target_version: Releases | None
-    library: Path | None
-
-    @property
-    def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
-        """How models are run."""
-        return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
-
-    def complaint(self) -> str | None:
-        """Return why the options do not go together, or None if they do."""
-        no_list = self.statistics or self.output_format != "text"
-        if self.diff and no_list:
-            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
-        if self.base_ref is not None and not self.changed_only:
-            return "--base-ref says what --changed-only compares with, so it needs that"
-        if self.staged and (self.base_ref is not None or not self.changed_only):
-            return "--staged says what --changed-only looks at, in place of --base-ref, so it needs that"
-        if self.show_fixes and not (self.fix or self.diff):
-            return "--show-fixes lists what was repaired, so it needs --fix or --diff"
-        if self.summary and not (self.fix or self.diff):
-            return "--summary tells what was repaired, so it needs --fix or --diff"
-        if self.verify and not (self.fix or self.diff):
-            return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
-        if self.resume and not self.verify:
-            return "--resume goes on with what --verify has run, so it needs that"
-        if any(self.about_runs) and not self.verify:
-            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
-        if self.write_baseline:
-            if self.diff:
-                return "--diff writes nothing, so it does not go with --write-baseline"
-            if self.baseline or self.changed_only:
-                return (
-                    "--write-baseline writes all findings, so it takes neither --baseline nor --changed-only"
-                )
-            if no_list:
-                return (
-                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
-                )
-        return None
 
 
 def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -216,7 +152,7 @@ def check_command(
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
-    options = _Options(**flags)
+    options = CheckOptions(**flags)
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
@@ -257,7 +193,7 @@ def _settings_and_rules(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     include: tuple[str, ...],
-    options: _Options,
+    options: CheckOptions,
 ) -> tuple[Settings, list[Rule]]:
     from gclint.rule import selected_rules, unknown_selectors
 
@@ -280,13 +216,13 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
     return progress_bar(sys.stderr, files)
 
 
-def _selection(project: Project, paths: Sequence[Path], options: _Options) -> Selection:
+def _selection(project: Project, paths: Sequence[Path], options: CheckOptions) -> Selection:
     from gclint.engine.selection import Selection
 
     return Selection(project, paths, _changed(project, options), _baseline(options))
 
 
-def _changed(project: Project, options: _Options) -> Set[Path] | None:
+def _changed(project: Project, options: CheckOptions) -> Set[Path] | None:
     if not options.changed_only:
         return None
     from gclint.source.changes import ChangesUnknown, changed_files, staged_files
@@ -299,7 +235,7 @@ def _changed(project: Project, options: _Options) -> Set[Path] | None:
         raise CannotRun(str(error)) from None
 
 
-def _baseline(options: _Options) -> Baseline | None:
+def _baseline(options: CheckOptions) -> Baseline | None:
     if options.baseline is None:
         return None
     from gclint.engine.baseline import Baseline, BaselineError
@@ -311,7 +247,7 @@ def _baseline(options: _Options) -> Baseline | None:
 
 
 def _run(
-    settings: Settings, rules: Sequence[Rule], selection: Selection, options: _Options
+    settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
@@ -326,7 +262,7 @@ def _run(
 
 
 def _proven(
-    settings: Settings, rules: Sequence[Rule], selection: Selection, options: _Options
+    settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[FixResult, tuple[Proof, ...]]:
     """Run the files, repair them by what is seen, run them again, and return what is proven."""
     from gclint.engine.fix import fix
@@ -349,7 +285,7 @@ def _proven(
 
 
 @contextmanager
-def _runner(settings: Settings, project: Project, options: _Options) -> Iterator[Runner]:
+def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[Runner]:
     """Yield what runs files, remembers what it has run, and can be resumed where it was interrupted."""
     from gclint.commands.run_display import run_display
     from gclint.verify.files import Journals, NothingRuns, runner
@@ -372,7 +308,7 @@ def _runner(settings: Settings, project: Project, options: _Options) -> Iterator
         click.get_current_context().exit(130)
 
 
-def _unknown_bases(project: Project, options: _Options) -> tuple[str, ...]:
+def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
     if options.output_format != "text" or options.diff or options.write_baseline:
         return ()
     from gclint.network.unknown import unknown_bases
@@ -380,7 +316,7 @@ def _unknown_bases(project: Project, options: _Options) -> tuple[str, ...]:
     return unknown_bases(project)
 
 
-def _written(project: Project, result: CheckResult, options: _Options) -> Report:
+def _written(project: Project, result: CheckResult, options: CheckOptions) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
@@ -398,7 +334,7 @@ def _written(project: Project, result: CheckResult, options: _Options) -> Report
     return replace(report, repairs=repairs).also(unwritten)
 
 
-def _show(report: Report, options: _Options) -> Report:
+def _show(report: Report, options: CheckOptions) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
     from gclint.report import text
 
@@ -425,7 +361,7 @@ def _show(report: Report, options: _Options) -> Report:
     return report
 
 
-def _is_something_left(report: Report, options: _Options) -> bool:
+def _is_something_left(report: Report, options: CheckOptions) -> bool:
     if options.write_baseline:
         return False
     is_stale = report.recognised is not None and bool(report.recognised.stale)

@@ -1,0 +1,75 @@
+"""What a user asks of a check, and what of it does not go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gclint.releases import Releases
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """What the user asks of a run, beside the files and the rules."""
+
+    fix: bool
+    unsafe_fixes: bool
+    show_fixes: bool
+    diff: bool
+    output_format: str
+    statistics: bool
+    changed_only: bool
+    base_ref: str | None
+    staged: bool
+    baseline: Path | None
+    write_baseline: Path | None
+    summary: Path | None
+    exit_zero: bool
+    verify: bool
+    resume: bool
+    python: Path | None
+    device: str | None
+    jobs: int | None
+    time_limit: float | None
+    memory_limit: float | None
+    target_version: Releases | None
+    library: Path | None
+
+    @property
+    def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
+        """How models are run."""
+        return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
+
+    def complaint(self) -> str | None:
+        """Return why the options do not go together, or None if they do."""
+        no_list = self.statistics or self.output_format != "text"
+        if self.diff and no_list:
+            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
+        if self.base_ref is not None and not self.changed_only:
+            return "--base-ref says what --changed-only compares with, so it needs that"
+        if self.staged and (self.base_ref is not None or not self.changed_only):
+            return "--staged says what --changed-only looks at, in place of --base-ref, so it needs that"
+        if self.show_fixes and not (self.fix or self.diff):
+            return "--show-fixes lists what was repaired, so it needs --fix or --diff"
+        if self.summary and not (self.fix or self.diff):
+            return "--summary tells what was repaired, so it needs --fix or --diff"
+        if self.verify and not (self.fix or self.diff):
+            return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if self.resume and not self.verify:
+            return "--resume goes on with what --verify has run, so it needs that"
+        if any(self.about_runs) and not self.verify:
+            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
+        if self.write_baseline:
+            if self.diff:
+                return "--diff writes nothing, so it does not go with --write-baseline"
+            if self.baseline or self.changed_only:
+                return (
+                    "--write-baseline writes all findings, so it takes neither --baseline nor --changed-only"
+                )
+            if no_list:
+                return (
+                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
+                )
+        return None
