@@ -135,7 +135,7 @@ class MissingCheckpointingLayer(Rule):
         return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
 
     def flags(self, site: RunSite) -> bool | None:
-        """Return whether the block is still not a layer, or still not recomputed; None if it is not trained."""
+        """Return whether the block is still not a layer, or not recomputed; None where it is not trained."""
         if not site.is_layer:
             return True
         return None if site.recomputed is None else not site.recomputed
