@@ -52,6 +52,7 @@ class Subject:
         self._names = frozenset(signature(self.model.forward).parameters)
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers that every run starts with; a run may change them."""
+        self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario switches on.
