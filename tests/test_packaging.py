@@ -27,16 +27,20 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     return source, wheel
 
 
-def _modules() -> set[str]:
-    package = {path.relative_to(PROJECT).as_posix() for path in (PROJECT / "gclint").rglob("*.py")}
+def _files() -> set[str]:
+    package = {
+        path.relative_to(PROJECT).as_posix()
+        for pattern in ("*.py", "*.json")
+        for path in (PROJECT / "gclint").rglob(pattern)
+    }
     return package | {f"gclint/rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")}
 
 
-def test_the_wheel_holds_every_module_and_nothing_else(distributions: tuple[Path, Path]) -> None:
+def test_the_wheel_holds_every_file_and_nothing_else(distributions: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(distributions[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         licenses = [name for name in wheel.namelist() if name.endswith("/LICENSE")]
-    assert names == _modules()
+    assert names == _files()
     assert licenses
 
 

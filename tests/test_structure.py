@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -12,6 +13,12 @@ import pytest
 
 import gclint
 import gclint.rules
+from tests.environment import PROJECT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),
@@ -151,3 +158,11 @@ def test_only_the_worker_imports_torch() -> None:
     }
     assert users
     assert all(_is_in(name, _WORKER) for name in users)
+
+
+def test_every_package_is_listed_for_the_wheel() -> None:
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = {
+        ".".join(path.parent.relative_to(PROJECT).parts) for path in PROJECT.glob("gclint/**/__init__.py")
+    }
+    assert set(settings["tool"]["setuptools"]["packages"]) == folders | {"gclint.rules"}

@@ -25,7 +25,7 @@ _IN_PLACE = re.compile(
     r"^[ \t]+(\w+)(?:[ \t]*[-+*/]=|\[.*\][ \t]*[-+*/]?=(?!=)|(?:\[.*\])?\.\w+_\()", re.MULTILINE
 )
 _TARGET = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=]*)?=(?!=)")
-_ALIAS = re.compile(r"^[ \t]+(\w+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$", re.MULTILINE)
+_ALIAS = re.compile(r"^[ \t]+(\w+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """The names of methods that only generation calls."""
 _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))

@@ -11,7 +11,7 @@ _SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory"
 
 # Where a GPU has no memory left even for what its libraries need themselves.
 _FULL = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
-_SIZE = r"([\d.]+) (bytes|[KMGT]iB)"
+_SIZE = r"([\d.]{1,12}) (bytes|[KMGT]iB)"
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _TRIED = re.compile(rf"Tried to allocate {_SIZE}")
 _TOTAL = re.compile(rf"total capacity of {_SIZE}")

@@ -30,7 +30,7 @@ class NotSynthesisable(Exception):
     def for_import(cls, error: ImportError) -> NotSynthesisable:
         """Return the reason for a library that is missing, which says what to install."""
         # transformers writes "requires the timm library", and may go on about how to install it.
-        named = re.search(r"requires the ([\w. -]+?) library", str(error))
+        named = re.search(r"requires the ([\w. -]{1,60}?) library", str(error))
         library = error.name or (named[1].lower() if named else None)
         said = " ".join(str(error).split())[:200]
         install = f"; it needs {library}: pip install {library}" if library and library not in _OWN else ""

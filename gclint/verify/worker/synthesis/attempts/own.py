@@ -25,7 +25,9 @@ _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
 """Where calls of modules go through, with whatever they are given."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _METHOD = re.compile(r"(\w+)\.\w+\(\)")
-_COUNTED = re.compile(r"missing \d+ required |takes .*\d+ positional arguments? but \d+ (?:was|were) given")
+_COUNTED = re.compile(
+    r"missing \d+ required |takes .{0,20}\b\d+ positional arguments? but \d+ (?:was|were) given"
+)
 
 
 def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel | None:
