@@ -22,6 +22,7 @@ from gclint.verify.worker.protocol import (
     Cost,
     Failure,
     Fingerprint,
+    InputEmbedding,
     Mode,
     Observation,
     Place,
@@ -305,6 +306,34 @@ def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, obj
     assert _proof(before, _result(), code).obstacles == ()
     (obstacle,) = _proof(before, _result(site=_site(**facts)), code).obstacles
     assert "still has the defect" in obstacle
+
+
+@pytest.mark.parametrize(
+    ("left", "obstacle"),
+    [
+        ((), None),
+        (("Model",), None),
+        (("bad",), "GC114: bad, reentrant, default still fails as the repair should prevent"),
+        (("Heir",), "GC114: Heir, reentrant, default still fails as the repair should prevent"),
+        (("bad", "Heir", "Model"), "GC114: bad, reentrant, default still fails as the repair should prevent"),
+    ],
+)
+def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obstacle: str | None) -> None:
+    failure = Failure("frozen base", "reentrant", "default", "lost", cause=Cause.NO_INPUT_GRADIENT)
+    fed = InputEmbedding(Place(str(_MODELING), 1, 1), "bad", "embed", "")
+
+    def run(name: str, failing: bool, *embeddings: InputEmbedding) -> ClassResult:
+        verdict = _verdict(*[_lost("a", cause=failure.cause)] * failing)
+        failures = (failure,) if failing else ()
+        return _result(verdict, name=name, failures=failures, sites=(), embeddings=embeddings)
+
+    # Another model has the repaired one inside, and a part of its own with the same defect.
+    names = ("bad", "Heir", "Model")
+    before = FileRun(tuple(run(name, True, fed) for name in names))
+    after = FileRun(tuple(run(name, name in left, *[fed] * (name == "Heir")) for name in names))
+    project, repaired = _repair("GC114", modeling_x="bad\n")
+    (proof,) = prove(project, repaired, all_rules(), _Runs(before, after))
+    assert [each for each in proof.obstacles if "still fails" in each] == ([obstacle] if obstacle else [])
 
 
 def test_a_defect_that_nobody_has_seen_is_not_proven_to_be_gone() -> None:

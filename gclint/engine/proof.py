@@ -23,7 +23,7 @@ from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.changed import changed_places
 from gclint.verify.files import FileRun, Runner
-from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Mode, RunSite
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
 
 _SHOWN = 3
 
@@ -278,13 +278,21 @@ class _Prover:
             yield f"{finding.code}: no class that was run runs `{finding.symbol}`{self._why_none(unit)}"
             return
         left = [
-            f"{later.name}, {failure.mode}, {failure.scenario}"
-            for earlier, later in showing
+            (later, failure)
+            for _, later in showing
             for failure in later.failures
             if failure.cause in rule.causes
         ]
-        if len({each.partition(",")[0] for each in left}) == len(showing):
-            yield f"{finding.code}: {left[0]} still fails as the repair should prevent"
+        # Another part of the model may have the same defect, which is left where this one is gone.
+        own = [
+            (later, failure)
+            for later, failure in left
+            if later.name == finding.symbol or _is_about(rule, finding, later, failure, self._project)
+        ]
+        is_gone_nowhere = len({later.name for later, _ in left}) == len(showing)
+        for later, failure in own[:1] or (left[:1] if is_gone_nowhere else ()):
+            where = f"{later.name}, {failure.mode}, {failure.scenario}"
+            yield f"{finding.code}: {where} still fails as the repair should prevent"
 
     def _showing(
         self, unit: _Unit, finding: Finding, rule: Rule
@@ -359,6 +367,14 @@ class _Prover:
                         f"no class that was run comes to what is changed in {path.name} on "
                         f"line{'s' if len(missed) > 1 else ''} {lines}{more} of the repaired text"
                     )
+
+
+def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure, project: Project) -> bool:
+    """Tell whether a failure may be that of a finding: lines are others in the repaired text."""
+    if not failure.places:
+        return rule.concerns(finding, failure, later)
+    paths = {finding.path, *(heir.path for heir in finding.heirs)}
+    return any(project.identify(Path(place.path)) in paths for place in failure.places)
 
 
 def _by_name(run: FileRun) -> dict[str, ClassResult]:

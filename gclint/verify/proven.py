@@ -41,9 +41,10 @@ def proven_setting(result: ClassResult) -> str | None:
     """Return the setting, as short as there is one, with which a class that failed did not fail.
 
     Every scenario that was run and that the setting allows has to have been run in each of its modes without
-    a failure. That a cache which nobody gets is written twice does no harm.
+    a failure. That a cache which nobody gets is written twice does no harm. Where the process of the class
+    ended early, nobody knows what it would have failed in.
     """
-    if result.outcome != "failed":
+    if result.outcome != "failed" or result.is_cut_short:
         return None
     runs = {(each.scenario, each.mode): each for each in result.verdicts}
     for setting in _settings():

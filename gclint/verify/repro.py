@@ -10,7 +10,7 @@ from gclint.verify.results import Results
 from gclint.verify.script import TEMPLATE, guard, shown
 from gclint.verify.sources import Target, target_of
 from gclint.verify.worker.protocol import ClassResult, Failure, Recipe
-from gclint.verify.worker.scenarios import Scenario, scenario_named
+from gclint.verify.worker.scenarios import ENDLESS, Scenario, scenario_named
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 
@@ -51,6 +51,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
         mode="{}" if failure.mode == "plain" else f'{{"use_reentrant": {failure.mode == "reentrant"}}}',
         shown=shown(failure),
         guard=guard(failure),
+        endless=ENDLESS,
         blocks=failure.blocks,
     )
 

@@ -88,7 +88,7 @@ class Training:
         def count(module, args, kwargs):
             runs = self.runs[self.is_backward]
             runs[names[module]] += 1
-            if runs[names[module]] > 99 * (self.runs[0][names[module]] + 1):
+            if self.is_backward and runs[names[module]] > {endless} * max(self.runs[0][names[module]], 1):
                 raise RecursionError(f"{{names[module]}} is recomputed without end")
             for each in () if self.is_backward else (*args, *kwargs.values()):
                 if "Cache" in type(each).__name__:

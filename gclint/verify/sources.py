@@ -138,9 +138,11 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
             by_name.setdefault(path.parent.name, []).append(path)
     files: dict[Path, None] = {}
     for pattern in patterns:
-        matching = [name for name in by_name if fnmatchcase(name, pattern.replace("-", "_"))]
+        spelled = pattern.replace("-", "_")
+        # The hyphen of `[a-f]*` is not that of a model's name.
+        matching = [name for name in by_name if fnmatchcase(name, pattern) or fnmatchcase(name, spelled)]
         if not matching:
-            close = difflib.get_close_matches(pattern.replace("-", "_"), by_name)
+            close = difflib.get_close_matches(spelled, by_name)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise UnknownModel(f"there is no model {pattern!r} in {found.stdout}{hint}")
         files.update(dict.fromkeys(path for name in matching for path in by_name[name]))

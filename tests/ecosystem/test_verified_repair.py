@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from tests.environment import EnvironmentUnavailable
 pytestmark = [pytest.mark.releases, pytest.mark.torch]
 
 _RELEASE = "4.57.6"
-_DEAD = ("gpt_bigcode", "swiftformer")
+_DEAD = "gpt_bigcode"
+_DEAD_WITH_STATISTICS = "swiftformer"
 _LEGACY = ("xlstm", "zamba", "zamba2")
 _EXEMPT = "clvp"
 _AS_IT_IS = "bert"
@@ -46,6 +47,10 @@ class _Release:
         return found
 
 
+def _fingerprints(result: dict[str, Any], scenarios: Collection[str]) -> list[dict[str, Any]]:
+    return [each for each in result["fingerprints"] if each["scenario"] in scenarios]
+
+
 @pytest.fixture(scope="module")
 def run(release: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> _Release:
     """Run, repair with ``--verify``, and run again."""
@@ -68,7 +73,7 @@ def run(release: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
         results = json.loads(gclint("verify", "--output-format", "json", *paths))["results"]
         return {result["name"]: result for result in results}
 
-    repaired = (*_DEAD, *_LEGACY)
+    repaired = (_DEAD, _DEAD_WITH_STATISTICS, *_LEGACY)
     before = verified(*repaired, _EXEMPT, _AS_IT_IS)
     said = gclint("--fix", "--unsafe-fixes", "--verify", *(f"{MODELS}/{name}" for name in repaired))
     # Of this one, only what is safe.
@@ -76,22 +81,26 @@ def run(release: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
     return _Release(before, verified(*repaired, _EXEMPT, _AS_IT_IS), said)
 
 
-@pytest.mark.parametrize("model", _DEAD)
-def test_nothing_is_recomputed_before_and_everything_after(run: _Release, model: str) -> None:
-    for before, after in run.of(model):
+def test_nothing_is_recomputed_before_and_everything_after(run: _Release) -> None:
+    found = run.of(_DEAD)
+    assert len(found) == 4
+    for before, after in found:
         nothing = [each for each in before["failures"] if each["cause"] == "not a checkpointing layer"]
         assert {each["mode"] for each in nothing} == _IN_BOTH_MODES
-        # The linter reports the stages of the other model, and what a run sees are the blocks inside of them.
-        repaired_by = {hint["code"] for each in nothing for hint in each["repaired_by"]}
-        assert repaired_by == ({"GC001"} if model == "gpt_bigcode" else set())
+        assert {hint["code"] for each in nothing for hint in each["repaired_by"]} == {"GC001"}
         assert before["recomputed"] == 0
         assert after["recomputed"] == after["blocks"] > 0
-        # Batch normalisation is updated twice, and a frozen base has no gradient to let in, by any repair.
-        assert {each["cause"] for each in after["failures"]} <= {"statistics", "no input gradient"}
+        assert after["outcome"] == "passed"
 
 
-def test_what_has_no_running_statistics_passes_after(run: _Release) -> None:
-    assert [after["outcome"] for _, after in run.of("gpt_bigcode")] == ["passed"] * 4
+def test_a_repair_that_updates_statistics_twice_is_not_proven(run: _Release) -> None:
+    for before, after in run.of(_DEAD_WITH_STATISTICS):
+        causes = {each["cause"] for each in before["failures"]}
+        assert "not a checkpointing layer" in causes
+        assert "statistics" not in causes
+        assert (after["recomputed"], after["failures"]) == (0, before["failures"])
+    refused = run.said.partition(f"{_DEAD_WITH_STATISTICS}.py: not repaired\n")[2].partition("\n")[0]
+    assert "buffers are not what they are without checkpointing" in refused
 
 
 @pytest.mark.parametrize("model", _LEGACY)
@@ -102,12 +111,14 @@ def test_legacy_branches_pass_before_and_the_base_class_after(run: _Release, mod
         assert any(site["is_layer"] and site["recomputed"] for site in after["sites"])
 
 
-@pytest.mark.parametrize("model", [*_DEAD, *_LEGACY])
+@pytest.mark.parametrize("model", [_DEAD, *_LEGACY])
 def test_the_same_bits_are_computed_without_checkpointing(run: _Release, model: str) -> None:
     assert f"{MODELS}/{model}/modeling_{model}.py" in run.said
     for before, after in run.of(model):
-        assert before["fingerprints"]
-        assert before["fingerprints"] == after["fingerprints"]
+        # Adapters go into the blocks, and what only a branch checkpoints is not always known as one.
+        scenarios = {each["scenario"] for each in before["fingerprints"]} - {"frozen base"}
+        assert "default" in scenarios
+        assert _fingerprints(before, scenarios) == _fingerprints(after, scenarios)
 
 
 def test_what_cannot_be_converted_safely_is_left_alone_with_the_reason(run: _Release) -> None:

@@ -27,6 +27,7 @@ _FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
         "option relative_attention=True, norm_rel_ebd='layer_norm'",
         {"relative_attention": True, "norm_rel_ebd": "layer_norm"},
     ),
+    "option_irreproducible": ("option jitter=True", {"jitter": True}),
     "key_value_sharing": ("key-value sharing", {"num_hidden_layers": 6, "num_kv_shared_layers": 3}),
 }
 """The features of planted models that have one, by the names of their folders."""

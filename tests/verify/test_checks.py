@@ -194,6 +194,54 @@ def test_examination_tells_what_begins_and_what_is_known() -> None:
     assert ("default", "reentrant", "the backward pass") in begun
 
 
+def test_an_option_that_cannot_be_judged_is_told() -> None:
+    result = examine_planted("option_irreproducible")
+    assert result.scenarios[0] == "default"
+    (note,) = result.notes
+    assert note.startswith("option jitter=True: two plain runs from the same state differ in")
+
+
+def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
+    from gclint.verify.worker.examination.ledger import Doubt, Ledger
+    from gclint.verify.worker.protocol import InputEmbedding, Place, Source
+
+    ledger = Ledger(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}), ())
+    ledger.scenarios.append("default")
+    found = ledger.separate()
+    found.doubt = Doubt("not compared", "only 1 of 9")
+    found.made_of([Planted])
+    found.feed([InputEmbedding(Place("modeling_toy.py", 1, 1), "ToyModel", "embed")])
+    found.cover_all_but(["tower"])
+    ledger.take(found)
+    result = ledger.result()
+    assert (result.outcome, result.reason) == ("not run", "only 1 of 9")
+    assert [each.module for each in result.embeddings] == ["embed"]
+    assert result.not_covered == ("tower",)
+
+
+def test_what_options_show_is_told_with_all_that_is_known() -> None:
+    from gclint.verify.worker.examination.examine import examine_without
+    from gclint.verify.worker.protocol import Source
+    from tests.verify.planted import specimen
+
+    known: list[ClassResult] = []
+
+    class Watch:
+        def begin(self, scenario: str, mode: str, step: str) -> None: ...
+
+        def known(self, result: ClassResult) -> None:
+            known.append(result)
+
+    with imported("relative_attention") as module:
+        options = {"relative_attention": True, "norm_rel_ebd": "layer_norm"}
+        further = specimen(module, "option relative_attention=True, norm_rel_ebd='layer_norm'", **options)
+        source = Source(module.__file__, module.__name__)
+        examine_without((), source, module.ToyModel, [specimen(module), further], "cpu", Watch())
+    assert all(result.scenarios[0] == "default" for result in known)
+    assert any(each.scenario.startswith("option") for each in known[-1].failures)
+    assert any(each.startswith("option") for each in known[-1].scenarios)
+
+
 def test_attributes_that_are_set_or_changed_are_told() -> None:
     from torch import nn
 
@@ -255,7 +303,9 @@ def test_expressions_make_the_same_small_tensors() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["every_other_by_index", "last_left_out", "some_switched_off"])
+@pytest.mark.parametrize(
+    "name", ["every_other_by_index", "every_other_switched_on", "last_left_out", "some_switched_off"]
+)
 def test_what_is_left_out_on_purpose_is_a_note(name: str) -> None:
     result = examine_planted(name)
     assert result.outcome == "passed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,12 @@ def test_the_setting_that_asks_for_least_is_named(result: ClassResult, setting: 
 def test_what_was_not_run_proves_nothing(missing: str) -> None:
     result = _result(_always(_WRONG, "reentrant"), not_run=[(missing, "non-reentrant")])
     assert proven_setting(result) != "use_reentrant=False"
+
+
+def test_what_ended_early_proves_nothing() -> None:
+    result = _result(_always(_WRONG, "reentrant"), ["default", "dropout"])
+    assert proven_setting(result) == "use_reentrant=False"
+    assert proven_setting(replace(result, is_cut_short=True)) is None
 
 
 def test_what_passed_needs_no_setting() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import runpy
+import shlex
+import subprocess
 import sys
 import warnings
 from dataclasses import replace
@@ -150,6 +152,15 @@ def test_the_script_trains_adapters_without_what_the_model_cannot_take(tmp_path:
 
 
 @pytest.mark.torch
+def test_the_script_shows_an_endless_recomputation_on_a_small_stack(tmp_path: Path) -> None:
+    failure = _failure("reentrant", check="error")
+    path = _written(tmp_path, "returned_again", failure, _recipe("returned_again"))
+    limited = f"ulimit -s 384; exec {shlex.join([sys.executable, str(path)])}"
+    shown = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (shown.returncode, "is recomputed without end" in shown.stdout) == (1, True), shown.stderr
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("planted", "scenarios"),
     [
@@ -215,15 +226,20 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
     assert "requires_grad_()" in recipe.inputs["encoder_hidden_states"]
 
 
-def _run(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> tuple[int, str]:
-    """Run a script and return its exit status and what it prints."""
+def _written(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> Path:
+    """Write the script of a failure."""
     source = target_of(FOLDER / planted / "modeling_toy.py").source
     package = source.module.rpartition(".")[0]
     # Scripts import the model as the worker does, and the tests' examination otherwise.
     recipe = replace(recipe, config_class=f"{package}.configuration_toy.ToyConfig")
     path = folder / "script.py"
     path.write_text(script(ClassResult(source.path, "ToyModel", "failed"), failure, recipe), encoding="utf-8")
-    output = folder / "output.txt"
+    return path
+
+
+def _run(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> tuple[int, str]:
+    """Run a script and return its exit status and what it prints."""
+    path, output = _written(folder, planted, failure, recipe), folder / "output.txt"
     process = os.fork()
     if not process:
         # What a backward pass leaves in a process would make later forks of it hang.

@@ -218,7 +218,7 @@ def test_a_failure_stays_one_when_a_plain_step_dies_later(tmp_path: Path) -> Non
         os._exit(1)
         """,
     )
-    assert (result.outcome, len(result.failures)) == ("failed", 1)
+    assert (result.outcome, len(result.failures), result.is_cut_short) == ("failed", 1, True)
     assert "status 1 during the forward pass (without checkpointing, cache)" in result.notes[-1]
 
 

@@ -327,6 +327,7 @@ def test_a_model_is_found_in_the_interpreter(
     assert names(gclint("--model", "toy-two", "--output-format", "json")) == ["Class_toy_two"]
     both = gclint("--model", "toy*", "--model", "toy", "--output-format", "json")
     assert names(both) == ["Class_toy", "Class_toy_two"]
+    assert names(gclint("--model", "[m-p]*", "--output-format", "json")) == ["Class_other"]
     unknown = gclint("--model", "toys")
     assert unknown.status == 2
     assert "there is no model 'toys'" in unknown.err

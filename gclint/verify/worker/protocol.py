@@ -309,6 +309,8 @@ class ClassResult:
     category: str | None = None
     """The kind of that reason in a word or two, to count them by."""
     scenarios: tuple[str, ...] = ()
+    is_cut_short: bool = False
+    """Whether its process ended before all scenarios were run, so that nobody knows what the others show."""
     not_covered: tuple[str, ...] = ()
     """Parts of the model that no scenario ran, such as the tower of a modality."""
     failures: tuple[Failure, ...] = ()

@@ -49,6 +49,9 @@ for module in model.modules():
         module.eval()
 """
 
+ENDLESS = 20
+"""Runs of a module in the backward pass, for each in the forward pass, after which there is no end. Each lies
+inside the one before, on the stack of one thread, which overflows where it is small."""
 OPTION = "option"
 """The feature that stands for all options of configurations; each has scenarios that are called after it,
 such as ``option is_decoder=True``."""

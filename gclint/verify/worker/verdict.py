@@ -54,6 +54,7 @@ class Record:
             reason=None if failures else reason,
             category=None if failures else category(end),
             failures=failures,
+            is_cut_short=True,
             notes=self._known.notes if failed or not failures else (*self._known.notes, reason),
             seconds=seconds,
         )

@@ -126,6 +126,8 @@ def _with_import(text: str) -> str:
 
 
 def _override(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
+    if not any("PreTrainedModel" in ast.unparse(base) for base in loop.owner.bases):
+        return None  # Nobody calls it there.
     return file.inserted(
         loop.method,
         "def _set_gradient_checkpointing(self, module=None, value=False, **kwargs): "
@@ -229,7 +231,7 @@ DEFECTS = (
     Kind(
         "scaled while checkpointed",
         _before_loop("X = X * 2 if self.gradient_checkpointing else X"),
-        (UNKNOWN,),
+        ("other forward pass", UNKNOWN),
     ),
     Kind(
         "checkpoint around the layer",

@@ -87,7 +87,7 @@ class Case:
     def deliberate(self) -> dict[str, str]:
         """The names of those of them that the model leaves out on purpose, each with what shows it."""
         run = self.run
-        return left_out(self.kinds, self.recomputed, self.left, run.calls, run.still_off)
+        return left_out(self.kinds, self.recomputed, self.left, run.calls, run.still_off, run.set_to_off)
 
     @cached_property
     def divergent(self) -> Checkpointed | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 
 from gclint.verify.worker.examination.trace import Call, source_lines
@@ -24,6 +24,7 @@ def left_out(
     left: Sequence[str],
     calls: Sequence[Call],
     still_off: Sequence[str],
+    set_to_off: Set[str],
 ) -> dict[str, str]:
     """Return the blocks that are left out on purpose, each with what shows it.
 
@@ -33,6 +34,8 @@ def left_out(
         left: those that are not.
         calls: the calls of blocks in the forward pass.
         still_off: the modules whose own switch is off although checkpointing was switched on.
+        set_to_off: the modules whose own switch was set to off when checkpointing was switched on; what was
+            merely not switched on may be forgotten.
     """
     siblings: dict[type, list[str]] = {}
     for name in recomputed:
@@ -43,8 +46,9 @@ def left_out(
     found = {}
     for name in left:
         others = siblings.get(kinds[name], ())
-        if others and name in still_off:
-            found[name] = "its own `gradient_checkpointing` is off, and that of others of its class is on"
+        if others and name in still_off and name in set_to_off and set_to_off.isdisjoint(others):
+            # Where others were set to off before they were set to on, so may this have been.
+            found[name] = "its own `gradient_checkpointing` is set to off, that of others of its class is not"
             continue
         for other in others:
             condition = next(

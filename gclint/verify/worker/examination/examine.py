@@ -7,7 +7,7 @@ from typing import Any
 
 from gclint.verify.worker.examination.ledger import Ledger
 from gclint.verify.worker.examination.scenarios import Scenarios
-from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.protocol import ClassResult, Mode, Source
 from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
@@ -44,12 +44,13 @@ def examine_without(
     for specimen in _available(specimens, ledger):
         if specimen.scenario.startswith(f"{OPTION} "):
             ledger.take(_with_options(specimen, device, ledger, watch))
+            watch.known(ledger.result())
             continue
         doubt = Scenarios(specimen, device, ledger, watch).run()
         if doubt is not None and not ledger.scenarios:
             return ledger.not_run(doubt)
         if doubt is not None:
-            ledger.notes.append(f"{specimen.scenario}: {doubt.reason}")
+            ledger.not_judged(specimen, doubt)
     if not ledger.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
     return ledger.result()
@@ -76,8 +77,24 @@ def _with_options(specimen: Specimen, device: str, ledger: Ledger, watch: Watch)
 
 def _separately(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
     found = ledger.separate()
-    Scenarios(specimen, device, found, watch).run()
+    doubt = Scenarios(specimen, device, found, _Beginnings(watch)).run()
+    if doubt is not None:
+        found.not_judged(specimen, doubt)
     return found
+
+
+class _Beginnings:
+    """A watch that is told what begins; what is known apart from the rest is not all that is known."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def begin(self, scenario: str, mode: Mode, step: str) -> None:
+        """Say what begins."""
+        self._watch.begin(scenario, mode, step)
+
+    def known(self, result: ClassResult) -> None:
+        """Do nothing."""
 
 
 def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specimen]:

@@ -73,6 +73,10 @@ class Ledger:
         """Return an empty ledger of the same class."""
         return Ledger(self._source, self._class, self._without)
 
+    def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
+        """Take up that a further specimen cannot be judged."""
+        self.notes.append(f"{specimen.scenario}: {doubt.reason}")
+
     def news(self, other: Ledger) -> frozenset[Any]:
         """Return what tells the failures of another ledger that this one does not have."""
         return frozenset(other._failures.keys() - self._failures.keys())
@@ -87,7 +91,16 @@ class Ledger:
         self.scenarios += other.scenarios
         self.verdicts += other.verdicts
         self.fingerprints += other.fingerprints
+        self.notes += other.notes
+        self.doubt = self.doubt or other.doubt
+        self.sites.take(other.sites)
+        self.feed(other._embeddings.values())
         self._executed |= other._executed
+        self._made_of |= other._made_of
+        if other._not_covered is not None:
+            self.cover_all_but(other._not_covered)
+        if other._least is not None:
+            self._take_least(other._least)
         for key in self.news(other):
             is_shown = all(each.mode == "plain" for each in self._failures.values())
             if is_shown and other._failures[key].mode != "plain":
@@ -135,10 +148,14 @@ class Ledger:
         if not case.has(0):
             return
         is_whole = not case.run.conditions.scenario.frozen_base
-        if is_whole and (self._least is None or _share(case) < _share(self._least)):
-            self._least = case
+        if is_whole:
+            self._take_least(case)
         if not case.is_meaningful:
             self.doubt = self.doubt or not_compared(case)
+
+    def _take_least(self, case: Case) -> None:
+        if self._least is None or _share(case) < _share(self._least):
+            self._least = case
 
     def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
         """Return whether a scenario, or any, has shown a failure that comes from one of these causes."""

@@ -12,9 +12,7 @@ from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.fault import EndlessRecomputation
-
-_ENDLESS = 60
-"""Runs of a block in the backward pass, for each in the forward pass, after which there is no end."""
+from gclint.verify.worker.scenarios import ENDLESS
 
 
 class Phases:
@@ -49,5 +47,5 @@ class Phases:
             self.runs[self.backward][name] += 1
             if not self.backward and torch.is_grad_enabled():
                 self.recorded[name] += 1
-            if self.backward and self.runs[True][name] > _ENDLESS * max(self.runs[False][name], 1):
+            if self.backward and self.runs[True][name] > ENDLESS * max(self.runs[False][name], 1):
                 raise EndlessRecomputation(name)

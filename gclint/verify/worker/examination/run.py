@@ -103,6 +103,8 @@ class Run:
     """The attributes of modules that the steps have set."""
     still_off: tuple[str, ...] = ()
     """The modules that switching on left off."""
+    set_to_off: frozenset[str] = frozenset()
+    """The modules whose own switch was set to off while it was switched on."""
     still_on: tuple[str, ...] = ()
     """The modules that switching off left on."""
     blocks: tuple[Block, ...] = ()

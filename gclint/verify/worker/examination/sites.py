@@ -46,6 +46,13 @@ class Sites:
                 recomputed = block.name in case.recomputed
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
+    def take(self, other: Sites) -> None:
+        """Take up what others have gathered; a block that one of them saw left out is left out."""
+        self._runs += other._runs
+        self._blocks = other._blocks | self._blocks
+        for name, recomputed in other._recomputed.items():
+            self._recomputed[name] = recomputed and self._recomputed.get(name, True)
+
     def counts(self) -> tuple[int, int]:
         """Return how many blocks ran, and how many of them were recomputed in every mode."""
         judged = [each for name, each in self._recomputed.items() if not self._blocks[name].is_lone]

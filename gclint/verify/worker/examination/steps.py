@@ -125,7 +125,7 @@ class Steps:
             use_experts(subject.model, conditions.experts)
         if conditions.mode != "plain":
             run.stage = SWITCHING_ON
-            subject.switch_on(conditions.mode)
+            run.set_to_off = subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
         # Releases from 5.0 on do so by themselves for models that take tokens.
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):

@@ -140,8 +140,13 @@ class Subject:
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
                     parameter.detach().mul_(1 + torch.finfo(parameter.dtype).eps * noise)
 
-    def switch_on(self, mode: Mode) -> None:
-        """Switch checkpointing on in the way that the release has."""
+    def switch_on(self, mode: Mode) -> frozenset[str]:
+        """Switch checkpointing on in the way that the release has; return whose switch that set to off."""
+        with _SwitchedOff(self.model) as found:
+            self._switch_on(mode)
+        return found.names
+
+    def _switch_on(self, mode: Mode) -> None:
         arguments = {"use_reentrant": mode == "reentrant"}
         if hasattr(self.model, "activation_checkpointing_enable"):
             self.model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments)
@@ -171,6 +176,32 @@ class Subject:
 
     def _drops(self) -> bool:
         return any("layerdrop" not in key for _, key, _ in self._probabilities)
+
+
+class _SwitchedOff:
+    """Notes, while it is entered, the modules of a model whose switch for checkpointing is set to off."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._names = {module: name for name, module in model.named_modules()}
+        self._found: set[str] = set()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._found)
+
+    def __enter__(self) -> _SwitchedOff:
+        self._usual = usual = nn.Module.__setattr__
+
+        def note(module: nn.Module, name: str, value: Any) -> None:
+            if name == "gradient_checkpointing" and not value and module in self._names:
+                self._found.add(self._names[module])
+            usual(module, name, value)
+
+        nn.Module.__setattr__ = note
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        nn.Module.__setattr__ = self._usual
 
 
 def is_computed(name: str, value: Any) -> bool:
