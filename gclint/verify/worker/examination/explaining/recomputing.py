@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
 )
 from gclint.verify.worker.examination.inspection.difference import Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
-from gclint.verify.worker.examination.inspection.world import Change
+from gclint.verify.worker.examination.inspection.world import Change, Holder
 from gclint.verify.worker.examination.words import line, names
 from gclint.verify.worker.protocol import Place
 
@@ -204,12 +204,21 @@ def _set_at(inspection: Inspection, attributes: dict[str, None]) -> tuple[Place,
     return tuple(dict.fromkeys(each.place for each in settings))
 
 
+_SHARED: dict[Holder, str] = {
+    "global": "the variable",
+    "class": "the attribute",
+    "default": "the default argument",
+    "config": "the setting",
+}
+"""What all blocks share, in words."""
+
+
 def _global_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     for each, origin in _divergent(case):
-        changed = _relevant(each, origin, "global", "class", "config")
+        changed = _relevant(each, origin, *_SHARED)
         if changed:
             first = changed[0]
-            kind = {"global": "the variable", "class": "the attribute", "config": "the setting"}[first.holder]
+            kind = _SHARED[first.holder]
             values = (
                 f", {first.before} in the forward pass and {first.now} now"
                 if first.before and first.now

@@ -21,7 +21,9 @@ from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.inspection.digest import digest
 
-Holder = Literal["attribute", "mode", "hook", "global", "class", "closure", "generator", "torch", "config"]
+Holder = Literal[
+    "attribute", "mode", "hook", "global", "class", "default", "closure", "generator", "torch", "config"
+]
 _MANY = 50
 _SKIPPED = frozenset(
     ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
@@ -185,10 +187,21 @@ def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
                 # The examination itself stands in for some.
                 if not name.startswith("__") and not isinstance(value, property | classmethod | staticmethod):
                     yield "class", kind.__name__, name, value
+                    yield from _defaults(f"{kind.__name__}.{name}", value)
     for module in modules:
         for name, value in list(vars(sys.modules.get(module, sys)).items()):
             if not name.startswith("__") and not isinstance(value, ModuleType | type):
                 yield "generator" if generator_state(value) is not None else "global", module, name, value
+
+
+def _defaults(owner: str, value: Any) -> Iterator[tuple[Holder, str, str, Any]]:
+    """Yield the defaults of a function's arguments, which all its calls share."""
+    function = inspect.unwrap(value) if isinstance(value, FunctionType) else None
+    if isinstance(function, FunctionType):
+        code, positional = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[code.co_argcount - len(positional) : code.co_argcount]
+        for name, default in (*zip(names, positional, strict=True), *(function.__kwdefaults__ or {}).items()):
+            yield "default", owner, name, default
 
 
 def closure(function: Any, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
