@@ -41,8 +41,10 @@ def input_width(situation: Situation, failure: Failure) -> Plan | None:
 
 def kinds(situation: Situation, failure: Failure) -> Plan | None:
     """The kinds of the layers, which are None by default: two of each that the configuration class names."""
+    if "'NoneType' object is not subscriptable" not in failure.message:
+        return None
     read = re.search(r"config\.(\w+)\[\w+\]", failure.frames[0][1])
-    if "'NoneType' object is not subscriptable" not in failure.message or read is None:
+    if read is None:
         return None
     for part in situation.parts:
         name = str(getattr(type(part), "attribute_map", {}).get(read[1], read[1]))
