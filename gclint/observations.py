@@ -45,7 +45,7 @@ class Observed:
 
     @property
     def about_to_lose(self) -> frozenset[str]:
-        """What will lose its gradient as soon as the blocks are recomputed."""
+        """What is shared, and so will lose its gradient as soon as the blocks are recomputed."""
         return self.keywords & self.shared if self.is_left_out else frozenset()
 
     @property

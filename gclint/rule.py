@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from gclint.finding import Evidence
+
 if TYPE_CHECKING:
-    from gclint.finding import Evidence, Finding
+    from gclint.finding import Finding
     from gclint.network.model import Network
     from gclint.settings import Settings
     from gclint.source.suppressions import Suppressions
@@ -61,6 +63,9 @@ class Rule(ABC):
     """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True
     """Whether its fixes change more than comments, so that a run has to prove them."""
+    shows_in_every_run: ClassVar[bool] = False
+    """Whether any run of a call shows the defect if it is there, so that one which does not contradicts it;
+    what hangs on a configuration, as a cache does, may show in another."""
     is_about_calls: ClassVar[bool] = False
     """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
     such a call proves a repair."""
@@ -80,7 +85,9 @@ class Rule(ABC):
             sites: the call sites as runs saw them, at least one, all of which were run.
             text: returns their source.
         """
-        return None
+        if any(map(self.flags, sites)):
+            return Evidence.CONFIRMED
+        return Evidence.CONTRADICTED if self.shows_in_every_run else None
 
     def flags(self, site: RunSite) -> bool | None:
         """Return whether the defect is there at a call site as a run saw it; None if no run can show that."""

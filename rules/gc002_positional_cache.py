@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Evidence, Finding
+from gclint.finding import Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
-from gclint.rule import Rule, Text
+from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
@@ -86,11 +86,6 @@ class PositionalCache(Rule):
                 defects.repair(),
                 evidence=defects.evidence,
             )
-
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm it by one site that passed a cache by position."""
-        # Another configuration may well pass one: what did not happen here contradicts nothing.
-        return Evidence.CONFIRMED if any(map(self.flags, sites)) else None
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was passed by position."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Evidence, Finding
+from gclint.finding import Finding
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
-from gclint.rule import Rule, Setting, Text
+from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class KeywordActivation(Rule):
     settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
     is_about_calls = True
+    shows_in_every_run = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""
@@ -88,10 +89,6 @@ class KeywordActivation(Rule):
                 defects.repair(),
                 evidence=defects.evidence,
             )
-
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm it by one site that passed such a tensor by keyword; the others contradict it."""
-        return Evidence.CONFIRMED if any(map(self.flags, sites)) else Evidence.CONTRADICTED
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a tensor that requires grad was passed by keyword."""

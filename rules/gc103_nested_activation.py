@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
 from gclint.codemod.unpacking import unpacked
-from gclint.finding import Evidence, Finding
+from gclint.finding import Finding
 from gclint.network.model import Network
-from gclint.rule import Rule, Text
+from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class NestedActivation(Rule):
     name = "nested-activation"
     causes = frozenset((Cause.CONTAINED_ACTIVATION,))
     is_about_calls = True
+    shows_in_every_run = True
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each call with such arguments."""
@@ -82,10 +83,6 @@ class NestedActivation(Rule):
                 defects.symbol,
                 unpacked(defects),
             )
-
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm it by one site that passed such a container; the others contradict it."""
-        return Evidence.CONFIRMED if any(map(self.flags, sites)) else Evidence.CONTRADICTED
 
     def flags(self, site: RunSite) -> bool:
         """Return whether tensors that require grad were passed inside of a container."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.guard import Unguarded, unguarded_caches
-from gclint.finding import Applicability, Evidence, Finding, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Finding, Fix, Part, Refusal, Repair
 from gclint.network.model import Network
-from gclint.rule import Rule, Text
+from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
@@ -90,11 +90,6 @@ class CacheWithoutGuard(Rule):
                 each.block,
                 _remedy(each),
             )
-
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm it by one site that passed a cache which was written twice."""
-        # Without `use_cache` there is none: what did not happen here contradicts nothing.
-        return Evidence.CONFIRMED if any(map(self.flags, sites)) else None
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was written to by recomputation."""

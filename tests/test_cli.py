@@ -88,12 +88,8 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def gclint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Outcome]:
-    """Run gclint in this process and in ``tmp_path``, with the rules of this module."""
-    rules = (_Bad(), _Ugly(), _Lost())
-    monkeypatch.setattr("gclint.rule.all_rules", lambda: rules)
+def real_gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run gclint in this process and in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> Outcome:
@@ -105,6 +101,14 @@ def gclint(
         return stopped.value.code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def gclint(real_gclint: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run it with the rules of this module."""
+    rules = (_Bad(), _Ugly(), _Lost())
+    monkeypatch.setattr("gclint.rule.all_rules", lambda: rules)
+    return real_gclint
 
 
 def _write(name: str, *words: str) -> Path:
@@ -501,38 +505,20 @@ def test_each_command_has_a_help_text(gclint: Run, command: list[str], usage: st
     assert all(word in out for word in words)
 
 
-# From here on with the real rules, in a process of its own.
-
-
-def _process(*command: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, check=False
-    )
-
-
-def test_a_defect_is_found_shown_and_repaired(tmp_path: Path) -> None:
-    path = tmp_path / "modeling_sample.py"
-    path.write_text(BROKEN)
-    command = (sys.executable, "-m", "gclint")
-    assert _process(*command, folder=tmp_path).stdout.startswith(DEFECT.encode())
-    shown = _process(*command, "--diff", folder=tmp_path).stdout.decode()
-    assert "+class SampleLayer(GradientCheckpointingLayer):\n" in shown
-    assert _process(*command, "--fix", folder=tmp_path).returncode == 0
-    assert path.read_text() == REPAIRED
+# From here on with the real rules.
 
 
 @pytest.mark.parametrize(
     "word", ["missing-checkpointing-layer", "GC001", "gc001", "Missing-Checkpointing-Layer"]
 )
 @pytest.mark.parametrize("options", [["--fix"], ["--fix", "--unsafe-fixes"], ["--select", "GC001", "--fix"]])
-def test_what_a_comment_protects_is_not_repaired(tmp_path: Path, word: str, options: list[str]) -> None:
-    path = tmp_path / "modeling_sample.py"
+def test_what_a_comment_protects_is_not_repaired(real_gclint: Run, word: str, options: list[str]) -> None:
+    path = Path("modeling_sample.py")
     protected = BROKEN.replace(
         "class SampleLayer(nn.Module):", f"class SampleLayer(nn.Module):  # gclint: ignore[{word}] as it is"
     )
     path.write_text(protected)
-    run = _process(sys.executable, "-m", "gclint", *options, folder=tmp_path)
-    assert (run.returncode, run.stdout, run.stderr) == (0, b"No findings in 1 file.\n", b"")
+    assert real_gclint(*options) == (0, "No findings in 1 file.\n", "")
     assert path.read_text() == protected
 
 
@@ -552,13 +538,29 @@ def test_what_a_comment_protects_is_not_repaired(tmp_path: Path, word: str, opti
     ],
 )
 def test_unused_comments_are_reported_unless_they_are_ignored(
-    tmp_path: Path, options: list[str], table: str, is_reported: bool
+    real_gclint: Run, options: list[str], table: str, is_reported: bool
 ) -> None:
-    (tmp_path / "modeling_x.py").write_text("# nn.ModuleList\nx = 1  # gclint: ignore[GC001]\n")
-    (tmp_path / "pyproject.toml").write_text(f"[tool.gclint]\n{table}\n")
-    run = _process(sys.executable, "-m", "gclint", *options, folder=tmp_path)
-    assert run.stderr == b""
-    assert (run.returncode, b"GC000" in run.stdout) == (int(is_reported), is_reported)
+    Path("modeling_x.py").write_text("# nn.ModuleList\nx = 1  # gclint: ignore[GC001]\n")
+    Path("pyproject.toml").write_text(f"[tool.gclint]\n{table}\n")
+    status, out, err = real_gclint(*options)
+    assert (status, "GC000" in out, err) == (int(is_reported), is_reported, "")
+
+
+def _process(*command: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, check=False
+    )
+
+
+def test_a_defect_is_found_shown_and_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_sample.py"
+    path.write_text(BROKEN)
+    command = (sys.executable, "-m", "gclint")
+    assert _process(*command, folder=tmp_path).stdout.startswith(DEFECT.encode())
+    shown = _process(*command, "--diff", folder=tmp_path).stdout.decode()
+    assert "+class SampleLayer(GradientCheckpointingLayer):\n" in shown
+    assert _process(*command, "--fix", folder=tmp_path).returncode == 0
+    assert path.read_text() == REPAIRED
 
 
 _RECORD_IMPORTS = """

@@ -14,7 +14,7 @@ from gclint.network.activation import is_constant, is_guarded
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, function_signature
-from gclint.network.evaluation.walk import children, dotted_name, is_alike, walk
+from gclint.network.evaluation.walk import children, conjuncts, dotted_name, is_alike, walk
 from gclint.network.returned import returns_tuples
 from gclint.network.runsite import Arm, RunSite
 from gclint.releases import EVER_NEUTRALISED, Releases
@@ -108,22 +108,14 @@ def leaves_out_training(branch: LegacyBranch) -> bool:
     test = branch.node.test
     if isinstance(test, cst.UnaryOperation):
         test = test.expression
-    return "training" not in map(_condition_name, _conjuncts(test))
+    return "training" not in map(_condition_name, conjuncts(test))
 
 
 def _is_condition(test: cst.BaseExpression) -> bool:
     """Tell whether a test asks for the checkpointing flag, and for nothing but modes beside it."""
-    parts = list(_conjuncts(test))
+    parts = list(conjuncts(test))
     names = [_condition_name(part) for part in parts]
     return "gradient_checkpointing" in names and all(name in _CONDITION_NAMES for name in names)
-
-
-def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _conjuncts(test.left)
-        yield from _conjuncts(test.right)
-    else:
-        yield test
 
 
 def _condition_name(part: cst.BaseExpression) -> str | None:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import code
+from gclint.network.evaluation.walk import code, is_docstring
 from gclint.network.model import Network
 from gclint.observations import Feeding
 from gclint.source.fragment import parse_definition
@@ -166,19 +166,12 @@ def _returned(info: ClassInfo, own: Definition) -> tuple[cst.BaseExpression, cst
     function = parse_definition(info.file, own).body[0]
     if not isinstance(function, cst.FunctionDef):
         return None
-    body = [each for each in function.body.body if not _is_docstring(each)]
+    body = [each for each in function.body.body if not is_docstring(each)]
     line = body[0] if len(body) == 1 else None
     statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
     if isinstance(statement, cst.Return) and statement.value is not None:
         return statement.value, function.returns
     return None
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    small = statement.body[0]
-    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def _new_method(info: ClassInfo, expression: str) -> Edit:

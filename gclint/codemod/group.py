@@ -14,11 +14,12 @@ from gclint.codemod.branch import (
 from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
 from gclint.network.activation import requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
 from gclint.source.generated import is_modular
+from gclint.source.naming import MODEL_BASE
 from gclint.source.paths import shown
 
 

@@ -60,14 +60,14 @@ def _removal(file: SourceFile, run: list[Definition]) -> Edit:
     while below <= len(file.line_starts) and not file.line(below).strip():
         below += 1
     if begins_block:
-        return Edit(file.path, file.line_starts[top - 1], _line_start(file, below), "")
+        return Edit(file.path, file.line_starts[top - 1], file.row_start(below), "")
     if below > len(file.line_starts):
         # Whether the file's last line is a whole one stays as it is.
         start = file.line_starts[above - 2] + len(file.line(above - 1))
         return Edit(file.path, start, code_end, "")
     if not ends_block and top - above >= below - bottom:
         above, bottom = top, below
-    return Edit(file.path, _line_start(file, above), _line_start(file, bottom), "")
+    return Edit(file.path, file.row_start(above), file.row_start(bottom), "")
 
 
 def _code_end(text: str, function: Definition) -> int:
@@ -102,7 +102,3 @@ def _first_row(file: SourceFile, function: Definition) -> int:
     while row > 1 and file.line(row - 1).startswith(f"{function.indent}#"):
         row -= 1
     return row
-
-
-def _line_start(file: SourceFile, row: int) -> int:
-    return file.line_starts[row - 1] if row <= len(file.line_starts) else len(file.text)

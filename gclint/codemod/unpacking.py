@@ -9,6 +9,7 @@ import libcst as cst
 from gclint.codemod.sites import SiteDefects
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.walk import is_docstring
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.source.file import UnreadableFile
@@ -84,7 +85,7 @@ def _signature(fragment: Fragment, name: str) -> list[Edit] | None:
     if not isinstance(function, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
         return None
     param = next((each for each in function.params.params if each.name.value == name), None)
-    first = next((each for each in function.body.body if not _is_docstring(each)), None)
+    first = next((each for each in function.body.body if not is_docstring(each)), None)
     if param is None or param.annotation is None or first is None:
         return None
     match = _TUPLE.fullmatch(fragment.source(param.annotation.annotation).strip())
@@ -108,10 +109,3 @@ def _signature(fragment: Fragment, name: str) -> list[Edit] | None:
             f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''}){file.newline}{step}",
         ),
     ]
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    small = statement.body[0]
-    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))

@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import ImportedName
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
 _INIT = "__init__.py"
-_MODEL = "PreTrainedModel"
-"""The word in files around the given ones that may run what is changed."""
 _DEPTH = 8
 """How many packages a name is followed through; what goes on longer goes in a circle."""
 _Origin = tuple[Path, str | None]
@@ -61,7 +60,7 @@ class Imports:
     @cached_property
     def _importers(self) -> defaultdict[Path, set[Path]]:
         importers: defaultdict[Path, set[Path]] = defaultdict(set)
-        waiting = list({*self._project.paths, *files_mentioning(self._project, _MODEL)})
+        waiting = list({*self._project.paths, *files_mentioning(self._project, MODEL_BASE)})
         # What else lies beside the given files may be on the way between two of them.
         folders = {self._project.location(path).parent for path in self._project.paths}
         seen = set(waiting)

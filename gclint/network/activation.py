@@ -212,10 +212,7 @@ def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
     seen = [each for each in site.seen if each.block == block.name and name not in CACHE_ARGUMENTS]
     if any(name in each.losing_inside for each in seen):
         return _Role.NESTED
-    # What is not recomputed yet loses nothing, and will where several calls share a graph.
-    if any(
-        name in each.losing or (each.is_left_out and name in each.keywords & each.shared) for each in seen
-    ):
+    if any(name in each.losing | each.about_to_lose for each in seen):
         return _Role.ACTIVATION
     return _Role.UNCERTAIN if any(name in each.keywords for each in seen) else _Role.OTHER
 

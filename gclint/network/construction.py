@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
+from gclint.source.naming import MODEL_BASE
 from gclint.source.words import has_word, word_ends
 
 _CLASS_ATTRIBUTE = re.compile(r"[ \t]{0,99}(?::[^=\n]{1,400})?=[ \t]{0,99}\({0,99}[ \t]{0,99}(\w{1,99})")

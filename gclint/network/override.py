@@ -13,7 +13,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import ClassValue
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import dotted_name, is_docstring, walk
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
 from gclint.source.fragment import parse_definition
@@ -118,7 +118,7 @@ def _named(override: OldOverride) -> list[str] | None:
     names: list[str] = []
     for statement in node.body.body:
         own = _tested(statement, module, value)
-        if own is None and not _is_docstring(statement):
+        if own is None and not is_docstring(statement):
             return None
         names += own or ()
     return names
@@ -145,10 +145,3 @@ def _code(statement: cst.CSTNode) -> str:
     if len(assigned) != 1 or len(assigned[0].targets) != 1:
         return ""
     return f"{dotted_name(assigned[0].targets[0].target)}={dotted_name(assigned[0].value)}"
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(each, cst.Expr) and isinstance(each.value, (cst.SimpleString, cst.ConcatenatedString))
-        for each in statement.body
-    )

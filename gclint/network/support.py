@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
 from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
+from gclint.source.naming import names_model
+from gclint.source.packages import LIBRARY
 from gclint.source.words import word_ends
 
 _FLAG = "supports_gradient_checkpointing"
-# How the library calls its models: a base model, or one with a head for a task.
-_LIBRARY_MODEL = re.compile(r"(?:Model|For[A-Z]\w*)$")
 
 
 @remembered
@@ -50,7 +49,7 @@ def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
 def is_like_a_model(info: ClassInfo) -> bool:
     """Tell whether a class is a model, or by its name has a base that is one and is not at hand."""
     return info.is_model or any(
-        name.endswith(MODEL_BASE) or (_LIBRARY_MODEL.search(name) and _is_of_library(base))
+        names_model(name, is_librarys=_is_of_library(base))
         for each in info.mro
         for base, name in zip(each.bases, each.base_names, strict=True)
         if not isinstance(base, ClassInfo)
@@ -58,7 +57,7 @@ def is_like_a_model(info: ClassInfo) -> bool:
 
 
 def _is_of_library(base: External | None) -> bool:
-    return base is not None and base.name.partition(".")[0] == "transformers"
+    return base is not None and base.name.partition(".")[0] == LIBRARY
 
 
 @remembered

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gclint.network.construction import flag_settings, own_flag_settings
-from gclint.network.evaluation.classes import MODEL_BASE, ClassInfo
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import code, dotted_name
+from gclint.network.evaluation.walk import code, conjuncts, dotted_name
 from gclint.network.index import subclasses
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH, OutsideSwitch, outside_switches
 from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import flag, models_running
 from gclint.source.file import SourceFile
+from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -86,7 +87,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
         if not site.checkpointed:
             continue
         arm = _deciding_test(site)
-        if arm is not None and not any(_mode(part) == "training" for part in _conjuncts(arm)):
+        if arm is not None and not any(_mode(part) == "training" for part in conjuncts(arm)):
             row = site.fragment.file.position(site.span(site.call)[0]).row
             yield (
                 f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
@@ -109,7 +110,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
     test = _deciding_test(site)
     if test is None:
         return None
-    for part in _conjuncts(test):
+    for part in conjuncts(test):
         if not _is_flag(site, part) and _mode(part) not in _MODES:
             shown_part = one_line(code(part))
             return OtherSwitch(
@@ -125,7 +126,7 @@ def _deciding_test(site: RunSite) -> cst.BaseExpression | None:
     """Return the condition that a checkpointed call stands under."""
     tests = [arm.branch.test for arm in reversed(site.arms) if arm.taken]
     for test in tests:
-        if any(_is_flag(site, part) for part in _conjuncts(test)):
+        if any(_is_flag(site, part) for part in conjuncts(test)):
             return test
     return next((test for test in tests if "checkpoint" in code(test)), None)
 
@@ -147,14 +148,6 @@ def _mode(part: cst.BaseExpression) -> str | None:
     if isinstance(part, cst.Call):
         return None if part.args else _mode(part.func)
     return part.attr.value if isinstance(part, cst.Attribute) else None
-
-
-def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _conjuncts(test.left)
-        yield from _conjuncts(test.right)
-    else:
-        yield test
 
 
 # -- the flag and the model

@@ -85,11 +85,13 @@ class SourceFile:
         """Return the row and column of a character offset."""
         return _position(self.line_starts, offset)
 
+    def row_start(self, row: int) -> int:
+        """Return the offset at which a row (counted from 1) begins; behind the last row the text's end."""
+        return self.line_starts[row - 1] if row <= len(self.line_starts) else len(self.text)
+
     def line(self, row: int) -> str:
         """Return the text of a row (counted from 1) without its line ending."""
-        start = self.line_starts[row - 1]
-        end = self.line_starts[row] if row < len(self.line_starts) else len(self.text)
-        return self.text[start:end].rstrip("\r\n")
+        return self.text[self.line_starts[row - 1] : self.row_start(row + 1)].rstrip("\r\n")
 
     @cached_property
     def newline(self) -> str:

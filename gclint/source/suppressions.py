@@ -126,7 +126,7 @@ def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
     for comment in comments:
         for attempt in _ATTEMPT.finditer(comment.text):
             rows = _covered_rows(comment, statements, comment_rows)
-            covered = (_row_start(file, rows[0]), _row_start(file, rows[1] + 1))
+            covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
             yield _ignore(file, codes, comment, attempt, covered)
 
 
@@ -163,12 +163,8 @@ def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> 
         return start, end
     line_start = file.line_starts[comment.row - 1]
     if start == comment.start and comment.is_alone:
-        return line_start, _row_start(file, comment.row + 1)
+        return line_start, file.row_start(comment.row + 1)
     return line_start + len(file.text[line_start:start].rstrip()), end
-
-
-def _row_start(file: SourceFile, row: int) -> int:
-    return file.line_starts[row - 1] if row <= len(file.line_starts) else len(file.text)
 
 
 def _covered_rows(comment: _Comment, statements: list[_Statement], comment_rows: set[int]) -> tuple[int, int]:

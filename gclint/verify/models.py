@@ -9,11 +9,10 @@ import re
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.naming import MODEL_BASE, names_model
 from gclint.source.outline import Definition, ImportedName
+from gclint.source.packages import LIBRARY
 
-_BASE = "PreTrainedModel"
-_LIBRARY = "transformers"
-_MODEL_NAME = re.compile(r"(?:Model|For[A-Z]\w*)\Z")
 _DEPTH = 40
 """How many classes and files a base is followed through; what goes on longer goes in a circle."""
 
@@ -48,11 +47,13 @@ class ModelFiles:
 
     def _derives(self, file: SourceFile, name: str, left: int) -> bool:
         """Tell whether what a file calls ``name`` is ``PreTrainedModel`` or derives from it."""
-        if left == 0 or name == _BASE:
-            return name == _BASE
+        if left == 0 or name == MODEL_BASE:
+            return name == MODEL_BASE
         first, _, rest = name.partition(".")
         if rest:
-            return _is_known(rest.rpartition(".")[2], is_library=_is_of_library(file.outline.imported(first)))
+            return names_model(
+                rest.rpartition(".")[2], is_librarys=_is_of_library(file.outline.imported(first))
+            )
         own = file.outline.classes.get(name)
         if own is not None:
             return any(base != name and self._derives(file, base, left - 1) for base in own.bases)
@@ -61,9 +62,9 @@ class ModelFiles:
             return self._derives_otherwise(file, name, left)
         original = imported.name or name
         source = self._imported_file(file, imported.module, imported.level)
-        if source is not None and original != _BASE:
+        if source is not None and original != MODEL_BASE:
             return self._derives(source, original, left - 1)
-        return _is_known(original, is_library=_is_of_library(imported))
+        return names_model(original, is_librarys=_is_of_library(imported))
 
     def _derives_otherwise(self, file: SourceFile, name: str, left: int) -> bool:
         """The same for a name that is neither a class nor imported by itself."""
@@ -77,7 +78,7 @@ class ModelFiles:
                 source = self._imported_file(file, bare, len(module) - len(bare))
                 if source is not None and self._derives(source, name, left - 1):
                     return True
-        return _is_known(name, is_library=False)
+        return names_model(name, is_librarys=False)
 
     def _imported_file(self, file: SourceFile, module: str, level: int) -> SourceFile | None:
         """Return the file of a module: of the same package, or of a package that lies above the file."""
@@ -110,9 +111,4 @@ def _is_made(definition: Definition, text: str) -> bool:
 
 
 def _is_of_library(imported: ImportedName | None) -> bool:
-    return imported is not None and imported.level == 0 and imported.module.split(".")[0] == _LIBRARY
-
-
-def _is_known(name: str, *, is_library: bool) -> bool:
-    """Tell whether a class of this name is a model, where its file is not at hand."""
-    return name.endswith(_BASE) or (is_library and _MODEL_NAME.search(name) is not None)
+    return imported is not None and imported.level == 0 and imported.module.split(".")[0] == LIBRARY

@@ -26,6 +26,7 @@ from gclint.network.evaluation.values import (
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.generated import is_modular
+from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.words import word_ends
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
-MODEL_BASE = "PreTrainedModel"
 _LONGEST_LINE = 200
 """How many bases are followed; nobody writes a class with more, and each class would list them all."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import libcst as cst
 
 from gclint.network.evaluation.body import Body, statement_fragment
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, MODEL_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.exports import Exports
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameters
@@ -26,6 +26,7 @@ from gclint.network.evaluation.values import (
 )
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.fragment import parse_definition
+from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project

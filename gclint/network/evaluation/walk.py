@@ -126,6 +126,23 @@ def dotted_name(node: cst.CSTNode) -> str | None:
     return None
 
 
+def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield the conditions that ``and`` joins in a test, which may be a single one."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from conjuncts(test.left)
+        yield from conjuncts(test.right)
+    else:
+        yield test
+
+
+def is_docstring(statement: cst.CSTNode) -> bool:
+    """Tell whether a line of code holds nothing but a string."""
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(each, cst.Expr) and isinstance(each.value, (cst.SimpleString, cst.ConcatenatedString))
+        for each in statement.body
+    )
+
+
 def code(node: cst.CSTNode) -> str:
     """Return a node's code, by the short way for names, which most such nodes are."""
     return dotted_name(node) or cst.Module([]).code_for_node(node)

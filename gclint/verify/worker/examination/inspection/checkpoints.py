@@ -23,8 +23,6 @@ class Region:
     preserves_random_state: bool
     outer: Region | None
     """The checkpoint in which this one was made."""
-    is_in_recomputation: bool
-    """Whether it was made while another one was run again."""
     runs: int = 0
     """How often its function has begun."""
 
@@ -79,8 +77,7 @@ class Checkpoints:
     ) -> Region:
         """Return a new checkpoint."""
         outer = self._running[-1] if self._running else None
-        inside = any(each.is_again for each in self._running)
-        return Region(function, arguments, keywords, reentrant, bool(preserves), outer, inside)
+        return Region(function, arguments, keywords, reentrant, bool(preserves), outer)
 
     @contextmanager
     def run(self, region: Region, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:

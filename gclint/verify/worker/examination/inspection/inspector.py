@@ -40,8 +40,8 @@ class Checkpointed:
     outer: Place | None
     """Where the checkpoint is called in which it was made, if there is one."""
     returned_in: str
-    """The container in which the function returns tensors that reentrant checkpointing does not see, if "
-    "any."""
+    """The container in which the function returns tensors that reentrant checkpointing does not see, if
+    any."""
     captured: tuple[str, ...]
     """The variables through which the function reads tensors that carry gradient from around it."""
     has_gradient: bool
@@ -50,7 +50,6 @@ class Checkpointed:
     """The generators from which numbers are drawn in it, other than torch's own."""
     first: Event
     """What it did when it ran first."""
-    recomputations: int
     origin: Origin | None
     """Where the recomputation begins to differ."""
     changes: tuple[Change, ...]
@@ -143,7 +142,6 @@ class Inspector:
             look.has_gradient,
             look.drawn,
             first,
-            len(others),
             next((each for each in origins if not each.is_rounding), origins[0] if origins else None),
             look.changes or (),
             look.modified,

@@ -1,0 +1,19 @@
+"""How transformers calls its models: all that is known of a class whose file is not at hand."""
+
+from __future__ import annotations
+
+import re
+
+MODEL_BASE = "PreTrainedModel"
+# A base model, or one with a head for a task.
+_OF_LIBRARY = re.compile(r"(?:Model|For[A-Z]\w*)\Z")
+
+
+def names_model(name: str, *, is_librarys: bool) -> bool:
+    """Tell whether a class of this name is a model.
+
+    Args:
+        name: the class's, perhaps with that of its module before it.
+        is_librarys: whether it comes from transformers, which calls nothing else so.
+    """
+    return name.endswith(MODEL_BASE) or (is_librarys and _OF_LIBRARY.search(name) is not None)
