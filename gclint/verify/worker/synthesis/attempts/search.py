@@ -16,6 +16,7 @@ from gclint.verify.worker.synthesis.attempts.options import Option, find_options
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
+from gclint.verify.worker.synthesis.configurations.backbones import refused_in_place
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
 from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
@@ -151,7 +152,7 @@ def _find(model_class: Any) -> _Found:
         found = _climb(model_class, config, plan, errors, started)
         if found is not None:
             return found
-    raise own_error(errors, model_class) or _explained(errors)
+    raise refused_in_place(config, errors[0]) or own_error(errors, model_class) or _explained(errors)
 
 
 def _climb(
