@@ -134,9 +134,11 @@ class MissingCheckpointingLayer(Rule):
         # Recomputed by a branch in the model's own loop: that is what such a finding says.
         return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
 
-    def flags(self, site: RunSite) -> bool:
-        """Return whether the block is still no layer, or still not recomputed."""
-        return not (site.is_layer and site.recomputed)
+    def flags(self, site: RunSite) -> bool | None:
+        """Return whether the block is still not a layer, or not recomputed; None where it is not trained."""
+        if not site.is_layer:
+            return True
+        return None if site.recomputed is None else not site.recomputed
 
     @staticmethod
     def _name(block: UnprotectedBlock) -> tuple[int, int]:

@@ -352,6 +352,17 @@ def test_a_rule_that_says_nothing_about_runs_is_not_proven() -> None:
         assert obstacle == "TOY1: no run can show whether `bad` is repaired"
 
 
+def test_a_block_that_no_class_trains_is_not_proven() -> None:
+    untrained, trained = _site(recomputed=None), _site()
+    (obstacle,) = _proof(_earlier(), _result(site=untrained)).obstacles
+    assert obstacle == "GC001: no run can show whether `bad` is repaired"
+    # That another class runs it without training it says nothing.
+    assert _proof(_earlier(), _result(sites=(untrained, trained))).obstacles == ()
+    not_a_layer = _site(recomputed=None, is_layer=False)
+    (obstacle,) = _proof(_earlier(), _result(sites=(not_a_layer, trained))).obstacles
+    assert "still has the defect" in obstacle
+
+
 def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
         (obstacle,) = _proof(_earlier(), after).obstacles

@@ -266,7 +266,7 @@ class _Prover:
         flagged = {rule.flags(site) if rule else None for site in own}
         if True in flagged:
             yield f"{finding.code}: {what} still has the defect when it is run"
-        elif None in flagged:
+        elif False not in flagged:
             yield f"{finding.code}: no run can show whether {what} is repaired"
         elif rule is not None and not self._was_seen(unit, rule, names):
             yield f"{finding.code}: no run of {what} shows the defect before the repair"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from gclint.engine.imports import Imports
@@ -84,8 +85,9 @@ class Reach:
         return self._names[path]
 
 
-def _used(text: str) -> dict[str, frozenset[str]]:
-    """Return the names that each definition at the top of a text uses."""
+@lru_cache(maxsize=512)
+def _used(text: str) -> _Names:
+    """Return the names that each definition at the top of a text uses; repairs lead to the same texts."""
     found: dict[str, frozenset[str]] = {}
     for name, nodes in _definitions(text).items():
         found[name] = frozenset(

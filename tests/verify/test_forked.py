@@ -42,6 +42,43 @@ def test_tensors_of_all_kinds_come_back() -> None:
         assert torch.equal(one.detach().to_dense() if one.is_sparse else one.detach(), other)
 
 
+def test_what_both_sides_have_is_not_sent() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.forked import in_fork
+
+    shared, other = torch.randn(1 << 16), torch.ones(2)
+
+    def function(fork: Any) -> None:
+        fork.keep({"same": shared, "equal": shared.clone(), "other": other})
+
+    found, _ = in_fork(function, lambda _line: None, 60, (other, shared))
+    assert found["same"] is shared
+    assert found["equal"] is not shared
+    assert found["other"] is other
+
+
+def test_runs_share_only_tensors_of_the_same_bits() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.scenarios import scenario_named
+
+    def run(**gradients: Any) -> Run:
+        step = Step(0.0, None, {}, gradients, 0, 0.0, None)
+        return Run(Conditions(scenario_named("default"), "plain"), [step])
+
+    nan, zero = torch.tensor([float("nan"), 1.0]), torch.tensor([0.0])
+    plain = run(a=nan, b=zero, c=torch.ones(2), d=torch.ones(4), e=torch.ones(2), f=torch.eye(2).to_sparse())
+    other = run(a=nan.clone(), b=-zero, c=torch.ones(2, dtype=torch.float64), d=torch.ones(2, 2), e=None)
+    other.steps[0].gradients["f"] = torch.eye(2).to_sparse()
+    other.share(plain)
+    shared = [
+        name for name, each in plain.steps[0].gradients.items() if other.steps[0].gradients[name] is each
+    ]
+    assert shared == ["a"]
+
+
 def test_what_was_handed_over_last_is_there_after_a_death() -> None:
     def function(fork: Any) -> None:
         fork.tell("begun")

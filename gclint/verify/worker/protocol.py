@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -367,7 +367,8 @@ _KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 def encode(message: Message | Request) -> str:
     """Return one line of JSON, without its end."""
-    return json.dumps({"kind": type(message).__name__, **asdict(message)}, separators=(",", ":"))
+    content = {"kind": type(message).__name__, **vars(message)}
+    return json.dumps(content, separators=(",", ":"), default=vars)
 
 
 def decode(line: str) -> Message | Request:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 import pytest
@@ -13,11 +14,23 @@ transformers = pytest.importorskip("transformers")
 from gclint.verify.worker.known import Known  # noqa: E402
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.configurations import known  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.backbones import refused_in_place  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.derivation import derive  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
-from gclint.verify.worker.synthesis.hints import configuration, placeholders, rope, tokens  # noqa: E402
+from gclint.verify.worker.synthesis.hints import (  # noqa: E402
+    configuration,
+    fields,
+    images,
+    inputs,
+    layers,
+    placeholders,
+    rope,
+    tokens,
+)
 from gclint.verify.worker.synthesis.hints.failure import Failure  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.documentation import documented  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.placeholders import placeholder_tokens  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.plan import Plan  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.situation import Situation  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
@@ -256,3 +269,148 @@ def test_a_mask_of_audio_alone_has_its_frames() -> None:
 
     inputs = first(Heard).inputs()
     assert inputs["attention_mask"].shape == inputs["input_features"].shape[:2]
+
+
+def test_a_class_for_videos_alone_takes_them_where_others_take_images() -> None:
+    class Filmed(OneLayerModel):
+        def forward(self, input_ids: Any = None, pixel_values: Any = None) -> Any:
+            raise NotImplementedError
+
+    config = OneLayerConfig()
+    config.video_token_index = 9
+    assert placeholder_tokens(Situation(Filmed, config, Plan(), config)) == {"video": 9}
+
+
+def test_features_that_are_written_flat_are_counted() -> None:
+    message = (
+        "shape mismatch: value tensor of shape [768] cannot be broadcast to indexing result of shape [256]"
+    )
+    situation = _multimodal()
+    situation = Situation(Carried, situation.config, Plan(counts={"image": 2}), situation.config)
+    plan = placeholders.counted(situation, _failure(RuntimeError(message)))
+    assert plan is not None
+    assert plan.counts["image"] == 6
+
+
+def test_a_head_that_reads_more_stages_of_its_backbone_gets_them() -> None:
+    config = PairConfig(first=transformers.ResNetConfig(out_indices=[4]), second=OneLayerConfig())
+    situation = Situation(PairModel, config, Plan(), config)
+    plan = images.every_stage(situation, _failure(IndexError("list index out of range")))
+    assert plan is not None
+    assert plan.values["=", "_out_indices"] == [1, 2, 3, 4]
+
+
+def test_images_are_larger_where_nothing_is_left_of_them() -> None:
+    message = "cannot reshape tensor of 0 elements into shape [2, -1, 0, 3] because -1 is ambiguous"
+    plan = images.larger_for_pyramid(_multimodal(), _failure(RuntimeError(message)))
+    assert plan is not None
+    assert plan.sizes.image == 64
+
+
+def _failure_of(line: str, error: Exception) -> Failure:
+    """Return the failure of a line that reads like ``line``."""
+    name = f"<{line}>"
+    linecache.cache[name] = (len(line), None, [line], name)
+    try:
+        exec(compile("raise error", name, "exec"), {"error": error})
+    except Exception as raised:
+        return Failure(raised)
+    raise AssertionError
+
+
+def test_heads_are_as_wide_as_the_angles_that_turn_them() -> None:
+    config = OneLayerConfig()
+    config.kv_channels = 32
+    message = "The size of tensor a (32) must match the size of tensor b (16) at non-singleton dimension 3"
+    situation = Situation(OneLayerModel, config, Plan(), config)
+    plan = rope.turned_width(situation, _failure_of("q * cos", RuntimeError(message)))
+    assert plan is not None
+    assert plan.values == {("OneLayerConfig", "kv_channels"): 16}
+    assert rope.turned_width(situation, _failure_of("q * mask", RuntimeError(message))) is None
+
+
+def test_a_field_that_another_library_class_reads_has_the_default_of_its_configuration() -> None:
+    class Reader(transformers.BertModel):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            raise NotImplementedError
+
+    Reader.__module__ = transformers.BertModel.__module__
+    error = AttributeError("'OneLayerConfig' object has no attribute 'hidden_act'")
+    plan = fields.missing(_multimodal(), _failure(error, self=object.__new__(Reader)))
+    assert plan is not None
+    assert plan.values["OneLayerConfig", "hidden_act"] == "gelu"
+
+
+def test_of_two_inputs_that_exclude_each_other_the_first_is_given() -> None:
+    class Scorer(OneLayerModel):
+        def forward(self, other_ids: Any = None, other_states: Any = None) -> Any:
+            raise NotImplementedError
+
+    config = OneLayerConfig()
+    situation = Situation(Scorer, config, Plan(), config)
+    error = ValueError("You have to specify either other_ids or other_states.")
+    plan = inputs.asked_for(situation, _failure(error))
+    assert plan is not None
+    assert plan.also == {"other_ids"}
+
+
+def test_tokens_whose_codebooks_are_taken_one_by_one_have_three_dimensions() -> None:
+    class Coded(OneLayerModel):
+        def forward(self, input_ids: Any) -> Any:
+            raise NotImplementedError
+
+    config = OneLayerConfig()
+    config.n_codes_total = 5
+    situation = Situation(Coded, config, Plan(), config)
+    error = IndexError("too many indices for tensor of dimension 2")
+    plan = tokens.beside_one_another(situation, _failure_of("embed(input_ids[:, :, i])", error))
+    assert plan is not None
+    assert plan.shapes == {"input_ids": (2, 12, 5)}
+
+
+class KindsConfig(OneLayerConfig):
+    """Names the kinds of its layers, and has none by default."""
+
+    attribute_map = {"block_types": "layer_types"}  # noqa: RUF012
+
+    def __init__(self, layer_types: Any = None, num_hidden_layers: int = 2, **others: Any) -> None:
+        if layer_types is not None and any(each not in ["river", "otter"] for each in layer_types):
+            raise ValueError(layer_types)
+        super().__init__(**others)
+        self.layer_types, self.num_hidden_layers = layer_types, num_hidden_layers
+
+
+def test_layers_are_of_the_kinds_that_the_configuration_class_names() -> None:
+    config = KindsConfig()
+    situation = Situation(OneLayerModel, config, Plan(), config)
+    error = TypeError("'NoneType' object is not subscriptable")
+    plan = layers.kinds(situation, _failure_of('config.block_types[layer_idx] == "river"', error))
+    assert plan is not None
+    assert plan.values == {
+        ("KindsConfig", "layer_types"): ["river", "river", "otter", "otter"],
+        ("KindsConfig", "num_hidden_layers"): 4,
+    }
+
+
+def test_hidden_states_are_numbers_whatever_their_documentation_says() -> None:
+    class Documented(OneLayerModel):
+        def forward(self, last_hidden_state: Any = None) -> Any:
+            """
+            Args:
+                last_hidden_state (`torch.LongTensor` of shape `(batch_size, sequence_length, 8)`): copied
+            """
+
+    config = OneLayerConfig()
+    value = documented(Situation(Documented, config, Plan(), config), "last_hidden_state")
+    assert value.is_floating_point()
+
+
+def test_a_tower_that_nothing_native_can_replace_asks_for_its_library() -> None:
+    error = TypeError("ResNetModel.forward() got an unexpected keyword argument 'do_pooling'")
+    config = OneLayerConfig()
+    assert refused_in_place(config, error) is None
+    config.vision_config = transformers.ResNetConfig(architecture="mobilenetv5")
+    told = refused_in_place(config, error)
+    assert told is not None
+    assert told.category == "extra library"
+    assert str(told).endswith("it needs timm: pip install timm")

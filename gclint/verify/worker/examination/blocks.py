@@ -41,7 +41,12 @@ class Block:
 
 def is_layer(module: nn.Module) -> bool:
     """Return whether ``module`` is a ``GradientCheckpointingLayer``."""
-    return isinstance(module, GradientCheckpointingLayer)
+    return is_layer_class(type(module))
+
+
+def is_layer_class(kind: type) -> bool:
+    """Return whether the instances of a class are checkpointing layers."""
+    return issubclass(kind, GradientCheckpointingLayer)
 
 
 def stacks(model: nn.Module) -> dict[nn.Module, int]:

@@ -57,9 +57,7 @@ class _Feeding:
         self._subject.prepare(_SCENARIO)
         before = self._modules_before()
         self._subject.freeze(map(self._names.__getitem__, self._blocks))
-        self._requiring = [
-            module for module in self._names if self._is_reached(module) and self._takes(module)
-        ]
+        self._requiring = [module for module in self._reached() if self._takes(module)]
         found: dict[type, InputEmbedding] = {}
         tried: set[nn.Module] = set()
         while starved := [each for each in self._starved() if each not in tried]:
@@ -79,15 +77,15 @@ class _Feeding:
             return False
         return True
 
-    def _is_reached(self, module: nn.Module) -> bool:
-        """Return whether ``enable_input_require_grads()`` sets a hook on a module."""
-        before = len(module._forward_hooks)
+    def _reached(self) -> list[nn.Module]:
+        """Return the modules that ``enable_input_require_grads()`` sets a hook on."""
+        before = {module: len(module._forward_hooks) for module in self._names}
         try:
             self._model.enable_input_require_grads()
         except (NotImplementedError, AttributeError):
-            return False
+            return []
         try:
-            return len(module._forward_hooks) > before
+            return [module for module, count in before.items() if len(module._forward_hooks) > count]
         finally:
             self._model.disable_input_require_grads()
 
@@ -137,7 +135,7 @@ class _Feeding:
     def _helps(self, owner: Any, module: nn.Module, block: nn.Module) -> bool:
         """Return whether a block gets something that requires grad once a model returns a module."""
         with _returning(type(owner), self._way(owner, module)):
-            if not self._is_reached(module):
+            if module not in self._reached():
                 return False
         self._requiring.append(module)
         try:

@@ -1,6 +1,7 @@
 """Functions run in forks of this process: whatever they do, it is as it was, and each finds it the same.
 
-What a function hands back is pickled: what is a tensor by its bytes, whatever device it is on.
+What a function hands back is pickled: what is a tensor by its bytes, whatever device it is on; what this
+process has already by its number.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import gc
 import io
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -20,6 +21,8 @@ from gclint.verify.worker import child
 from gclint.verify.worker.ending import End
 
 _LENGTH = 8
+_GARBAGE = 20_000
+"""New objects after which garbage is looked for: a run is short, and makes little."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +32,29 @@ class Fork:
     tell: Callable[[str], None]
     """Sends a line, which arrives at once."""
     _file: IO[bytes]
+    _shared: Sequence[Tensor]
 
     def keep(self, value: Any) -> None:
         """Hand ``value`` over in place of what was before; it is there even if this process dies."""
-        data = _packed(value)
-        self._file.write(len(data).to_bytes(_LENGTH, "big") + data)
+        data = _packed(value, self._shared)
+        self._file.write(len(data).to_bytes(_LENGTH, "big"))
+        self._file.write(data)
 
 
-def in_fork(function: Callable[[Fork], None], hear: Callable[[str], None], seconds: float) -> tuple[Any, End]:
+def in_fork(
+    function: Callable[[Fork], None],
+    hear: Callable[[str], None],
+    seconds: float,
+    shared: Sequence[Tensor] = (),
+) -> tuple[Any, End]:
     """Run ``function`` in a fork of this process.
 
     Args:
         function: what to run; it is given the way back.
         hear: called with each line that it sends.
         seconds: the time limit.
+        shared: tensors that are not sent: where they are part of what is handed over, they come back as
+            they are. Nobody may change them.
 
     Returns:
         What was handed over last, or None, and how the process ended.
@@ -53,7 +65,8 @@ def in_fork(function: Callable[[Fork], None], hear: Callable[[str], None], secon
             # The threads of a pool did not come along; and what is shared is no garbage of this process.
             torch.set_num_threads(1)
             gc.freeze()
-            function(Fork(tell, file))
+            gc.set_threshold(_GARBAGE)
+            function(Fork(tell, file, shared))
 
         end = End("killed")
         for _, event in child.run([child.Task(live, seconds)], 1):
@@ -62,27 +75,34 @@ def in_fork(function: Callable[[Fork], None], hear: Callable[[str], None], secon
             else:
                 hear(event)
         file.seek(0)
-        return _last(file.read()), end
+        return _last(file.read(), shared), end
 
 
-def _last(data: bytes) -> Any:
+def _last(data: bytes, shared: Sequence[Tensor]) -> Any:
     """Return the last value that is there as a whole."""
     begin, size = 0, 0
     while True:
         length = int.from_bytes(data[begin + size : begin + size + _LENGTH], "big")
         following = begin + size + _LENGTH
         if not length or following + length > len(data):
-            return pickle.loads(memoryview(data)[begin : begin + size]) if size else None
+            return _Unpickler(memoryview(data)[begin : begin + size], shared).load() if size else None
         begin, size = following, length
 
 
-def _packed(value: Any) -> bytes:
+def _packed(value: Any, shared: Sequence[Tensor]) -> memoryview:
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
-    return buffer.getvalue()
+    _Pickler(buffer, shared).dump(value)
+    return buffer.getbuffer()
 
 
 class _Pickler(pickle.Pickler):
+    def __init__(self, buffer: IO[bytes], shared: Sequence[Tensor]) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self._numbers = {id(each): number for number, each in enumerate(shared)}
+
+    def persistent_id(self, value: Any) -> int | None:
+        return self._numbers.get(id(value))
+
     def reducer_override(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return NotImplemented
@@ -90,6 +110,15 @@ class _Pickler(pickle.Pickler):
         dense = (plain.to_dense() if plain.layout != torch.strided else plain).resolve_conj().resolve_neg()
         data = dense.contiguous().flatten().view(torch.uint8) if dense.numel() else torch.empty(0)
         return _tensor, (dense.dtype, tuple(dense.shape), bytearray(data.numpy()))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: memoryview, shared: Sequence[Tensor]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._shared = shared
+
+    def persistent_load(self, number: int) -> Tensor:
+        return self._shared[number]
 
 
 def _tensor(dtype: torch.dtype, shape: tuple[int, ...], data: bytearray) -> Tensor:

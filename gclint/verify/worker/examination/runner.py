@@ -39,6 +39,8 @@ class Runner:
         self._watch = watch
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
+        self._plain: dict[str, Run] = {}
+        """A plain run of each scenario: what others compute as well need not be sent."""
 
     def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
         """Run steps from the start; what the model raises, or does to the process, is part of the run.
@@ -56,12 +58,17 @@ class Runner:
             stages.append(stage)
             self._watch.begin(name, mode, stage)
 
-        def live(fork: Fork) -> None:
-            watched = (self.blocks, self.watched)
-            steps = Steps(self._subject, conditions, *watched, scales, fork.tell, fork.keep)
-            fork.keep(steps.take())
+        plain = self._plain.get(conditions.scenario.reference or name) or Run(conditions)
 
-        run, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE)
+        def live(fork: Fork) -> None:
+            def keep(run: Run) -> None:
+                run.share(plain)
+                fork.keep(run)
+
+            watched = (self.blocks, self.watched)
+            keep(Steps(self._subject, conditions, *watched, scales, fork.tell, keep).take())
+
+        run, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
         seconds = time.monotonic() - begun
         run = run or Run(conditions)
         assert isinstance(run, Run)
@@ -71,6 +78,7 @@ class Runner:
             run.stage, run.error = stages[-1], self._fault(end, conditions, seconds)
         elif mode == "plain":
             self._longest[name] = max(self._longest[name], seconds)
+            self._plain.setdefault(name, run)
         # What has not changed is not sent.
         run.values = self._subject.state | run.values
         return run

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.blocks import Block, is_layer_class
 from gclint.verify.worker.examination.case import Case
 from gclint.verify.worker.examination.run import SWITCHING_ON, Run
 from gclint.verify.worker.examination.trace import Call, definition
@@ -82,7 +82,7 @@ class Sites:
             place,
             kind.__name__,
             definition(kind),
-            is_layer=any(each.is_layer for each in blocks),
+            is_layer=is_layer_class(kind),
             is_trunk=any(each.is_trunk for each in blocks),
             calls=len(site.calls),
             recomputed=self._is_recomputed({call.block for call in site.calls}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -38,9 +39,15 @@ class Attributes:
 class Values:
     """The parameters and buffers of a model at one moment."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, copies: Mapping[str, Tensor]) -> None:
+        """Keep what they are.
+
+        Args:
+            model: the model.
+            copies: what most of them are; nothing changes these.
+        """
         self._model = model
-        self._kept = {name: each.detach().clone() for name, each in state_tensors(model).items()}
+        self._kept = {name: _copy(each, copies.get(name)) for name, each in state_tensors(model).items()}
 
     def changes(self) -> dict[str, Tensor]:
         """Return those of now that are new, or not what they were then."""
@@ -87,6 +94,12 @@ def _same_content(before: Any, now: Any) -> bool:
     if isinstance(before, list):
         return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
     return bool(before == now)
+
+
+def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
+    """Return a copy of a tensor, the known one if it is: to read memory costs less than to get new memory."""
+    is_known = known is not None and known.device == tensor.device and _equal(known, tensor)
+    return known if known is not None and is_known else tensor.detach().clone()
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

@@ -134,7 +134,7 @@ class Steps:
         if conditions.evaluated:
             self._evaluate()
             return
-        attributes, values = Attributes(subject.model), Values(subject.model)
+        attributes, values = Attributes(subject.model), Values(subject.model, subject.copies)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
                 self._step(number, attributes)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable, Iterator
 from inspect import signature
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
+from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.caches import new_cache
 from gclint.verify.worker.examination.exactly import doubled
@@ -53,6 +52,7 @@ class Subject:
         self._names = frozenset(signature(self.model.forward).parameters)
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers that every run starts with; a run may change them."""
+        self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario switches on.
@@ -73,7 +73,7 @@ class Subject:
         """Bring the model to its device, and let it drop nothing at random but what the scenario says."""
         if self.device.type == "cuda":
             apply_gpu_limit(torch, self.device)
-        self.model.to(self.device)
+            self.model.to(self.device)
         for holder, key, value in self._probabilities:
             setattr(holder, key, value if scenario.dropout else 0.0)
         for holder, key in self._layerdrops:
@@ -211,9 +211,7 @@ def is_computed(name: str, value: Any) -> bool:
 
 def seed(step: int) -> None:
     """Give every source of random numbers the state that this step of a run begins with."""
-    torch.manual_seed(_SEED + step)
-    numpy.random.seed(_SEED + step)
-    random.seed(_SEED + step)
+    randomness.seed(_SEED + step)
 
 
 def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:

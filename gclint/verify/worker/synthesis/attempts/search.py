@@ -16,6 +16,7 @@ from gclint.verify.worker.synthesis.attempts.options import Option, find_options
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
+from gclint.verify.worker.synthesis.configurations.backbones import refused_in_place
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
 from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
@@ -75,15 +76,23 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
         further = _further(default, feature, plan)
         if further is not None:
             yield further
-    options = _runnable_options(found)
-    if options:
-        yield _optional(default, options)
+    optional = _with_runnable_options(found)
+    if optional is not None:
+        yield optional
 
 
-def _runnable_options(found: _Found) -> tuple[Option, ...]:
-    """Return options of a class that it can be run with, all at once."""
-    options = find_options(found.situation, found.model)
-    return largest(found.situation, options, lambda situation: _run_with(situation) is not None)
+def _with_runnable_options(found: _Found) -> Specimen | None:
+    """Return the specimen with options of a class that it can be run with, all at once; None without any."""
+    ran: list[_Found] = []
+
+    def run(situation: Situation) -> bool:
+        made = _run_with(situation)
+        ran.extend(() if made is None else (made,))
+        return made is not None
+
+    options = largest(found.situation, find_options(found.situation, found.model), run)
+    # What is chosen is what ran last.
+    return _with_options(found.situation, options, ran[-1]) if options else None
 
 
 def _run_with(situation: Situation) -> _Found | None:
@@ -97,13 +106,18 @@ def _run_with(situation: Situation) -> _Found | None:
         return None
 
 
-def _optional(default: Situation, options: tuple[Option, ...]) -> Specimen:
-    """Return the specimen with these options, and the way to those with one less."""
+def _again_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
+    """Return the specimen with these options, which may not go without another one."""
     found = _run_with(with_options(default, options))
     if found is None:
         raise NotSynthesisable("options", f"{_name(options)}: no longer runs")
+    return _with_options(default, options, found)
+
+
+def _with_options(default: Situation, options: tuple[Option, ...], found: _Found) -> Specimen:
+    """Return the specimen that ran with these options, and the way to those with one less."""
     fewer = [tuple(each for each in options if each is not one) for one in options]
-    without = tuple(partial(_optional, default, each) for each in fewer if each)
+    without = tuple(partial(_again_with, default, each) for each in fewer if each)
     return replace(_as_trained(found, _name(options)), without=without)
 
 
@@ -138,7 +152,7 @@ def _find(model_class: Any) -> _Found:
         found = _climb(model_class, config, plan, errors, started)
         if found is not None:
             return found
-    raise own_error(errors, model_class) or _explained(errors)
+    raise refused_in_place(config, errors[0]) or own_error(errors, model_class) or _explained(errors)
 
 
 def _climb(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import random
 import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy
 import torch
 from torch import nn
 
+from gclint.verify.worker import randomness
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts.arguments import constructor_arguments
 
@@ -28,9 +27,7 @@ _SMALL = 0.05
 
 def seed() -> None:
     """Give every source of random numbers its first state."""
-    torch.manual_seed(_SEED)
-    numpy.random.seed(_SEED)
-    random.seed(_SEED)
+    randomness.seed(_SEED)
 
 
 def build(model_class: Any, config: Any) -> Any:
@@ -60,10 +57,14 @@ def size(model_class: Any, config: Any) -> int:
 
     Raises:
         NotSynthesisable: More than :data:`LARGEST`.
+        ImportError: A library is not installed.
     """
     try:
         with torch.device("meta"):
             model = create(model_class, config)
+    except ImportError:
+        # What is not installed is not there for building it either, which may take long until it shows.
+        raise
     except Exception:
         # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
         return 0

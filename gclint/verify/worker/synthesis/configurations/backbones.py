@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from transformers import ResNetConfig, ViTConfig
 
+from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
 
@@ -29,6 +31,17 @@ def use_native_backbones(config: Any) -> None:
                 fields["backbone"] = None
             elif all(hasattr(value, field) for field in ("architecture", "model_args", "do_pooling")):
                 fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
+
+
+def refused_in_place(config: Any, error: BaseException) -> NotSynthesisable | None:
+    """Return the reason where a native tower in ``config`` cannot take the place of another library's."""
+    found = re.match(r"(ResNet|ViT)Model\.forward\(\) got an unexpected keyword", str(error))
+    if found is None or not any("architecture" in fields_of(part) for part in descendants(config)):
+        return None
+    message = f"the tower is one of the timm library, which no {found[1]} can take the place of"
+    told = NotSynthesisable(EXTRA_LIBRARY, f"{message} ({error}); it needs timm: pip install timm")
+    told.__cause__ = error
+    return told
 
 
 def _residual(**given: Any) -> ResNetConfig:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from dataclasses import replace
 from typing import Any
+
+from transformers import PretrainedConfig
 
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
@@ -23,7 +27,25 @@ def missing(situation: Situation, failure: Failure) -> Plan | None:
     absent = 0 if kind_of(missing[2]) is Kind.TOKEN else False if missing[2].endswith("bias") else None
     if absent is not None:
         return situation.plan.with_values({(missing[1], missing[2]): absent})
-    return _with_value(situation, missing[1], missing[2])
+    default = _default_of_part(failure, missing[2])
+    plan = None if isinstance(default, str) else _with_value(situation, missing[1], missing[2])
+    if plan is None and default is not None:
+        return situation.plan.with_values({(missing[1], missing[2]): default})
+    return plan
+
+
+def _default_of_part(failure: Failure, name: str) -> Any:
+    """Return the default of the field ``name`` in the configuration class of the module that reads it."""
+    for variables, _ in failure.frames:
+        if "self" not in variables:
+            continue
+        there = vars(sys.modules[type(variables["self"]).__module__]).values()
+        kinds = [each for each in there if inspect.isclass(each) and issubclass(each, PretrainedConfig)]
+        for kind in kinds:
+            default = inspect.signature(kind.__init__).parameters.get(name)
+            if default is not None and isinstance(default.default, str | int | float):
+                return default.default
+    return None
 
 
 def empty(situation: Situation, failure: Failure) -> Plan | None:

@@ -80,6 +80,20 @@ def all_stages(situation: Situation, failure: Failure) -> Plan | None:
     names = situation.get("stage_names")
     if channels is None or not isinstance(names, list) or channels[0] != channels[1] * (len(names) - 1):
         return None
+    return _all_stages(situation, names)
+
+
+def every_stage(situation: Situation, failure: Failure) -> Plan | None:
+    """A head that reads more stages of its backbone than that gives out."""
+    names, given = situation.get("stage_names"), situation.get("_out_indices")
+    if not isinstance(failure.error, IndexError) or "list index out of range" not in failure.message:
+        return None
+    if not isinstance(names, list) or not isinstance(given, list) or len(given) >= len(names) - 1:
+        return None
+    return _all_stages(situation, names)
+
+
+def _all_stages(situation: Situation, names: list[str]) -> Plan:
     return situation.plan.with_values(
         {("=", "_out_indices"): list(range(1, len(names))), ("=", "_out_features"): names[1:]}
     )
@@ -105,7 +119,8 @@ def stated_size(situation: Situation, failure: Failure) -> Plan | None:
 def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
     """Images that shrink to nothing on their way through a pyramid."""
     if not re.search(
-        "spatial size|output size is too small|be greater than actual input size|at least one",
+        "spatial size|output size is too small|be greater than actual input size|at least one"
+        "|reshape tensor of 0 elements",
         failure.message,
         re.IGNORECASE,
     ):

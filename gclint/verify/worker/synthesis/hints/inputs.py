@@ -94,6 +94,9 @@ def asked_for(situation: Situation, failure: Failure) -> Plan | None:
     names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
     names -= situation.plan.also | _NOT_GIVEN
     names -= set(make_inputs(situation))
+    if len(names) == 2 and re.search(r"\beither\b.* or ", failure.message):
+        # The first one of two that exclude each other.
+        names = {min(names, key=failure.message.index)}
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 

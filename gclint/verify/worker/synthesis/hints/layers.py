@@ -39,6 +39,27 @@ def input_width(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
+def kinds(situation: Situation, failure: Failure) -> Plan | None:
+    """The kinds of the layers, which are None by default: two of each that the configuration class names."""
+    if "'NoneType' object is not subscriptable" not in failure.message:
+        return None
+    read = re.search(r"config\.(\w+)\[\w+\]", failure.frames[0][1])
+    if read is None:
+        return None
+    for part in situation.parts:
+        name = str(getattr(type(part), "attribute_map", {}).get(read[1], read[1]))
+        if fields_of(part).get(name, 0) is not None:
+            continue
+        said = re.search(r"not in \[((?:\s*\"\w+\",?)+)\]", inspect.getsource(type(part)))
+        found = re.findall(r"\w+", said[1]) if said else []
+        values = {
+            (type(part).__name__, name): [each for each in found for _ in range(2)],
+            (type(part).__name__, "num_hidden_layers"): 2 * len(found),
+        }
+        return situation.plan.with_values(values) if found else None
+    return None
+
+
 def _owner(situation: Situation, module: Any, attribute: str, size: int) -> tuple[str, str] | None:
     """Return configuration class and field that say how wide the input of ``attribute`` of ``module`` is."""
     try:

@@ -18,7 +18,7 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
     """Another number of placeholders than of features."""
     numbers = failure.numbers(r"tokens:? *(\d+)\b.{0,200}features:? *(\d+)")
     pattern = (
-        r"value tensor of shape \[(\d+), \d+\] cannot be broadcast to indexing result of shape \[(\d+), "
+        r"value tensor of shape \[(\d+)(?:, \d+)?\] cannot be broadcast to indexing result of shape \[(\d+)\b"
     )
     written = failure.numbers(pattern)
     placed = failure.numbers(r"wants (\d+) embeddings, but \w+ returned (\d+)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
@@ -63,6 +64,22 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
     is_doubled = len(sizes) == 6 and sizes[:3] == sizes[3:]
     divided = _three(numbers[0] // 2 if is_doubled else numbers[0])
     return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
+
+
+def turned_width(situation: Situation, failure: Failure) -> Plan | None:
+    """Heads of another width than the angles, which are worked out from the width of the stream alone."""
+    widths = failure.numbers(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
+    )
+    if widths is None or not re.search(r"\b(cos|sin)\b", failure.frames[0][1]):
+        return None
+    values = {
+        (type(part).__name__, name): widths[1]
+        for part in situation.parts
+        for name, value in fields_of(part).items()
+        if isinstance(name, str) and kind_of(name) is Kind.HEAD_WIDTH and value == widths[0]
+    }
+    return situation.plan.with_values(values) if values else None
 
 
 def by_layer_type(situation: Situation, failure: Failure) -> Plan | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
+
+import torch
 
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
@@ -46,6 +49,21 @@ def streams(situation: Situation, failure: Failure) -> Plan | None:
     if value is None or value.dim() != 2:
         return None
     return situation.plan.with_shapes({"input_ids": (*value.shape, numbers[1])})
+
+
+def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
+    """Tokens of which the failing line takes one codebook, the last of three dimensions."""
+    if "too many indices for tensor of dimension 2" not in failure.message:
+        return None
+    for name, value in make_inputs(situation).items():
+        if _is_rows(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.frames[0][1]):
+            count = situation.get("num_codebooks", "n_codes_total", "num_channels", default=1)
+            return situation.plan.with_shapes({name: (*value.shape, count)})
+    return None
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() == 2 and not value.is_floating_point()
 
 
 def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:

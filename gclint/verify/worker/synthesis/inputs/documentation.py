@@ -31,6 +31,9 @@ def documented(situation: Situation, name: str) -> Any:
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
         # An image of what was masked in another one.
         return situation.floats(name, *shape)
+    if "hidden_state" in name:
+        # Whatever the documentation calls it: some was copied from that of tokens.
+        return situation.floats(name, *shape)
     if "mask" in name:
         return torch.ones(shape, dtype=torch.bool if "Bool" in annotation + text[:80] else torch.long)
     if (

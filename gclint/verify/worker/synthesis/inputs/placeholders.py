@@ -9,6 +9,7 @@ import torch
 from gclint.verify.worker.synthesis.inputs.patches import MERGES, get_vision, grid, in_blocks, is_cut
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
+_VIDEO = ("video_token_id", "video_token_index")
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # modality, fields that hold its placeholder, inputs that bring its content
     (
@@ -23,7 +24,7 @@ _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ),
         ("pixel_values", "flattened_patches", "pixel_values_images", "image_pixel_values"),
     ),
-    ("video", ("video_token_id", "video_token_index"), ("pixel_values_videos",)),
+    ("video", _VIDEO, ("pixel_values_videos",)),
     (
         "audio",
         ("audio_token_id", "audio_token_index", "speech_token_id", "speech_token_index"),
@@ -53,6 +54,10 @@ def placeholder_tokens(situation: Situation) -> dict[str, int]:
         token = situation.get(*names)
         if given and isinstance(token, int):
             found[modality] = token
+    video = situation.get(*_VIDEO)
+    if not found and isinstance(video, int) and "pixel_values" in situation.parameters:
+        # A class for videos alone has no other name for them than one for images.
+        found["video"] = video
     return found
 
 
