@@ -7,6 +7,10 @@ from pathlib import Path
 from tests.environment import CACHE, PROJECT, fresh_environment, python_of
 
 
+_OPTIONAL = ("scipy",)
+"""What some models need beside torch, as far as it can be had everywhere."""
+
+
 def release_environment(version: str) -> Path:
     """Return the Python of an environment with that release of transformers and the pinned torch.
 
@@ -14,7 +18,7 @@ def release_environment(version: str) -> Path:
         EnvironmentUnavailable: it cannot be installed.
     """
     folder = CACHE / "environments" / version
-    requirements = [_pinned("torch"), f"transformers=={version}"]
+    requirements = [_pinned("torch"), f"transformers=={version}", *_OPTIONAL]
     # Written last, so that an environment that was not finished is made anew.
     stamp = folder / "complete"
     if not stamp.is_file() or stamp.read_text(encoding="utf-8").split() != requirements:
