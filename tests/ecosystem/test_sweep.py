@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from tests.ecosystem.environments import release_environment
 from tests.ecosystem.sweep import RELEASE, read_sweep, snapshot, sweep, sweep_text
+from tests.environment import EnvironmentUnavailable
 
 pytestmark = [pytest.mark.releases, pytest.mark.torch]
 
@@ -30,11 +30,13 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def test_a_part_of_the_models_does_what_is_written_down(tmp_path: Path) -> None:
-    if metadata.version("transformers") != RELEASE:
-        pytest.skip(f"transformers {RELEASE} is not installed: pip install -e '.[verify]' -c constraints.txt")
+    try:
+        python = release_environment(RELEASE)
+    except EnvironmentUnavailable as error:
+        pytest.skip(str(error))
     results = tmp_path / "results.jsonl"
     # 2 is for a file that cannot be imported.
-    assert sweep(Path(sys.executable), results, "--shard", _SHARD, "--device", "cpu") in (0, 1, 2)
+    assert sweep(python, results, "--shard", _SHARD, "--device", "cpu") in (0, 1, 2)
     found = dict(_blocks(sweep_text(read_sweep(results))))
     assert len(found) > _CLASSES / 16
     known = dict(_blocks(snapshot(RELEASE).read_text(encoding="utf-8")))
