@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests.environment import CACHE, PROJECT, fresh_environment, python_of
 
-
 _OPTIONAL = ("scipy",)
 """What some models need beside torch, as far as it can be had everywhere."""
 
