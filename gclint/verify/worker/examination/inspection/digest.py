@@ -61,14 +61,19 @@ def digest(value: Any) -> Digest:
     return Digest(f"a `{type(value).__name__}`")
 
 
+def shape(tensor: Tensor) -> Digest:
+    """Return what to keep of a tensor whose values say nothing."""
+    return Digest(f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}")
+
+
 def _of_tensor(tensor: Tensor) -> Digest:
-    text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+    known = shape(tensor)
     try:
         with torch.no_grad():
-            return _of_values(tensor, text)
+            return _of_values(tensor, known.text)
     except (RuntimeError, NotImplementedError, TypeError):
         # Sparse and quantized tensors, and those of function transforms, do not show their values.
-        return Digest(text)
+        return known
 
 
 def _of_values(tensor: Tensor, text: str) -> Digest:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.inspection.checkpoints import Region
-from gclint.verify.worker.examination.inspection.digest import Digest, digest
+from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
+from gclint.verify.worker.examination.inspection.unset import Unset, storage
 from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.protocol import Place
 
@@ -77,6 +78,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         self._parameters = {id(each) for each in model.parameters()}
         self._modules = {module: name for name, module in model.named_modules()}
         self._made: dict[int, Tensor] = {}
+        self._unset = Unset()
         # As long as they are kept, their identities are theirs.
         self._exit = ExitStack()
         self._left = _MOST
@@ -134,7 +136,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
             self._arguments = {
                 key: str(index)
                 for index, each in enumerate(arguments)
-                if isinstance(each, Tensor) and (key := _storage(each))
+                if isinstance(each, Tensor) and (key := storage(each))
             }
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
@@ -148,7 +150,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         """Take up what is saved of an operation, after which a recomputation may stop."""
         if id(tensor) not in self._parameters:
             with self.quiet():
-                self._saved.append(digest(tensor))
+                self._saved.append(self._digest(tensor))
 
     def _begin(self, event: Event) -> None:
         self._open[-1].events.append(event)
@@ -156,7 +158,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
 
     def _end(self, event: Event, result: Any, is_complete: bool) -> None:
         with self.quiet():
-            event.outputs = tuple(digest(each) for each in _tensors(result))
+            event.outputs = tuple(self._digest(each) for each in _tensors(result))
             event.is_complete = is_complete
             # What an exception has ended was not closed.
             if event in self._open:
@@ -214,12 +216,13 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         scalar = isinstance(result, bool | int | float)
         if outputs or scalar or name.endswith("_"):
             self._made.update({id(each): each for each in outputs})
+            self._unset.follow(name, outputs)
             event = Event(
                 "operation",
                 name,
                 _stack(),
                 inputs,
-                (digest(result),) if scalar else tuple(digest(each) for each in outputs),
+                (digest(result),) if scalar else tuple(self._digest(each) for each in outputs),
                 saved=tuple(self._saved),
             )
             self._add(event)
@@ -242,11 +245,14 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         held = self._names.get(id(value), "")
         if id(value) in self._parameters:
             return Input(name, "parameter", Digest(f"the parameter `{held}`"), held)
-        position = self._arguments.get(_storage(value))
+        position = self._arguments.get(storage(value))
         if position is not None:
-            return Input(name, "argument", digest(value), position)
+            return Input(name, "argument", self._digest(value), position)
         source = "result" if id(value) in self._made else "kept"
-        return Input(name, source, digest(value), held)
+        return Input(name, source, self._digest(value), held)
+
+    def _digest(self, tensor: Tensor) -> Digest:
+        return shape(tensor) if tensor in self._unset else digest(tensor)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -258,14 +264,6 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _tensors(each)
-
-
-def _storage(tensor: Tensor) -> int:
-    """Return where the values of a tensor are, which views of it share; 0 where that is not known."""
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except (RuntimeError, NotImplementedError):
-        return 0
 
 
 def _stack() -> tuple[Place, ...]:
