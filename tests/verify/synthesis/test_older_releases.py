@@ -125,12 +125,12 @@ def test_as_many_heads_as_a_normalisation_has_groups() -> None:
     assert plan.sizes.heads == 8
 
 
-def test_features_are_counted_by_their_content_where_the_numbers_agree() -> None:
+@pytest.mark.parametrize("shape", [(2, 2, 2, 64), (8 * 64,)])
+def test_features_are_counted_by_their_content_where_the_numbers_agree(shape: tuple[int, ...]) -> None:
     error = ValueError("Image features and image tokens do not match: tokens: 4, features: 4")
     situation = _multimodal()
     situation = Situation(Carried, situation.config, Plan(counts={"image": 2}), situation.config)
-    features = torch.zeros(2, 2, 2, 64)
-    plan = placeholders.counted(situation, _failure(error, image_features=features))
+    plan = placeholders.counted(situation, _failure(error, image_features=torch.zeros(shape)))
     assert plan is not None
     assert plan.counts == {"image": 4}
 
@@ -279,6 +279,8 @@ def test_a_class_for_videos_alone_takes_them_where_others_take_images() -> None:
     config = OneLayerConfig()
     config.video_token_index = 9
     assert placeholder_tokens(Situation(Filmed, config, Plan(), config)) == {"video": 9}
+    without = Plan(without=frozenset(("pixel_values",)))
+    assert placeholder_tokens(Situation(Filmed, config, without, config)) == {}
 
 
 def test_features_that_are_written_flat_are_counted() -> None:

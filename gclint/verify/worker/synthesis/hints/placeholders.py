@@ -67,15 +67,17 @@ def _first_modality(message: str) -> str | None:
 
 
 def _features(situation: Situation, failure: Failure, modality: str) -> int | None:
-    """Return how many features of a modality there are: vectors as wide as the text's hidden states."""
+    """Return how many features of a modality there are: vectors as wide as the text's hidden states.
+
+    They may lie one behind the other, in one dimension.
+    """
     width = situation.text.hidden_size
     for variables, _ in failure.frames:
         for name, value in variables.items():
             if (
                 re.fullmatch(rf"{modality}_(features|hidden_states|embeds|embeddings)", name)
                 and isinstance(value, torch.Tensor)
-                and value.dim() > 1
-                and value.shape[-1] == width
+                and (value.shape[-1] == width if value.dim() > 1 else value.numel() % width == 0)
             ):
                 return int(value.numel() // width)
     return None

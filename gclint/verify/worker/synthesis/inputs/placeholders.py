@@ -55,7 +55,9 @@ def placeholder_tokens(situation: Situation) -> dict[str, int]:
         if given and isinstance(token, int):
             found[modality] = token
     video = situation.get(*_VIDEO)
-    if not found and isinstance(video, int) and "pixel_values" in situation.parameters:
+    inputs = set(situation.parameters) - situation.plan.without
+    is_for_videos = "pixel_values" in inputs and "pixel_values_videos" not in situation.parameters
+    if not found and isinstance(video, int) and is_for_videos:
         # A class for videos alone has no other name for them than one for images.
         found["video"] = video
     return found
