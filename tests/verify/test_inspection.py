@@ -55,3 +55,19 @@ def test_memory_that_was_filled_is_compared_again() -> None:
     assert origin is not None
     assert origin.name == "fill_"
     assert first_difference(_written(part_filled, 1.0), _written(part_filled, 2.0)) is None
+
+
+def test_rounding_beside_what_is_not_finite_is_rounding() -> None:
+    def masked(factor: float) -> Event:
+        hidden, factors = torch.tensor([False, True, True, False]), torch.full((4,), factor)
+
+        def compute(_memory: torch.Tensor) -> torch.Tensor:
+            return factors.masked_fill(hidden, float("-inf"))
+
+        return _written(compute, 0.0)
+
+    origin = first_difference(masked(1.0), masked(1.0 + 2e-7))
+    assert origin is None or origin.is_rounding
+    origin = first_difference(masked(1.0), masked(2.0))
+    assert origin is not None
+    assert not origin.is_rounding

@@ -150,7 +150,8 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
 
 
 def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in]
+    # Where nothing that goes in carries gradient, nothing that comes out does, whatever it is in.
+    seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in and each.has_gradient]
     if not seen:
         return None
     lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))

@@ -84,7 +84,11 @@ def _of_values(tensor: Tensor, text: str) -> Digest:
         if dense.numel() == 1:
             text = f"{text} {dense.item()}"
         return Digest(text, bits)
-    values = dense.double().nan_to_num()
+    endless = int(dense.numel() - dense.isfinite().sum())
+    if endless:
+        # Such as masks: what is finite beside them may differ by rounding.
+        text = f"{text} with {endless} that are not finite"
+    values = dense.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     return Digest(
         text,
         bits,
