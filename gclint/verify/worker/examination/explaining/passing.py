@@ -90,7 +90,10 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
         return None
     # What calls within a layer pass is recomputed with it.
     layers = {block.name for block in case.blocks if block.is_layer}
-    layers.update(name for each in case.checkpoints for name in each.modules)
+    within = tuple(f"{name}." for name in layers)
+    layers |= {
+        name for each in case.checkpoints for name in each.modules if not (within and name.startswith(within))
+    }
     passed = [call for call in case.run.calls if call.block in layers]
     keywords = dict.fromkeys(name for call in passed for name in call.keyword)
     contained = dict.fromkeys(name for call in passed for name in call.contained)
