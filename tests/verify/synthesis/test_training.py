@@ -68,3 +68,30 @@ def test_what_a_class_cannot_take_is_left_out_and_named(monkeypatch: pytest.Monk
     specimen = _specimen("bert.BertModel")
     assert set(specimen.inputs()) == {"input_ids", "attention_mask", "position_ids"}
     assert specimen.refused == ("token_type_ids",)
+
+
+@pytest.mark.parametrize(
+    ("always", "refused"),
+    [
+        # Training has no cache, so what goes well with one alone is nothing to train with.
+        (False, ("token_type_ids",)),
+        # Whatever it is fed, the class cannot do without.
+        (True, ()),
+    ],
+)
+def test_inputs_are_tried_without_a_cache(
+    always: bool, refused: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.models.bert.modeling_bert import BertModel
+
+    forward = BertModel.forward
+
+    def need_cache(self: Any, input_ids=None, attention_mask=None, token_type_ids=None, use_cache=None):  # type: ignore[no-untyped-def]
+        if use_cache is False and (always or token_type_ids is not None):
+            raise NotImplementedError
+        return forward(self, input_ids, attention_mask)
+
+    monkeypatch.setattr(BertModel, "forward", need_cache)
+    specimen = _specimen("bert.BertModel")
+    assert specimen.refused == refused
+    assert specimen.other_inputs is not None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from gclint.verify.worker.synthesis.attempts import trial
+from gclint.verify.worker.synthesis.configurations.tree import descendants
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.training import LABELS, optional_inputs
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LONGER = (3, -3)
 """How many tokens another batch has more; a longer one first, as what is cut to size hides nothing then."""
@@ -30,16 +34,20 @@ def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, 
     bare = make_inputs(situation)
     # Which labels count depends on the masks.
     names = [name for name in optional_inputs(situation) if name == LABELS or _changes(situation, name, bare)]
-    if names == [LABELS]:
-        return situation, ()
-    if not names:
+    if not set(names) - {LABELS}:
         return situation, ()
     whole = _with(situation, names)
     if _runs(whole, model):
         return whole, ()
+    runs = _runs
+    if not _runs(situation, model):
+        # It needs its cache, whatever it is fed.
+        runs = partial(_runs, cached=True)
+        if runs(whole, model):
+            return whole, ()
     kept: list[str] = []
     for name in names:
-        if _runs(_with(situation, [*kept, name]), model):
+        if runs(_with(situation, [*kept, name]), model):
             kept.append(name)
     return _with(situation, kept), tuple(name for name in names if name not in kept)
 
@@ -55,7 +63,7 @@ def with_other_length(situation: Situation, model: Any) -> Situation | None:
         except Exception:
             # What the first length was found with may fit no other.
             continue
-        if _runs(other, model):
+        if _runs(other, model) or (not _runs(situation, model) and _runs(other, model, cached=True)):
             return other
     return None
 
@@ -70,12 +78,31 @@ def _changes(situation: Situation, name: str, bare: dict[str, Any]) -> bool:
     return value is not None and (bare.get(name) is None or not torch.equal(value, bare[name]))
 
 
-def _runs(situation: Situation, model: Any) -> bool:
+def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
+    """Tell whether a model can be run, without a cache as it is trained, or with the one that it makes."""
     was_finite = trial.has_finite_gradients(model)
     model.zero_grad(set_to_none=True)
+    inputs = make_inputs(situation)
+    if not cached and USE_CACHE in situation.parameters:
+        inputs[USE_CACHE] = False
     try:
-        trial.step(model, make_inputs(situation))
+        with nullcontext() if cached else _uncached(model):
+            trial.step(model, inputs)
     except Exception:
         # Whatever it raises: the class ran without.
         return False
     return trial.has_finite_gradients(model) or not was_finite
+
+
+@contextmanager
+def _uncached(model: Any) -> Iterator[None]:
+    """Let no configuration of a model ask for a cache."""
+    before = [(each, getattr(each, USE_CACHE, None)) for each in descendants(model.config)]
+    asking = [(each, value) for each, value in before if value is not None]
+    for each, _ in asking:
+        setattr(each, USE_CACHE, False)
+    try:
+        yield
+    finally:
+        for each, value in asking:
+            setattr(each, USE_CACHE, value)
