@@ -20,6 +20,9 @@ pytestmark = pytest.mark.torch
         (5e-3, 6e-4, "SAME"),
         # Rounding explains it, and would hide any error.
         (0.5, 0.3, "UNKNOWN"),
+        # By more than rounding was seen to do, and by little.
+        (5e-3, 1e-4, "NEAR"),
+        (2e-2, 1e-4, "DIFFERENT"),
         # Nothing explains it, however much rounding does.
         (50.0, 0.3, "DIFFERENT"),
     ],

@@ -23,6 +23,10 @@ from gclint.verify.worker.protocol import Place
 ENOUGH = 0.7
 """The part of the parameters whose gradients must be compared. A quarter of them may be biases in front of
 normalisations, whose gradients are nothing but rounding, in a model that is built of nothing else."""
+_UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
+"""What double precision may settle."""
+_OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
+"""What is wrong if nothing settles it."""
 
 
 @dataclass(frozen=True)
@@ -206,15 +210,23 @@ class Case:
         return self._agreements[step]
 
     def _compared(self, step: int) -> dict[str, Agreement]:
-        pairs = gradients(self.reference.steps[step], self.run.steps[step])
-        found = {name: self._agreement(("gradient", name), one, other) for name, one, other in pairs}
-        if self.exact is not None and Agreement.UNKNOWN in found.values():
+        found = self._at_first_sight(step)
+        unsettled = {name: each for name, each in found.items() if each in _UNSETTLED}
+        if self.exact is not None and unsettled:
             # What is rounding in single precision is far less in double precision.
             exact = self.exact.agreements(step)
-            found |= {
-                name: exact.get(name, each) for name, each in found.items() if each is Agreement.UNKNOWN
-            }
-        return found
+            found |= {name: exact.get(name, each) for name, each in unsettled.items()}
+        return {name: Agreement.DIFFERENT if each is Agreement.NEAR else each for name, each in found.items()}
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The parameters whose gradients in the first step are off by little, in this precision."""
+        found = self._at_first_sight(0) if self.has(0) else {}
+        return tuple(name for name, each in found.items() if each is Agreement.NEAR)
+
+    def _at_first_sight(self, step: int) -> dict[str, Agreement]:
+        pairs = gradients(self.reference.steps[step], self.run.steps[step])
+        return {name: self._agreement(("gradient", name), one, other) for name, one, other in pairs}
 
     def _is_other_output(self, step: int, name: str) -> bool:
         outputs = (self.reference.steps[step].outputs, self.run.steps[step].outputs)
@@ -222,15 +234,15 @@ class Case:
         if expected is None or found is None:
             return ("output", name) not in self.unstable
         agreement = self._agreement(("output", name), expected, found)
-        if agreement is Agreement.UNKNOWN and self.exact is not None and self.exact.has(step):
+        if agreement in _UNSETTLED and self.exact is not None and self.exact.has(step):
             return self.exact._is_other_output(step, name)
-        return agreement is Agreement.DIFFERENT
+        return agreement in _OTHER
 
     def _is_other_value(self, name: str) -> bool:
         expected, found = self.reference.values.get(name), self.run.values.get(name)
         if expected is None or found is None:
             return ("value", name) not in self.unstable
-        return self._agreement(("value", name), expected, found) is Agreement.DIFFERENT
+        return self._agreement(("value", name), expected, found) in _OTHER
 
     def _agreement(self, key: Key, expected: Tensor, found: Tensor) -> Agreement:
         if key in self.unstable:

@@ -31,6 +31,9 @@ class Agreement(Enum):
     DIFFERENT = "different"
     UNKNOWN = "unknown"
     """They differ, and by no more than rounding would change them, which is too much to tell anything."""
+    NEAR = "near"
+    """They differ by little, and by more than rounding was seen to change them. It may change them more than
+    that where another kernel rounds: in double precision it shows."""
 
 
 def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
@@ -48,7 +51,8 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
     # Whole numbers, such as choices among experts, either change or do not.
     slack = TIMES * noise if is_fractional(expected) else noise and math.inf
     if not slack or not close(expected, found, slack):
-        return Agreement.DIFFERENT
+        is_near = bool(slack) and deviation(expected, found) <= COARSE * largest(expected)
+        return Agreement.NEAR if is_near else Agreement.DIFFERENT
     coarse = max(COARSE, 10 * RELATIVE.get(_real(expected), 0.0))
     return Agreement.UNKNOWN if slack > coarse * largest(expected) else Agreement.SAME
 

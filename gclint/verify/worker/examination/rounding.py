@@ -27,9 +27,9 @@ class Rounding:
     def sharpened(self, case: Case) -> Case:
         """Return a case that knows what is others in each plain run, and what rounding changes.
 
-        What that leaves nothing to judge of is run in double precision, where the model can be: there
-        rounding changes far less, and what is wrong stays as wrong as it was. That would not help gradients
-        that are zero but for rounding, as of a bias in front of a normalisation.
+        What that leaves nothing to judge of, or finds nearly right, is run in double precision, where the
+        model can be: there rounding changes far less, and what is wrong stays as wrong as it was. That would
+        not help gradients that are zero but for rounding, as of a bias in front of a normalisation.
         """
         case = self._measured(case)
         if not _is_worth(case):
@@ -61,6 +61,8 @@ class Rounding:
 
 def _is_worth(case: Case) -> bool:
     """Return whether there is more to find in double precision than that a gradient is zero."""
+    if case.near:
+        return True
     gradients = case.reference.steps[0].gradients if case.blurred else {}
     sizes = {name: largest(each) for name, each in gradients.items() if each is not None}
     return any(sizes.get(name, 0.0) > _ZERO * median(sizes.values()) for name in case.blurred)
