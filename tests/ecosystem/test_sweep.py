@@ -15,10 +15,11 @@ from tests.environment import EnvironmentUnavailable
 pytestmark = [pytest.mark.releases, pytest.mark.torch]
 
 _SHARD = "1/8"
-"""All of it takes a quarter of an hour: ``python3 -m tests.ecosystem.sweep``."""
+"""All of it takes half an hour: ``python3 -m tests.ecosystem.sweep``."""
 _CLASSES = 1600
-_RUN = 0.98
-"""Of all classes."""
+"""That say that they can be checkpointed."""
+_RUN = 0.99
+"""Of these."""
 _WHOLE = 0.94
 """Of those that are run, how many with all parts of some size."""
 
@@ -45,8 +46,9 @@ def test_a_part_of_the_models_does_what_is_written_down(tmp_path: Path) -> None:
 
 def test_nearly_all_models_are_run() -> None:
     known = dict(_blocks(snapshot(RELEASE).read_text(encoding="utf-8")))
-    assert len(known) == _CLASSES
-    run = [block for block in known.values() if ": not run (" not in block]
+    supporting = [block for block in known.values() if ": not run (no support flag)" not in block]
+    assert len(supporting) == _CLASSES
+    run = [block for block in supporting if ": not run (" not in block]
     assert len(run) >= _RUN * _CLASSES
     whole = [block for block in run if "; without " not in block]
     assert len(whole) >= _WHOLE * len(run)
