@@ -71,3 +71,14 @@ def test_rounding_beside_what_is_not_finite_is_rounding() -> None:
     origin = first_difference(masked(1.0), masked(2.0))
     assert origin is not None
     assert not origin.is_rounding
+
+
+@pytest.mark.parametrize("value", [float("-inf"), float("inf"), float("nan")])
+def test_what_is_not_finite_counts_by_its_place(value: float) -> None:
+    from gclint.verify.worker.examination.inspection.digest import digest
+
+    one, other = torch.tensor([value, 0.0, 0.0]), torch.tensor([0.0, value, 0.0])
+    assert digest(one).is_close(digest(one.clone()))
+    assert not digest(one).is_close(digest(other))
+    assert not digest(one).is_close(digest(torch.zeros(3)))
+    assert not digest(one).is_close(digest(torch.tensor([-value if value == value else 1.0, 0.0, 0.0])))

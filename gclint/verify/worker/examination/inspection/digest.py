@@ -84,11 +84,10 @@ def _of_values(tensor: Tensor, text: str) -> Digest:
         if dense.numel() == 1:
             text = f"{text} {dense.item()}"
         return Digest(text, bits)
-    endless = int(dense.numel() - dense.isfinite().sum())
-    if endless:
-        # Such as masks: what is finite beside them may differ by rounding.
-        text = f"{text} with {endless} that are not finite"
-    values = dense.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    values = dense.double()
+    # What is not finite, as in masks, counts by its place, and hides nothing of what is beside it.
+    beyond = 1.0 + float(values.nan_to_num(0.0, 0.0, 0.0).abs().max())
+    values = values.nan_to_num(beyond / 2, beyond, -beyond)
     return Digest(
         text,
         bits,
