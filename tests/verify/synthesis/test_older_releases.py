@@ -416,3 +416,12 @@ def test_a_tower_that_nothing_native_can_replace_asks_for_its_library() -> None:
     assert told is not None
     assert told.category == "extra library"
     assert str(told).endswith("it needs timm: pip install timm")
+
+
+def test_a_field_is_looked_up_where_its_module_was_left_out_of_the_loaded_ones() -> None:
+    class Lost:
+        pass
+
+    Lost.__module__ = "a.module.that.nobody.has.loaded"
+    error = AttributeError("'OneLayerConfig' object has no attribute 'depth_of_the_sea'")
+    fields.missing(_multimodal(), _failure(error, self=Lost()))

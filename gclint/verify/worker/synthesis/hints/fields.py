@@ -37,9 +37,8 @@ def missing(situation: Situation, failure: Failure) -> Plan | None:
 def _default_of_part(failure: Failure, name: str) -> Any:
     """Return the default of the field ``name`` in the configuration class of the module that reads it."""
     for variables, _ in failure.frames:
-        if "self" not in variables:
-            continue
-        there = vars(sys.modules[type(variables["self"]).__module__]).values()
+        module = sys.modules.get(type(variables.get("self")).__module__)
+        there = [] if module is None else list(vars(module).values())
         kinds = [each for each in there if inspect.isclass(each) and issubclass(each, PretrainedConfig)]
         for kind in kinds:
             default = inspect.signature(kind.__init__).parameters.get(name)

@@ -49,13 +49,12 @@ def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
 def placeholder_tokens(situation: Situation) -> dict[str, int]:
     """Return the placeholder of each modality whose content is among the inputs."""
     found = {}
+    inputs = set(situation.parameters) - situation.plan.without
     for modality, names, contents in _MODALITIES:
-        given = set(contents) & set(situation.parameters) - situation.plan.without
         token = situation.get(*names)
-        if given and isinstance(token, int):
+        if not inputs.isdisjoint(contents) and isinstance(token, int):
             found[modality] = token
     video = situation.get(*_VIDEO)
-    inputs = set(situation.parameters) - situation.plan.without
     is_for_videos = "pixel_values" in inputs and "pixel_values_videos" not in situation.parameters
     if not found and isinstance(video, int) and is_for_videos:
         # A class for videos alone has no other name for them than one for images.
