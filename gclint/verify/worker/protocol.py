@@ -76,6 +76,8 @@ class Request:
     """The limit of what one process takes of a GPU's memory."""
     known: tuple[Known, ...] = ()
     """What users say about classes of theirs."""
+    practices: tuple[str, ...] = ()
+    """The names of the practices in training that are run beside the scenarios."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +299,49 @@ class Stability:
     error: str = ""
 
 
+SetUpOutcome = Literal["works", "fails", "not run"]
+"""``works``: blocks were recomputed, and the gradients are those without checkpointing."""
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What came of training a class in one of the ways in which people train."""
+
+    group: str
+    """Such as ``ddp``; with the name, that of a practice in the table."""
+    name: str
+    """Such as ``R/static``."""
+    data: str
+    """What the batches held, such as ``text``; empty for what the synthesis makes."""
+    outcome: SetUpOutcome
+    symptom: str = ""
+    """The kind of failure, or of the reason not to run it, in two or three words."""
+    message: str = ""
+    """What was seen, or why it was not run."""
+    parameters: tuple[str, ...] = ()
+    """The parameters that it is about."""
+    recomputed: int | None = None
+    """How many blocks were recomputed; None where that was not seen."""
+    blocks: int | None = None
+    """How many blocks ran."""
+
+    @property
+    def title(self) -> str:
+        """The name of the practice, as it is asked for."""
+        return f"{self.group}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which of the practices of a group to use with a class."""
+
+    group: str
+    setting: str
+    """Such as ``use_reentrant=False, find_unused_parameters=True``; empty if nothing that was run works."""
+    sentence: str
+    """The same for people, with what it avoids."""
+
+
 @dataclass(frozen=True)
 class ClassResult:
     """Everything that is known about one model class."""
@@ -342,6 +387,10 @@ class ClassResult:
     """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
     stability: tuple[Stability, ...] = ()
     """How it bears noise in what is recomputed, where it has experts."""
+    setups: tuple[SetUp, ...] = ()
+    """What came of the practices in training that were asked for."""
+    advice: tuple[Advice, ...] = ()
+    """Which of them to use, for each group."""
 
 
 @dataclass(frozen=True)
