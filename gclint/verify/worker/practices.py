@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gclint.verify.worker.protocol import Mode
+from gclint.verify.worker.modes import Mode
 
 MISSING_LIBRARY = "missing library"
 """The symptom of a practice that the interpreter lacks a library for; its message says which extra has it."""

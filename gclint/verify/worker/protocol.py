@@ -13,26 +13,17 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
+from gclint.verify.worker.modes import Mode as Mode
+from gclint.verify.worker.modes import Place as Place
 from gclint.verify.worker.scenarios import scenario_named
-
-Mode = Literal["plain", "non-reentrant", "reentrant"]
-"""How a step is run: without checkpointing, or with it and ``use_reentrant`` off or on."""
 
 Outcome = Literal["passed", "failed", "not run"]
 """``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
 
 NO_FLAG = "no support flag"
 """The category of classes that checkpoint, and in which checkpointing cannot be switched on."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A piece of source code; lines count from 1."""
-
-    path: str
-    line: int
-    end_line: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +69,8 @@ class Request:
     """What users say about classes of theirs."""
     practices: tuple[str, ...] = ()
     """The names of the practices in training that are run beside the scenarios."""
+    question: Question | None = None
+    """What to estimate, in place of running classes of the one source."""
 
 
 @dataclass(frozen=True)
@@ -410,7 +403,7 @@ class Done:
     """The last message: everything was run."""
 
 
-Message = Environment | Discovered | Unusable | Progress | ClassResult | Done
+Message = Environment | Discovered | Unusable | Progress | ClassResult | MemoryEstimate | Done
 _KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 
@@ -459,4 +452,4 @@ def _cause(value: Any) -> Cause:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, vars(sys.modules[__name__]))
+    return get_type_hints(kind, vars(sys.modules[kind.__module__]))

@@ -52,4 +52,4 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return Advice(AUTOCAST, setting, f"Under autocast in bfloat16, use {setting}.")
 
 
-GROUP = Group(_dress, _advise, _agreement)
+AUTOCASTING = Group(_dress, _advise, _agreement)

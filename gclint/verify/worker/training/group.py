@@ -48,7 +48,7 @@ class Dressed:
     parameters: Callable[[], Mapping[str, Tensor]]
     """Returns what is trained, by names that are the same in the reference."""
     batches: Callable[[int], Sequence[Mapping[str, Any]]]
-    """Returns the batches of a step, which starts at 0: each has a forward pass, then all go backward at once."""
+    """Returns the batches of a step, from 0: each has a forward pass, then all go backward at once."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Returns what is entered around each forward pass."""
     inspect: Callable[[], None] = lambda: None
@@ -73,7 +73,7 @@ class Group:
 
     dress: Dress
     advise: Callable[[Sequence[SetUp]], Advice | None]
-    """Returns which of the practices to use, from the rows of one class; None where there is nothing to say."""
+    """Returns which of them to use, from the rows of one class; None where there is nothing to say."""
     agreement: Callable[[Practice, Tensor, Tensor, float], Agreement] = _agreement
     """Compares a gradient with that of the reference; the last argument is what rounding does to it."""
     steps: int = 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gclint.verify.worker.practices import AUTOCAST
-from gclint.verify.worker.training import autocast
+from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.group import Group
 
-GROUPS: dict[str, Group] = {AUTOCAST: autocast.GROUP}
+GROUPS: dict[str, Group] = {AUTOCAST: AUTOCASTING}
 """What each group does."""

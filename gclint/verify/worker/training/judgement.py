@@ -45,9 +45,7 @@ def judge(
         outcome: SetUpOutcome = "not run" if taken.error.is_foreign else "fails"
         return _row(practice, taken, outcome, symptom_of(taken.error), told(taken))
     if practice.mode != "plain" and not any(taken.recomputed.values()):
-        return _row(
-            practice, taken, "fails", NOTHING_RECOMPUTED, "no block was recomputed in a backward pass"
-        )
+        return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     lost, wrong = _compared(practice, group, reference, taken, noise)
     if lost:
         message = f"{len(lost)} parameters have a gradient without checkpointing only: {names(lost)}"
