@@ -246,7 +246,7 @@ class Verdict:
     mode: Mode
     observations: tuple[Observation, ...] = ()
     compared: int = 0
-    """How many parameters' gradients were compared."""
+    """How many parameters' gradients were compared; what is zero but for rounding in both runs is, too."""
     not_compared: tuple[str, ...] = ()
     """What had a value without checkpointing, and could not be judged."""
     recomputed: tuple[str, ...] = ()
