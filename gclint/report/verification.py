@@ -58,6 +58,7 @@ def result_lines(result: ClassResult) -> Iterator[str]:
         )
     for story in _stories([result], None):
         yield from story.lines()
+    yield from setup_lines([result])
     yield from _shaky([result])
     if result.scenarios:
         yield f"    scenarios: {', '.join(result.scenarios)}"

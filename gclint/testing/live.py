@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from gclint.verify.results import has_no_way
+from gclint.verify.worker.practices import MISSING_LIBRARY, Practice, UnknownPractice, practices_named
 from gclint.verify.worker.protocol import ClassResult, Failure
 from gclint.verify.worker.scenarios import SCENARIOS
 
 SECONDS = 600.0
 """The time limit of an examination."""
-_SCENARIOS = tuple(each.name for each in SCENARIOS if each.feature == "default")
+_SCENARIOS = {each.name: each for each in SCENARIOS if each.feature == "default"}
 """Those that a model needs no other configuration for."""
 
 
@@ -20,7 +22,7 @@ class CheckError(Exception):
     """A model cannot be examined; the message says why, and what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckResult:
     """What came of the examination of a model."""
 
@@ -29,8 +31,9 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether enough could be compared and nothing is wrong."""
-        return self.details.outcome == "passed"
+        """Whether enough was compared, nothing is wrong, and of each group of set-ups something works."""
+        is_lacking = any(each.symptom == MISSING_LIBRARY for each in self.details.setups)
+        return self.details.outcome == "passed" and not is_lacking and not has_no_way(self.details)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -52,6 +55,10 @@ class CheckResult:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        # An assertion that fails shows it, cut short.
+        return f"<CheckResult: {self.details.name} {self.details.outcome}>"
+
 
 def check(
     model: Any, batch: Any, *, scenarios: Iterable[str] | None = None, seconds: float = SECONDS
@@ -65,40 +72,40 @@ def check(
         model: a model of transformers, or one with adapters around it, on the CPU. A few small layers show
             as much as the real size does.
         batch: the keyword arguments of its ``forward``, with labels if it takes any.
-        scenarios: the names of the training scenarios to run besides ``default``, which always is; all that
-            apply by default.
+        scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,
+            and of set-ups as ``gclint verify --scenario`` takes them. By default all scenarios that apply.
         seconds: the time limit of all.
 
     Raises:
         CheckError: the model or the batch cannot be examined; the message says what to do.
     """
-    wanted = _wanted(scenarios)
+    asked = _known(scenarios)
     if not hasattr(os, "fork"):
         raise CheckError("models can only be run on a system that has os.fork, such as Linux and macOS")
     try:
-        from gclint.verify.worker.live import NotExaminable, examine_live
+        from gclint.verify.worker.live import NotExaminable, Wanted, examine_live
     except ImportError as error:
         raise CheckError(
             f"torch and transformers are needed ({error}); install them with: pip install 'gclint[verify]'"
         ) from error
     try:
-        return CheckResult(examine_live(model, batch, wanted, seconds))
+        return CheckResult(examine_live(model, batch, Wanted(*asked), seconds))
     except NotExaminable as error:
         raise CheckError(str(error)) from error
 
 
-def _wanted(scenarios: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return the names of scenarios as they were given.
+def _known(scenarios: Iterable[str] | None) -> tuple[frozenset[str] | None, tuple[Practice, ...]]:
+    """Return which scenarios and which set-ups are asked for; None for all scenarios that apply.
 
     Raises:
-        CheckError: one of them is unknown.
+        CheckError: one of the names is unknown.
     """
     if scenarios is None:
-        return None
+        return None, ()
     if isinstance(scenarios, str):
         raise CheckError(f"scenarios has to be a list of names, such as [{scenarios!r}]")
-    wanted = tuple(scenarios)
-    for name in wanted:
-        if name not in _SCENARIOS:
-            raise CheckError(f"there is no scenario {name!r}; there are {', '.join(_SCENARIOS)}")
-    return wanted
+    names = frozenset(scenarios)
+    try:
+        return names & _SCENARIOS.keys(), practices_named(names - _SCENARIOS.keys())
+    except UnknownPractice as error:
+        raise CheckError(f"{error}, and the scenarios are {', '.join(_SCENARIOS)}") from None

@@ -149,6 +149,13 @@ def test_scenarios_are_run_beside_the_default_one(llama: Any) -> None:
     assert gclint.check(*llama, scenarios=[]).details.scenarios == ("default",)
 
 
+def test_set_ups_are_rows_of_the_result(llama: Any) -> None:
+    result = gclint.check(*llama, scenarios=["autocast:N"])
+    assert result.passed, result
+    assert [(each.title, each.outcome) for each in result.details.setups] == [("autocast:N", "works")]
+    assert "autocast, LlamaForCausalLM" in result.text
+
+
 def test_a_batch_may_be_what_a_tokenizer_returns(llama: Any) -> None:
     from transformers import BatchEncoding
 
@@ -216,16 +223,19 @@ def _wrong_calls() -> dict[str, tuple[Any, str]]:
         "tuple": (lambda model, batch: ((model, tuple(batch.values())), {}), "and is a tuple"),
         "empty": (lambda model, batch: ((model, {}), {}), "the batch is empty"),
         "unknown": (lambda model, batch: ((model, {**batch, "idx": 1}), {}), "has no argument 'idx'"),
-        "missing": (lambda model, _batch: ((_Demanding(model), {}), {}), "lacks 'input_ids'"),
+        "missing": (lambda model, _batch: ((_demanding(model), {"mask": 1}), {}), "lacks 'input_ids'"),
         "copy": (
-            lambda model, batch: ((model, {"input_ids": iter(())}), {}),
+            lambda model, batch: ((model, {"input_ids": (each for each in list[int]())}), {}),
             "the batch cannot be copied",
         ),
         "class": (lambda model, batch: ((type(model), batch), {}), "the class ToyModel; build it first"),
         "nothing": (lambda model, batch: ((None, batch), {}), "a NoneType"),
         "plain": (lambda model, batch: ((model.layers, batch), {}), "not a transformers model"),
-        "wrapped": (lambda model, batch: ((_Wrapper(model), batch), {}), "its `module`"),
-        "scenario": (lambda model, batch: ((model, batch), {"scenarios": ["cach"]}), "no scenario 'cach'; "),
+        "wrapped": (lambda model, batch: ((_wrapper(model), batch), {}), "its `module`"),
+        "scenario": (
+            lambda model, batch: ((model, batch), {"scenarios": ["cach"]}),
+            "there is no set-up 'cach'",
+        ),
         "text": (lambda model, batch: ((model, batch), {"scenarios": "cache"}), "['cache']"),
         "frozen": (lambda model, batch: ((model.requires_grad_(False), batch), {}), "nothing to train"),
         "meta": (lambda model, batch: ((model.to("meta"), batch), {}), "is on meta"),
@@ -244,7 +254,13 @@ def test_a_wrong_call_says_what_to_do(planted: Any, name: str) -> None:
     assert words in str(raised.value)
 
 
-def _Wrapper(model: Any) -> Any:  # noqa: N802
+def _demanding(model: Any) -> Any:
+    forward = type(model).forward
+    model.forward = lambda input_ids, mask: forward(model, input_ids)
+    return model
+
+
+def _wrapper(model: Any) -> Any:
     from torch import nn
 
     wrapper = nn.Module()

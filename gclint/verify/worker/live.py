@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -26,8 +26,10 @@ from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination import examine
 from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.training import trained
 from gclint.verify.worker.verdict import Record
 from gclint.verify.worker.watch import Reporter
 
@@ -40,13 +42,23 @@ class NotExaminable(Exception):
     """A model or a batch that nothing can be run with; the message says why, and what to do."""
 
 
-def examine_live(model: Any, batch: Any, scenarios: Collection[str] | None, seconds: float) -> ClassResult:
+@dataclass(frozen=True)
+class Wanted:
+    """What to run of what can be run."""
+
+    scenarios: frozenset[str] | None = None
+    """The names of the scenarios to run beside the first; None for all that apply."""
+    practices: tuple[Practice, ...] = ()
+    """The ways in which people train that are run beside the scenarios."""
+
+
+def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> ClassResult:
     """Run a model with a batch in training scenarios, and judge what happens.
 
     Args:
         model: the model; it stays as it is.
         batch: keyword arguments of its ``forward``.
-        scenarios: the names of those of the table to run beside the first; None for all that apply.
+        wanted: what to run.
         seconds: the time limit of all.
 
     Raises:
@@ -58,7 +70,6 @@ def examine_live(model: Any, batch: Any, scenarios: Collection[str] | None, seco
     # What was typed in is in no file.
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     record = Record(source.path, type(model).__name__)
-    wanted = None if scenarios is None else frozenset(scenarios)
     function = partial(_live, source, model, inputs, wanted)
     end = End("killed")
     with _signals_as_they_are():
@@ -71,14 +82,16 @@ def examine_live(model: Any, batch: Any, scenarios: Collection[str] | None, seco
         raise NotExaminable(end.message)
     result = record.result(end)
     # How to make the model is not known, only how it was fed.
-    return replace(result, recipe=None, notes=(*_notes(model, inputs, wanted, result), *result.notes))
+    return replace(
+        result, recipe=None, notes=(*_notes(model, inputs, wanted.scenarios, result), *result.notes)
+    )
 
 
 def _live(
     source: Source,
     model: Any,
     inputs: Mapping[str, Any],
-    wanted: frozenset[str] | None,
+    wanted: Wanted,
     send: Send,
     _slot: int,
 ) -> None:
@@ -96,13 +109,15 @@ def _live(
         model.config,
         build,
         lambda: {key: _copy(each) for key, each in inputs.items()},
-        wanted=wanted,
+        wanted=wanted.scenarios,
     )
     with torch.inference_mode(False), torch.enable_grad():
         try:
             result = examine(source, type(model), [specimen], "cpu", watch=watch)
         except NotSynthesisable as error:
             result = ClassResult(source.path, name, "not run", str(error), error.category)
+        if wanted.practices and result.outcome != "not run":
+            result = trained(result, specimen, "cpu", wanted.practices, watch)
     watch.known(result)
 
 
