@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gclint
 from gclint.verify.worker.cause import Cause
+from tests.environment import PROJECT
 from tests.verify.planted import examine_planted, imported, specimen
 
 pytestmark = pytest.mark.torch
@@ -301,3 +305,13 @@ def test_a_process_that_cannot_be_forked_says_what_to_do(llama: Any, monkeypatch
     monkeypatch.setattr(torch.Tensor, "backward", refuse)
     with pytest.raises(gclint.CheckError, match="a GPU has been used in this process"):
         gclint.check(*llama)
+
+
+def test_the_documented_example_passes(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    text = (PROJECT / "docs" / "testing.md").read_text(encoding="utf-8")
+    example = text.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "test_example.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "1 passed" in ran.stdout, ran.stdout
