@@ -40,6 +40,19 @@ class BadPractice(Exception):
 
 
 @dataclass(frozen=True)
+class Rank:
+    """Which of the processes that train together one is."""
+
+    number: int = 0
+    count: int = 1
+    meeting: str = ""
+    """The path of a file by which they find one another; nobody has made it yet."""
+
+
+ALONE = Rank()
+
+
+@dataclass(frozen=True)
 class Dressed:
     """A model made ready for the steps of a practice, in a process of its own."""
 
@@ -53,9 +66,11 @@ class Dressed:
     """Returns what is entered around each forward pass."""
     inspect: Callable[[], None] = lambda: None
     """Called after the steps; raises :class:`BadPractice` for what is not as it has to be."""
+    remark: str = ""
+    """What to know about how it is done, to end a message with."""
 
 
-Dress = Callable[[Practice, Subject, Sequence[Block]], Dressed]
+Dress = Callable[[Practice, Subject, Sequence[Block], Rank], Dressed]
 """Makes a subject ready as a practice has it; without checkpointing where its mode is ``plain``.
 
 Raises:
@@ -76,4 +91,6 @@ class Group:
     """Returns which of them to use, from the rows of one class; None where there is nothing to say."""
     agreement: Callable[[Practice, Tensor, Tensor, float], Agreement] = _agreement
     """Compares a gradient with that of the reference; the last argument is what rounding does to it."""
+    exists: Callable[[Practice, Subject], bool] = lambda _practice, _subject: True
+    """Returns whether there is such a practice for this class; if not, it has no row."""
     steps: int = 2

@@ -98,6 +98,8 @@ def _row(
     parameters: tuple[str, ...] = (),
 ) -> SetUp:
     has_run = taken.refusal is None and any(taken.recorded.values())
+    if taken.remark and outcome != "not run":
+        message = f"{message}; {taken.remark}" if message else taken.remark
     return SetUp(
         practice.group,
         practice.name,
