@@ -76,6 +76,11 @@ def groups() -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.group for each in PRACTICES))
 
 
+def practice_titled(title: str) -> Practice | None:
+    """Return the practice of a title; None if it is none, such as a scenario's name."""
+    return next((each for each in PRACTICES if each.title == title), None)
+
+
 def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
     """Return the practices that names stand for, each once, in the order of the table.
 
