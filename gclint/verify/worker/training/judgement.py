@@ -97,9 +97,8 @@ def _row(
     message: str = "",
     parameters: tuple[str, ...] = (),
 ) -> SetUp:
+    message = "; ".join(each for each in (message, taken.remark) if each)
     has_run = taken.refusal is None and any(taken.recorded.values())
-    if taken.remark and outcome != "not run":
-        message = f"{message}; {taken.remark}" if message else taken.remark
     return SetUp(
         practice.group,
         practice.name,

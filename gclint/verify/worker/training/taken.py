@@ -43,7 +43,7 @@ class Taken:
     bad: tuple[str, str] | None = None
     """What is not as the practice has to have it: a symptom, and a message."""
     remark: str = ""
-    """What to know about how it was done."""
+    """What the row has to say besides."""
 
     @property
     def is_whole(self) -> bool:
@@ -81,6 +81,7 @@ def take(
         taken.stage = stage
         begin(stage)
 
+    dressed: Dressed | None = None
     try:
         enter("the set-up")
         seed(0)
@@ -88,7 +89,6 @@ def take(
         if shaken:
             subject.shake(shaken)
         dressed = group.dress(practice, subject, blocks, rank)
-        taken.remark = dressed.remark
         with phases:
             for number in range(group.steps):
                 _step(number, dressed, phases, taken, enter)
@@ -101,6 +101,8 @@ def take(
         if is_out_of_memory(error):
             raise
         taken.error = fault_of(error)
+    if dressed is not None:
+        taken.remark = dressed.remark()
     taken.recorded += phases.runs[False]
     taken.recomputed += phases.runs[True]
     return taken

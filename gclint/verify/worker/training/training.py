@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +23,7 @@ from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.training.group import ALONE, Rank
+from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
 from gclint.verify.worker.training.groups import GROUPS
 from gclint.verify.worker.training.judgement import judge, told
 from gclint.verify.worker.training.ranks import average, together
@@ -51,7 +52,7 @@ def trained(
     """
     training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
-    for practice in practices:
+    for practice in training.existing(practices):
         row = training.row(practice)
         if row is None:
             continue
@@ -89,11 +90,17 @@ class _Training:
         self._controls: dict[Practice, Taken] = {}
         self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
 
+    def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
+        """Yield the practices that there are for the model, with what they need imported."""
+        for name in dict.fromkeys(each.group for each in practices):
+            # What is missing is said in the rows.
+            with suppress(DoesNotApply):
+                GROUPS[name].load()
+        yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
+
     def row(self, practice: Practice) -> SetUp | None:
-        """Run one practice, and what it takes to judge it; None where there is no such practice."""
+        """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
         group, reference = GROUPS[practice.group], practice.reference()
-        if not group.exists(practice, self._subject):
-            return None
         expected = self._reference(reference)
         if not expected.is_whole:
             return None if practice.is_tentative else self._without_reference(practice, expected)
