@@ -97,6 +97,7 @@ def _row(
     message: str = "",
     parameters: tuple[str, ...] = (),
 ) -> SetUp:
+    message = "; ".join(each for each in (message, taken.remark) if each)
     has_run = taken.refusal is None and any(taken.recorded.values())
     return SetUp(
         practice.group,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.protocol import Mode
@@ -18,9 +18,9 @@ def switch_on(subject: Subject, mode: Mode) -> None:
         subject.switch_on(mode)
 
 
-def trained_parameters(subject: Subject) -> Callable[[], Mapping[str, Tensor]]:
-    """Return what returns the parameters of the model that require grad."""
-    parameters = {name: each for name, each in subject.model.named_parameters() if each.requires_grad}
+def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
+    """Return what returns the parameters of a model that require grad."""
+    parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
     return lambda: parameters
 
 
