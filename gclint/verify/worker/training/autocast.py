@@ -28,7 +28,7 @@ def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block]) -> Dr
     kind = subject.device.type
     return Dressed(
         subject.model,
-        trained_parameters(subject),
+        trained_parameters(subject.model),
         batches(subject),
         lambda: torch.autocast(kind, dtype=torch.bfloat16),
     )

@@ -42,6 +42,8 @@ class Taken:
     """Why it is none for this class."""
     bad: tuple[str, str] | None = None
     """What is not as the practice has to have it: a symptom, and a message."""
+    remark: str = ""
+    """What the row has to say besides."""
 
 
 def take(
@@ -72,6 +74,7 @@ def take(
         taken.stage = stage
         begin(stage)
 
+    dressed: Dressed | None = None
     try:
         enter("the set-up")
         seed(0)
@@ -91,6 +94,8 @@ def take(
         if is_out_of_memory(error):
             raise
         taken.error = fault_of(error)
+    if dressed is not None:
+        taken.remark = dressed.remark()
     taken.recorded += phases.runs[False]
     taken.recomputed += phases.runs[True]
     return taken

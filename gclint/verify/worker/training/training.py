@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from gclint.verify.worker import child
@@ -19,6 +20,7 @@ from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.training.group import DoesNotApply
 from gclint.verify.worker.training.groups import GROUPS
 from gclint.verify.worker.training.judgement import judge, told
 from gclint.verify.worker.training.taken import Taken, take
@@ -46,7 +48,7 @@ def trained(
     """
     training = _Training(Subject(specimen, device), watch)
     rows: list[SetUp] = []
-    for practice in practices:
+    for practice in training.existing(practices):
         rows.append(training.row(practice))
         result = replace(result, setups=tuple(rows))
         watch.known(result)
@@ -72,6 +74,14 @@ class _Training:
         self._blocks: tuple[Block, ...] | None = None
         self._references: dict[Practice, Taken] = {}
         self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
+
+    def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
+        """Yield the practices that there are for the model, with what they need imported."""
+        for name in dict.fromkeys(each.group for each in practices):
+            # What is missing is said in the rows.
+            with suppress(DoesNotApply):
+                GROUPS[name].load()
+        yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
 
     def row(self, practice: Practice) -> SetUp:
         """Run one practice, and what it takes to judge it."""
