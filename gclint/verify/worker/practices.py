@@ -30,7 +30,7 @@ class Practice:
     group: str
     """The name that it is asked for by, together with others of its kind."""
     name: str
-    """Unique in its group."""
+    """Unique in its group, together with ``data``."""
     mode: Mode
     """How checkpointing is switched on."""
     does: str
@@ -39,11 +39,15 @@ class Practice:
     """What the batches hold, if not what the synthesis makes."""
     is_usual: bool = True
     """Whether it runs where all practices, or all of its group, are asked for."""
+    ranks: int = 1
+    """How many processes train together."""
+    is_tentative: bool = False
+    """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
 
     @property
     def title(self) -> str:
         """The name that it is asked for by alone."""
-        return f"{self.group}:{self.name}"
+        return title_of(self.group, self.name, self.data)
 
     def control(self) -> Practice:
         """Return the same without checkpointing."""
@@ -52,6 +56,11 @@ class Practice:
     def reference(self) -> Practice:
         """Return what its gradients have to be those of."""
         return self.control()
+
+
+def title_of(group: str, name: str, data: str) -> str:
+    """Return the name that a practice is asked for by alone, which has no spaces."""
+    return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,11 @@ def groups() -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.group for each in PRACTICES))
 
 
+def practice_titled(title: str) -> Practice | None:
+    """Return the practice of a title; None if it is none, such as a scenario's name."""
+    return next((each for each in PRACTICES if each.title == title), None)
+
+
 def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
     """Return the practices that names stand for, each once, in the order of the table.
 
@@ -127,7 +141,7 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
 
 
 def _is_meant(practice: Practice, name: str) -> bool:
-    if name == practice.title:
+    if name in (practice.title, title_of(practice.group, practice.name, "")):
         return True
     # A group in which nothing is usual is asked for by its name only.
     is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))

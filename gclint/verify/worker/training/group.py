@@ -42,6 +42,19 @@ class BadPractice(Exception):
 
 
 @dataclass(frozen=True)
+class Rank:
+    """Which of the processes that train together one is."""
+
+    number: int = 0
+    count: int = 1
+    meeting: str = ""
+    """The path of a file by which they find one another; nobody has made it yet."""
+
+
+ALONE = Rank()
+
+
+@dataclass(frozen=True)
 class Dressed:
     """A model made ready for the steps of a practice, in a process of its own."""
 
@@ -59,7 +72,7 @@ class Dressed:
     """Called at the end, whatever it was; returns what the row has to say besides, such as the reason."""
 
 
-Dress = Callable[[Practice, Subject, Sequence[Block]], Dressed]
+Dress = Callable[[Practice, Subject, Sequence[Block], Rank], Dressed]
 """Makes a subject ready as a practice has it; without checkpointing where its mode is ``plain``.
 
 Raises:

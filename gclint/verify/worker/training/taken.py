@@ -18,7 +18,7 @@ from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import BadPractice, DoesNotApply, Dressed, Group
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank
 
 _ORDINALS = ("", " of the second step", " of the third step")
 
@@ -45,6 +45,11 @@ class Taken:
     remark: str = ""
     """What the row has to say besides."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all steps were taken, as they have to be."""
+        return self.error is None and self.refusal is None and self.bad is None
+
 
 def take(
     practice: Practice,
@@ -54,6 +59,7 @@ def take(
     scales: Mapping[str, float],
     begin: Callable[[str], None],
     shaken: int = 0,
+    rank: Rank = ALONE,
 ) -> Taken:
     """Take the steps of a practice; what the model or a library raises is part of what is returned.
 
@@ -65,6 +71,7 @@ def take(
         scales: how large the outputs are in the run that this one will be compared with.
         begin: told what begins.
         shaken: if not 0, changes the last bit of all parameters, each number in another way.
+        rank: which of the processes that train together this one is.
     """
     taken = Taken(scales=dict(scales))
     # By the modules as they are now: what wraps them takes over their names.
@@ -81,7 +88,7 @@ def take(
         subject.prepare(scenario_named("default"))
         if shaken:
             subject.shake(shaken)
-        dressed = group.dress(practice, subject, blocks)
+        dressed = group.dress(practice, subject, blocks, rank)
         with phases:
             for number in range(group.steps):
                 _step(number, dressed, phases, taken, enter)
