@@ -36,6 +36,7 @@ from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
 from gclint.verify import journal
+from gclint.verify.executors import EXECUTORS
 from gclint.verify.files import Audience
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
@@ -110,6 +111,13 @@ _write_repro = _results(
 )
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
+@_runs(
+    "--executor",
+    type=click.Choice(list(EXECUTORS)),
+    default=RunSettings.executor,
+    show_default=True,
+    help="Run models on this machine, or on a cluster of Ray (that of RAY_ADDRESS, or the one at hand).",
+)
 @_results(
     "--results",
     "results_path",
@@ -134,6 +142,7 @@ def run(
     include: tuple[str, ...],
     practices: tuple[str, ...],
     part: tuple[int, int],
+    executor: str,
     results_path: Path,
     resume: bool,
     output_format: str,
@@ -149,7 +158,7 @@ def run(
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
-    settings = replace(settings, practices=practices)
+    settings = replace(settings, practices=practices, executor=executor)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):
