@@ -51,7 +51,8 @@ _CIRCLE = "gclint.network.evaluation"
 
 _WORKER = "gclint.verify.worker"
 _WORKERS_LANGUAGE = {
-    f"{_WORKER}.{name}" for name in ("cause", "known", "protocol", "vocabulary", "scenarios")
+    f"{_WORKER}.{name}"
+    for name in ("cause", "estimates", "known", "modes", "practices", "protocol", "vocabulary", "scenarios")
 }
 """What the host imports of the worker; these need nothing but Python."""
 

@@ -44,6 +44,7 @@ from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
+from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
 _RESULTS = FOLDER / "verify.jsonl"
 _EXAMPLES = """\
@@ -61,6 +62,14 @@ def _part(_context: click.Context, _option: click.Parameter, value: str) -> tupl
     if not 1 <= number <= count:
         raise click.BadParameter(f"{value!r} is not like 2/8: which part, and of how many")
     return number, count
+
+
+def _practices(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    asked = [name.strip() for value in values for name in value.split(",")]
+    try:
+        return tuple(each.title for each in practices_named(asked))
+    except UnknownPractice as error:
+        raise click.BadParameter(str(error)) from None
 
 
 _models = option_group("Models")
@@ -93,6 +102,15 @@ _page = page_option(_results)
     help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
 )
 @include_option(_models)
+@_models(
+    "--scenario",
+    "practices",
+    metavar="NAME,…",
+    multiple=True,
+    callback=_practices,
+    help="Train in further set-ups as well: "
+    f"{', '.join((ALL, *groups()))}, or one of a group, such as {PRACTICES[0].title}.",
+)
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
 @_results(
@@ -118,6 +136,7 @@ def run(
     paths: tuple[Path, ...],
     models: tuple[str, ...],
     include: tuple[str, ...],
+    practices: tuple[str, ...],
     part: tuple[int, int],
     results_path: Path,
     resume: bool,
@@ -136,6 +155,7 @@ def run(
     """
     require_page(page_path)
     settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
+    settings = replace(settings, practices=practices)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gclint.report.findings import counted
 from gclint.report.report import Report
+from gclint.report.setups import setup_lines
 from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
@@ -39,6 +40,7 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
         yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
     for story in stories(runs.of("failed"), report.weighed):
         yield from story.lines()
+    yield from setup_lines(runs.sorted())
     if names_passed:
         yield from _passed(runs.of("passed"), verbose=report.verbose)
     yield from summary_lines(runs)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.estimates import Addition, MemoryEstimate, ModeEstimate, Saved
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, decode, encode
 from tests.verify.command_line import Gclint, failing, write
 
@@ -20,6 +21,20 @@ def test_a_failure_arrives_with_its_cause(cause: Cause | None) -> None:
     assert arrived == result
     assert isinstance(arrived, ClassResult)
     assert arrived.failures[0].cause is cause
+
+
+def test_an_estimate_arrives_with_its_tensors_and_places() -> None:
+    saved = Saved("model.layers.*", Place("modeling_x.py", 1, 2), "checkpoint", (1, 8, 4), "float32", 2, 256)
+    estimate = MemoryEstimate(
+        "modeling_x.py",
+        "Model",
+        modes=(ModeEstimate("plain", 256, largest=(saved,)), ModeEstimate("reentrant", error="it raises")),
+        additions=(Addition("reentrant", "model.layers", "Layer", 2, 128, (1, 8, 4), 128),),
+    )
+    arrived = decode(encode(estimate))
+    assert arrived == estimate
+    assert isinstance(arrived, MemoryEstimate)
+    assert arrived.mode("reentrant") is None
 
 
 def test_a_failure_in_words_is_what_was_seen_and_why() -> None:

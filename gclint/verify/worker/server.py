@@ -168,12 +168,14 @@ class _Server:
         self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
+        self._limit = request.seconds * (1 + len(request.practices))
+        """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)
 
     def messages(self) -> Iterator[Message]:
         """Run all classes of all sources, and yield what happens."""
-        limit = self._request.seconds + _MARGIN
+        limit = self._limit + _MARGIN
         runs = {
             Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(source)
             for source in self._request.sources
@@ -201,7 +203,7 @@ class _Server:
         def tasks() -> Iterator[Task]:
             for model_class in classes:
                 function = partial(self._run_class, source, model_class, device)
-                task = Task(function, self._request.seconds)
+                task = Task(function, self._limit)
                 records[task] = Record(source.path, model_class.__name__)
                 yield task
 

@@ -1,0 +1,207 @@
+"""What a training step of a model of any size needs, as both sides of the verifier know it.
+
+Bytes are whole bytes, sizes of tensors are in elements, and FLOPs count a multiplication and an addition as
+two. Everything is about one process that trains all parameters, without a cache and without dropout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gclint.verify.worker.modes import Mode, Place
+
+Dimension = Literal["batch", "sequence"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which model to estimate, and at which size."""
+
+    model_class: str = ""
+    """The name of the class; empty for the one that people most likely train."""
+    batch: int = 1
+    sequence: int | None = None
+    """Tokens of each item; None for what the rules of the verifier choose."""
+    dtype: str = "bfloat16"
+    """The type of the weights, as torch names it."""
+    layers: int | None = None
+    """The depth of each stack, in place of the configuration's."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Fields of the configuration to set, by their dotted names."""
+    config: dict[str, Any] | None = None
+    """The content of a ``config.json``; None for the defaults of the configuration class."""
+    optimizer: str = "adamw"
+    """A key of :data:`OPTIMIZERS`."""
+    budget: int | None = None
+    """Bytes that a step may need, to look for the largest batch and sequence; None to look for nothing."""
+    measure: bool = False
+    """Whether to run the same for real as well, on the worker's device."""
+
+
+OPTIMIZERS: dict[str, tuple[int, int | None]] = {
+    "adamw": (2, None),
+    "adamw-fp32": (3, 4),
+    "adamw-8bit": (2, 1),
+    "sgd": (0, None),
+    "sgd-momentum": (1, None),
+    "none": (0, None),
+}
+"""How many numbers an optimizer keeps for each parameter, and the bytes of each; None stands for those of the
+parameter, as torch's optimizers have it. ``adamw-fp32`` keeps a copy of the weights in fp32 as well."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Tensors of one shape that one line of the source leaves in memory until the backward pass."""
+
+    module: str
+    """The module that ran, with ``*`` for the numbers of blocks; empty for the model itself."""
+    place: Place | None
+    """The line, where it is known."""
+    operation: str
+    """What keeps it: autograd's operation, or ``checkpoint`` for what a checkpoint was passed."""
+    shape: tuple[int, ...]
+    dtype: str
+    count: int
+    """How many such tensors there are."""
+    size: int
+    """Bytes, all together."""
+
+
+@dataclass(frozen=True)
+class BlockBytes:
+    """What one block adds to what is saved for the backward pass."""
+
+    name: str
+    """The name of the module, such as ``model.layers.3``."""
+    kind: str
+    """The name of its class."""
+    saved_bytes: int
+
+
+@dataclass(frozen=True)
+class ModeEstimate:
+    """One step in one mode."""
+
+    mode: Mode
+    saved_bytes: int = 0
+    """Bytes saved for the backward pass at the end of the forward pass, without parameters and buffers."""
+    blocks: tuple[BlockBytes, ...] = ()
+    """In the order in which they run; what is left of ``saved_bytes`` is saved outside of blocks."""
+    peak_bytes: int | None = None
+    """The most memory in a step, with weights and gradients and without an optimizer's state; None where
+    that is not known."""
+    peak_depths: tuple[int, ...] = ()
+    """The depths that the peak was seen at, if it is extrapolated from them."""
+    forward_flops: int = 0
+    flops: int = 0
+    """Of the forward and the backward pass, and of recomputation."""
+    largest: tuple[Saved, ...] = ()
+    """What is saved, the largest first; not all of it."""
+    error: str = ""
+    """Why there are no numbers for this mode."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What one more block of a stack adds with checkpointing: its boundary, and what else."""
+
+    mode: Mode
+    stack: str
+    """The name of the stack, such as ``model.layers``."""
+    kind: str
+    """The class of the blocks."""
+    blocks: int
+    boundary_bytes: int
+    """Of the hidden states that a block is passed, from which it is recomputed."""
+    boundary_shape: tuple[int, ...]
+    added_bytes: int
+    """What each block after the first adds."""
+    extras: tuple[Saved, ...] = ()
+    """What it adds besides, a block."""
+    recomputed: bool = True
+    """Whether the blocks are checkpointed at all."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one more block adds its boundary and nothing else."""
+        return self.recomputed and self.added_bytes == self.boundary_bytes
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The largest batch or sequence that fits the budget, all else being the same."""
+
+    dimension: Dimension
+    mode: Mode
+    largest: int
+    """0 where not even one fits."""
+    needed_bytes: int
+    """What that needs: weights, gradients, the optimizer's state and what is saved, or the peak if larger."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the release's options of checkpointing do, in non-reentrant mode."""
+
+    every_n_layers: int
+    offload: bool
+    saved_bytes: int
+    """On the device."""
+    host_bytes: int
+    """In the host's memory."""
+    flops: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The same step, run for real."""
+
+    mode: Mode
+    device: str
+    """``cpu``, or the name of the GPU."""
+    saved_bytes: int
+    seconds: float
+    """Wall-clock time of the step, of the second one if there were two."""
+    peak_bytes: int | None = None
+    """The most that was allocated on the GPU; None on a CPU."""
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Everything that is known about one model at one size."""
+
+    source: str
+    """The file that the class is defined in."""
+    name: str
+    """The class."""
+    batch: int = 1
+    sequence: int | None = None
+    """None where the model reads no tokens."""
+    dtype: str = "bfloat16"
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The sizes that the configuration has, by their dotted names."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What the model was given: names, with type and shape in words."""
+    parameters: int = 0
+    weight_bytes: int = 0
+    """Parameters and buffers."""
+    gradient_bytes: int = 0
+    optimizer: str = "adamw"
+    optimizer_bytes: int = 0
+    modes: tuple[ModeEstimate, ...] = ()
+    additions: tuple[Addition, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    budget: int | None = None
+    options: tuple[Option, ...] = ()
+    """Empty where the release has none."""
+    measurements: tuple[Measurement, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What to know when reading the numbers, in sentences."""
+    seconds: float = 0.0
+    """What the estimate took."""
+
+    def mode(self, name: Mode) -> ModeEstimate | None:
+        """Return the estimate of a mode, if there is one with numbers."""
+        return next((each for each in self.modes if each.mode == name and not each.error), None)

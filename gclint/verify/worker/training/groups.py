@@ -1,0 +1,10 @@
+"""The groups of practices, by their names in the table."""
+
+from __future__ import annotations
+
+from gclint.verify.worker.practices import AUTOCAST
+from gclint.verify.worker.training.autocast import AUTOCASTING
+from gclint.verify.worker.training.group import Group
+
+GROUPS: dict[str, Group] = {AUTOCAST: AUTOCASTING}
+"""What each group does."""
