@@ -168,9 +168,7 @@ def run(
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
     files = [target.path for target in targets]
-    report = replace(
-        _joined(results, files, settings.python), problems=tuple(problems), verbose=verbose
-    )
+    report = replace(_joined(results, files, settings.python), problems=tuple(problems), verbose=verbose)
     _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
     context.exit(2 if problems else results.exit_status)
 

@@ -132,6 +132,7 @@ def _measures(result: ClassResult) -> Iterator[str]:
 
 
 def size(number: float) -> str:
+    """Return a number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.3g} {unit}"

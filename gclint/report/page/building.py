@@ -7,27 +7,32 @@ from dataclasses import dataclass
 
 from gclint import __version__
 from gclint.engine.evidence import Weighed
-from gclint.report.findings import counted, headline, obstacle
+from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
-from gclint.report.page.excerpts import Sources
+from gclint.report.page.excerpts import Sources, brief
 from gclint.report.page.view import Excerpt, Fact, Line, Origin, Page, Repair, Row
 from gclint.report.report import Report
 from gclint.report.verification import remark_lines
-from gclint.source.paths import shown
-from gclint.verify.results import Results
 from gclint.verify.worker.protocol import ClassResult, Environment
 
 
 def page(report: Report, origin: Origin) -> Page:
     """Return what stands on the page of a report."""
-    before = {path: texts[0] for path, texts in report.repairs.changed.items()}
+    before = {path: texts[0] for proof in report.proofs or () for path, texts in proof.changed.items()}
     sources = Sources.of(report.runs, before)
     all_repairs = repairs.proven_and_refused(report)
     found = [*_run(report), *_repaired(report, all_repairs)]
     columns = matrix.columns(each.result for each in found)
+    models = classes.models(each.result for each in found)
     rows = tuple(
         classes.row(
-            each.result, columns, sources, (*each.repairs, *_hinted(report, each)), each.before, origin.repeat
+            each.result,
+            models[each.result.source],
+            columns,
+            sources,
+            (*each.repairs, *_hinted(report, each)),
+            each.before,
+            origin.repeat,
         )
         for each in found
     )
@@ -91,8 +96,7 @@ def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
     yield Fact("Command", origin.command)
     yield Fact("Made", origin.made.strftime("%Y-%m-%d %H:%M %Z").strip())
     yield Fact("gclint", __version__)
-    environments = _environments(report.runs)
-    for environment in environments:
+    for environment in _environments(report):
         yield Fact("transformers", environment.transformers)
         yield Fact("torch", environment.torch)
         yield Fact("Python", environment.python)
@@ -101,26 +105,24 @@ def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
             yield Fact("Isolation", "; ".join(environment.isolation))
         if environment.numerics:
             yield Fact("Numbers", "; ".join(environment.numerics))
-    if not environments:
-        devices = {run.device for proof in report.proofs or () for run in proof.after.values()}
-        if devices:
-            yield Fact("Device", ", ".join(sorted(devices)))
 
 
-def _environments(runs: Results | None) -> list[Environment]:
-    return list(dict.fromkeys(runs.environments.values())) if runs is not None else []
+def _environments(report: Report) -> list[Environment]:
+    runs = report.runs.environments.values() if report.runs is not None else ()
+    proofs = (run.environment for proof in report.proofs or () for run in proof.after.values())
+    return list(dict.fromkeys(each for each in (*runs, *proofs) if each is not None))
 
 
 def _problems(report: Report) -> Iterator[str]:
     for problem in report.problems:
         where = f":{problem.position.row}" if problem.position else ""
-        yield f"{shown(problem.path)}{where}: {problem.message}"
+        yield f"{brief(problem.path)}{where}: {problem.message}"
     if report.runs is None:
         return
     if report.runs.problem:
         yield report.runs.problem
     for source in sorted(report.runs.unusable):
-        yield f"{shown(source)}: {report.runs.unusable[source].message}"
+        yield f"{brief(source)}: {report.runs.unusable[source].message}"
 
 
 def _findings(report: Report) -> Iterator[Excerpt]:
@@ -130,7 +132,7 @@ def _findings(report: Report) -> Iterator[Excerpt]:
         row = file.position(finding.start).row
         why = obstacle(finding)
         yield Excerpt(
-            f"{shown(finding.path)}:{row}: {headline(finding)}",
+            f"{brief(finding.path)}:{row}: {headline(finding)}",
             (Line(row, file.line(row), True),),
             why or "",
         )
@@ -138,5 +140,6 @@ def _findings(report: Report) -> Iterator[Excerpt]:
 
 def counted_rows(page_: Page) -> str:
     """Return how many classes did what, in a line."""
-    parts = ", ".join(f"{count} {outcome}" for outcome, count in page_.outcomes)
-    return f"{counted(len(page_.rows), 'class', 'classes')}: {parts}"
+    parts = ", ".join(f"{count:,} {outcome}" for outcome, count in page_.outcomes)
+    classes_ = "1 class" if len(page_.rows) == 1 else f"{len(page_.rows):,} classes"
+    return f"{classes_}: {parts}"

@@ -6,6 +6,7 @@ Vega draws them, by way of Altair. Its SVG has words for each mark, so a screen 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,15 +49,15 @@ def charts(page: Page) -> tuple[Chart, ...]:
 
 def _by_column(page: Page) -> Chart | None:
     order: list[State] = ["works", "partly", "fails", "not run"]
+    names = [each.name for each in page.columns]
     values = []
-    for number, column in enumerate(page.columns):
+    for number in range(len(names)):
         states = [row.cells[number].state for row in page.rows]
         for place, state in enumerate(order):
             if states.count(state):
                 values.append(
                     {
-                        "scenario": " ".join(part for part in (column.title, column.detail) if part),
-                        "column": number,
+                        "scenario": names[number],
                         "outcome": _WORDS[state],
                         "classes": states.count(state),
                         "place": place,
@@ -65,11 +66,11 @@ def _by_column(page: Page) -> Chart | None:
     if not values:
         return None
     chart = (
-        altair.Chart(altair.Data(values=values))
+        altair.Chart(_data(values))
         .mark_bar()
         .encode(
-            x=altair.X("classes:Q", title="classes"),
-            y=altair.Y("scenario:N", title=None, sort=altair.SortField("column")),
+            x=altair.X("classes:Q", title="classes", axis=altair.Axis(format="d", tickMinStep=1)),
+            y=altair.Y("scenario:N", title=None, sort=names),
             order=altair.Order("place:Q"),
             color=altair.Color(
                 "outcome:N",
@@ -86,14 +87,19 @@ def _by_column(page: Page) -> Chart | None:
 
 
 def _saved(page: Page) -> Chart | None:
-    measured = [(row.name, row.share) for row in page.rows if row.share is not None]
+    names = Counter(row.name for row in page.rows)
+    measured = [
+        (row.name if names[row.name] == 1 else row.key, row.share)
+        for row in page.rows
+        if row.share is not None
+    ]
     if not measured:
         return None
     title = "Kept for the backward pass with checkpointing"
     few = len(measured) <= _FEW
     chart = _bars(measured) if few else _counts([share for _, share in measured])
     caption = (
-        f"Bytes that autograd keeps, as a part of what it keeps without, {'by class' if few else 'in classes'}. "
+        f"What autograd keeps, as a part of what it keeps without, {'each' if few else 'and in how many'}. "
         "These are tiny models; `gclint memory` computes it for real sizes."
     )
     return Chart(title, caption, _svg(chart, title))
@@ -101,14 +107,15 @@ def _saved(page: Page) -> Chart | None:
 
 def _bars(measured: Iterable[tuple[str, float]]) -> altair.Chart:
     values = [{"class": name, "kept": share} for name, share in measured]
-    return (
-        altair.Chart(altair.Data(values=values))
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
         .mark_bar(color=_ACCENT)
         .encode(
             x=altair.X("kept:Q", title=None, axis=altair.Axis(format="%"), scale=altair.Scale(domainMin=0)),
             y=altair.Y("class:N", title=None, sort="-x"),
         )
     )
+    return chart
 
 
 def _counts(shares: Sequence[float]) -> altair.Chart:
@@ -118,15 +125,23 @@ def _counts(shares: Sequence[float]) -> altair.Chart:
     values = [
         {"from": step / 20, "to": (step + 1) / 20, "classes": count} for step, count in enumerate(steps)
     ]
-    return (
-        altair.Chart(altair.Data(values=values))
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
         .mark_bar(color=_ACCENT)
         .encode(
-            x=altair.X("from:Q", bin="binned", title="kept, of what is kept without", axis=altair.Axis(format="%")),
+            x=altair.X(
+                "from:Q", bin="binned", title="kept, of what is kept without", axis=altair.Axis(format="%")
+            ),
             x2="to:Q",
             y=altair.Y("classes:Q", title="classes"),
         )
+        .properties(height=200)
     )
+    return chart
+
+
+def _data(values: list[dict[str, Any]]) -> altair.InlineData:
+    return altair.InlineData(values=values)
 
 
 def _svg(chart: altair.Chart, title: str) -> str:
@@ -152,6 +167,6 @@ def _svg(chart: altair.Chart, title: str) -> str:
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, variable)
     # It shall be as wide as there is room, and say what a mark is when a mouse rests on it.
-    drawn = re.sub(r'(<svg[^>]*?) width="([\d.]+)" height="[\d.]+"', r'\1 style="max-width: \2px"', drawn, count=1)
+    drawn = re.sub(r'(<svg[^>]*?) width="([\d.]+)" height="[\d.]+"', r"\1", drawn, count=1)
     drawn = drawn.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     return _TITLE.sub(lambda found: f"{found[1]}><title>{found[2]}</title></path>", drawn)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 from gclint.report.live import size
 from gclint.report.page import matrix
-from gclint.report.page.excerpts import Sources
+from gclint.report.page.excerpts import Sources, brief
 from gclint.report.page.view import (
     Block,
     Column,
@@ -23,19 +25,21 @@ from gclint.report.page.view import (
     State,
     Story,
     Trial,
+    TrialGroup,
 )
 from gclint.report.verification import stories
 from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
-from gclint.verify.worker.protocol import ClassResult, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, SetUp
 
-_CHECKPOINTED = "non-reentrant"
+_CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory stands in the row."""
 _INDEX = re.compile(r"\.?(\d+)$")
 
 
 def row(
     result: ClassResult,
+    model: str,
     columns: Sequence[Column],
     sources: Sources,
     repairs: Iterable[Repair] = (),
@@ -46,19 +50,19 @@ def row(
 
     Args:
         result: what came of it; with its repair, if that is proven.
+        model: what people call the model that its file defines.
         columns: those of the matrix.
         sources: where to read what is at its places.
         repairs: what repairs it, or would.
         before: what came of it before a proven repair.
         repeat: the command that runs files in the same way.
     """
-    model = _model(result.source)
     outcome: Outcome = result.outcome
     if before is not None and before.outcome == "failed" and outcome == "passed":
         outcome = "repaired"
     share, saved = _saving(result)
     kinds = tuple(dict.fromkeys(_kinds(before if outcome == "repaired" and before else result)))
-    words = [result.name, model, shown(result.source), *kinds, *(each.message for each in result.failures)]
+    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in result.failures)]
     return Row(
         f"{model}/{result.name}",
         result.name,
@@ -74,9 +78,16 @@ def row(
     )
 
 
-def _model(source: str) -> str:
-    """Return what people call the model of a file."""
-    return PurePath(source).stem.removeprefix("modeling_")
+def models(results: Iterable[ClassResult]) -> dict[str, str]:
+    """Return what people call the models of files; their paths where several have that name."""
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for result in results:
+        files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
+    return {
+        source: name if len(sources) == 1 else brief(source)
+        for name, sources in files.items()
+        for source in sources
+    }
 
 
 def _kinds(result: ClassResult) -> Iterator[str]:
@@ -84,6 +95,9 @@ def _kinds(result: ClassResult) -> Iterator[str]:
         yield f"not run: {result.category}"
     for failure in result.failures:
         yield failure.cause.value if failure.cause else failure.check
+    for setup in result.setups:
+        if setup.outcome == "fails":
+            yield f"{setup.group}: {setup.symptom or 'fails'}"
 
 
 def _saving(result: ClassResult) -> tuple[float | None, str]:
@@ -102,7 +116,7 @@ def _detail(
     repeat: str,
 ) -> Detail:
     return Detail(
-        shown(result.source),
+        brief(result.source),
         result.reason or "",
         proven_setting(result) or "",
         tuple(_stories(result, sources)),
@@ -112,7 +126,7 @@ def _detail(
         tuple(_site(each) for each in sorted(result.sites, key=_weight)),
         tuple(_measures(result)),
         tuple(_trials(result)),
-        (),
+        tuple(_setups(result)),
         tuple(_remarks(result)),
         tuple(_commands(result, repeat)),
     )
@@ -197,7 +211,7 @@ def _site(site: RunSite) -> Site:
     told = tuple(f"{what}: {', '.join(names)}" for what, names in remarks if names)
     layer = () if site.is_layer or not site.is_trunk else ("not a checkpointing layer",)
     recomputed = {True: "yes", False: "no", None: "not seen"}[site.recomputed]
-    place = f"{shown(site.place.path)}:{site.place.line}"
+    place = f"{brief(site.place.path)}:{site.place.line}"
     return Site(place, site.block, site.calls, recomputed, (*layer, *told))
 
 
@@ -222,6 +236,21 @@ def _trials(result: ClassResult) -> Iterator[Trial]:
             matrix.mode_cells(result, name),
             tuple("" if each is None else size(each) for each in kept),
         )
+
+
+def _setups(result: ClassResult) -> Iterator[TrialGroup]:
+    """Yield the set-ups of each group, with the setting to use."""
+    for group in dict.fromkeys(each.group for each in result.setups):
+        advice = tuple(Fact(each.setting, each.sentence) for each in result.advice if each.group == group)
+        yield TrialGroup(group, tuple(_setup(each) for each in result.setups if each.group == group), advice)
+
+
+def _setup(setup: SetUp) -> Trial:
+    cell = matrix.setup_cell(setup)
+    name = f"{setup.name}, {setup.data}" if setup.data else setup.name
+    recomputed = "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks}"
+    word = f"{setup.outcome}: {setup.symptom}" if setup.symptom else setup.outcome
+    return Trial(name, (replace(cell, text=word),), (recomputed,), setup.message, setup.parameters)
 
 
 def _remarks(result: ClassResult) -> Iterator[Fact]:

@@ -19,6 +19,11 @@ _MOST = 16
 """Lines of one place; a call may be longer, and nobody reads on."""
 
 
+def brief(path: Path | str) -> str:
+    """Return a path for people: from the package on, where it lies in an environment."""
+    return shown(path).rpartition("/site-packages/")[2]
+
+
 class Sources:
     """The texts that were run."""
 
@@ -40,7 +45,7 @@ class Sources:
 
     def excerpt(self, place: Place) -> Excerpt:
         """Return a place with its lines and some around them, or with why there are none."""
-        written = f"{shown(place.path)}:{place.line}"
+        written = f"{brief(place.path)}:{place.line}"
         lines = self._lines(place.path)
         if isinstance(lines, str):
             return Excerpt(written, missing=lines)

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gclint.report.page.view import Cell, Column, State
-from gclint.verify.worker.protocol import ClassResult, Mode
+from gclint.report.page.view import STANDARD, Cell, Column, State
+from gclint.verify.worker.practices import PRACTICES
+from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
 from gclint.verify.worker.scenarios import OPTION, SCENARIOS, scenario_named
 
 MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
-STANDARD = "scenarios"
-"""The heading above the columns of the verifier's own scenarios."""
-
 _LETTERS: dict[Mode, str] = {"plain": "P", "non-reentrant": "N", "reentrant": "R"}
 _WORDS: dict[Mode, str] = {
     "plain": "without checkpointing",
     "non-reentrant": "non-reentrant",
     "reentrant": "reentrant",
 }
+_NOT_RUN = "\N{EN DASH}"
 _OPTIONS = "options"
 """The one column of all options that configurations have of their own: each model has others."""
 
 
 def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
-    """Return the columns that any class has something in: the scenarios in the order of their table."""
+    """Return the columns that any class has something in, in the order of the tables."""
     results = list(results)
     seen = {_column(name) for result in results for name in result.scenarios}
     order = dict.fromkeys(_column(each.name) for each in SCENARIOS)
-    return tuple(Column(f"{STANDARD}/{name}", STANDARD, name) for name in order if name in seen)
+    places = {each.title: place for place, each in enumerate(PRACTICES)}
+    setups = {_key(each): each for result in results for each in result.setups}
+    return (
+        *(Column(f"{STANDARD}/{name}", STANDARD, name) for name in order if name in seen),
+        *(
+            Column(key, each.group, each.name, each.data)
+            for key, each in sorted(
+                setups.items(), key=lambda found: (places.get(found[1].title, len(places)), found[1].group)
+            )
+        ),
+    )
 
 
 def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
@@ -35,7 +44,18 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
         by_column.setdefault(f"{STANDARD}/{_column(name)}", []).append(name)
-    return tuple(_joined(result, by_column.get(column.key, ())) for column in shown)
+    setups = {_key(each): setup_cell(each) for each in result.setups}
+    return tuple(setups.get(column.key) or _joined(result, by_column.get(column.key, ())) for column in shown)
+
+
+def setup_cell(setup: SetUp) -> Cell:
+    """Return what came of a set-up; it has one mode, which is a part of its name."""
+    said = ": ".join(part for part in (setup.symptom, setup.message) if part)
+    if setup.outcome == "works":
+        return Cell("works", "✓", "works")
+    if setup.outcome == "fails":
+        return Cell("fails", "✗", f"fails: {said}")
+    return Cell("not run", _NOT_RUN, f"not run: {said}")
 
 
 def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
@@ -50,6 +70,10 @@ def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
         else:
             found.append(Cell("not run", "not run"))
     return tuple(found)
+
+
+def _key(setup: SetUp) -> str:
+    return f"{setup.title}/{setup.data}"
 
 
 def _column(scenario: str) -> str:
@@ -69,9 +93,10 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
         message = next(_all_messages(result, scenarios, failing))
         return Cell(_state(failing, running), letters, f"fails {words}: {message}")
     if not running:
-        return Cell("not run", "–", "not run")
+        return Cell("not run", _NOT_RUN, "not run")
     if len(running) < len(MODES):
-        return Cell("works", "✓", f"works {_WORDS[running[0]]}; the other mode was not run")
+        only = running[0]
+        return Cell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
     return Cell("works", "✓", "works")
 
 

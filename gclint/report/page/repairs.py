@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gclint.codemod.edits import by_file, edited
 from gclint.report.diff import unified_diff
 from gclint.report.findings import headline, obstacle
-from gclint.report.page.view import DiffLine, Repair
+from gclint.report.page.excerpts import brief
+from gclint.report.page.view import DiffLine, Repair, Run
 from gclint.report.proofs import outcome, reasons, run_lines
 from gclint.report.verification import advice
 from gclint.source.paths import shown
@@ -26,10 +28,7 @@ _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "remov
 
 def proven_and_refused(report: Report) -> tuple[Repair, ...]:
     """Return the repairs that were run."""
-    return tuple(
-        _of_proof(f"repair-{number}", proof, report.repairs.changed)
-        for number, proof in enumerate(report.proofs or (), 1)
-    )
+    return tuple(_of_proof(f"repair-{number}", proof) for number, proof in enumerate(report.proofs or (), 1))
 
 
 def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
@@ -41,19 +40,30 @@ def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
                 yield _of_finding(report.project, finding, advice(hint))
 
 
-def _of_proof(key: str, proof: Proof, changed: Mapping[Path, tuple[str, str]]) -> Repair:
+def _of_proof(key: str, proof: Proof) -> Repair:
     codes = dict.fromkeys(f"{each.code} {each.name}" for each in proof.repairs)
-    files = " and ".join(shown(path) for path in proof.paths)
-    own = {path: changed[path] for path in proof.paths if path in changed}
+    files = " and ".join(brief(path) for path in proof.paths)
     return Repair(
         key,
         f"{files}: {', '.join(codes)}" if codes else files,
         "refused" if proof.obstacles else "proven",
         outcome(proof),
         tuple(reasons(proof)),
-        tuple(run_lines(proof)),
-        diff_lines(own),
+        _runs(proof),
+        diff_lines(proof.changed),
     )
+
+
+def _runs(proof: Proof) -> tuple[Run, ...]:
+    """Return the lines about runs; those that stand further right belong to the one above."""
+    found: list[Run] = []
+    for line in run_lines(proof):
+        bare = line.lstrip()
+        if bare == line:
+            found.append(Run(line))
+        else:
+            found[-1] = replace(found[-1], more=(*found[-1].more, bare))
+    return tuple(found)
 
 
 def _of_finding(project: Project, finding: Finding, command: str) -> Repair:
@@ -65,7 +75,7 @@ def _of_finding(project: Project, finding: Finding, command: str) -> Repair:
     why = obstacle(finding)
     return Repair(
         f"{finding.code}-{shown(finding.path)}-{finding.start}",
-        f"{shown(finding.path)}:{row}: {headline(finding)}",
+        f"{brief(finding.path)}:{row}: {headline(finding)}",
         "suggested",
         finding.fix.message if finding.fix else "",
         (why,) if why else (),

@@ -13,6 +13,10 @@ Outcome = Literal["passed", "failed", "repaired", "not run"]
 """What a row says; ``repaired`` failed before a repair that a run has proven."""
 
 
+STANDARD = "scenarios"
+"""The heading above the columns of the verifier's own scenarios."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """What a page is made by."""
@@ -42,6 +46,12 @@ class Column:
     title: str
     detail: str = ""
     """The data, where the same setting is run with several."""
+
+    @property
+    def name(self) -> str:
+        """What it is called where its heading is not above it."""
+        group = "" if self.group == STANDARD else self.group
+        return " ".join(part for part in (group, self.title, self.detail) if part)
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,15 @@ class DiffLine:
 
 
 @dataclass(frozen=True)
+class Run:
+    """What a class did before a repair, and does after it."""
+
+    said: str
+    more: tuple[str, ...] = ()
+    """What failed."""
+
+
+@dataclass(frozen=True)
 class Repair:
     """A change of the source, and what runs say about it."""
 
@@ -92,8 +111,7 @@ class Repair:
     said: str
     """What became of it, in a line."""
     reasons: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    """What each class did before and after it."""
+    runs: tuple[Run, ...] = ()
     diff: tuple[DiffLine, ...] = ()
     command: str = ""
     """What makes it, where it is not made yet."""
@@ -164,8 +182,8 @@ class Trial:
     name: str
     cells: tuple[Cell, ...]
     """One for each mode; of a set-up, one."""
-    saved: tuple[str, ...] = ()
-    """The bytes saved for backward, by mode."""
+    counts: tuple[str, ...] = ()
+    """Beside each cell: the bytes saved for backward; of a set-up, the blocks recomputed."""
     message: str = ""
     parameters: tuple[str, ...] = ()
 
