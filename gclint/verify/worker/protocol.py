@@ -17,6 +17,7 @@ from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.modes import Mode as Mode
 from gclint.verify.worker.modes import Place as Place
+from gclint.verify.worker.practices import title_of
 from gclint.verify.worker.scenarios import scenario_named
 
 Outcome = Literal["passed", "failed", "not run"]
@@ -321,7 +322,7 @@ class SetUp:
     @property
     def title(self) -> str:
         """The name of the practice, as it is asked for."""
-        return f"{self.group}:{self.name}"
+        return title_of(self.group, self.name, self.data)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gclint.verify.worker.examination.comparison import Agreement
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
-from gclint.verify.worker.training.group import Dressed, Group
+from gclint.verify.worker.training.group import Dressed, Group, Rank
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _TOLERANCE = 0.02
@@ -23,12 +23,12 @@ measured on 31 model types.
 """
 
 
-def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block]) -> Dressed:
+def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Dressed:
     switch_on(subject, practice.mode)
     kind = subject.device.type
     return Dressed(
         subject.model,
-        trained_parameters(subject),
+        trained_parameters(subject.model),
         batches(subject),
         lambda: torch.autocast(kind, dtype=torch.bfloat16),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gclint.verify.worker.practices import AUTOCAST
+from gclint.verify.worker.practices import AUTOCAST, PEFT
+from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.group import Group
 
-GROUPS: dict[str, Group] = {AUTOCAST: AUTOCASTING}
+GROUPS: dict[str, Group] = {PEFT: ADAPTERS, AUTOCAST: AUTOCASTING}
 """What each group does."""

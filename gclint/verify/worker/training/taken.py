@@ -18,7 +18,7 @@ from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import BadPractice, DoesNotApply, Dressed, Group
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank
 
 _ORDINALS = ("", " of the second step", " of the third step")
 
@@ -42,6 +42,13 @@ class Taken:
     """Why it is none for this class."""
     bad: tuple[str, str] | None = None
     """What is not as the practice has to have it: a symptom, and a message."""
+    remark: str = ""
+    """What the row has to say besides."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all steps were taken, as they have to be."""
+        return self.error is None and self.refusal is None and self.bad is None
 
 
 def take(
@@ -52,6 +59,7 @@ def take(
     scales: Mapping[str, float],
     begin: Callable[[str], None],
     shaken: int = 0,
+    rank: Rank = ALONE,
 ) -> Taken:
     """Take the steps of a practice; what the model or a library raises is part of what is returned.
 
@@ -63,6 +71,7 @@ def take(
         scales: how large the outputs are in the run that this one will be compared with.
         begin: told what begins.
         shaken: if not 0, changes the last bit of all parameters, each number in another way.
+        rank: which of the processes that train together this one is.
     """
     taken = Taken(scales=dict(scales))
     # By the modules as they are now: what wraps them takes over their names.
@@ -72,13 +81,14 @@ def take(
         taken.stage = stage
         begin(stage)
 
+    dressed: Dressed | None = None
     try:
         enter("the set-up")
         seed(0)
         subject.prepare(scenario_named("default"))
         if shaken:
             subject.shake(shaken)
-        dressed = group.dress(practice, subject, blocks)
+        dressed = group.dress(practice, subject, blocks, rank)
         with phases:
             for number in range(group.steps):
                 _step(number, dressed, phases, taken, enter)
@@ -91,6 +101,8 @@ def take(
         if is_out_of_memory(error):
             raise
         taken.error = fault_of(error)
+    if dressed is not None:
+        taken.remark = dressed.remark()
     taken.recorded += phases.runs[False]
     taken.recomputed += phases.runs[True]
     return taken

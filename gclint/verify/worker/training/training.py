@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import FOREIGN
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import deviation
 from gclint.verify.worker.examination.fault import Fault
-from gclint.verify.worker.examination.forked import Fork, in_fork
+from gclint.verify.worker.examination.forked import Fork, in_forks
 from gclint.verify.worker.examination.run import Conditions
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
@@ -19,15 +23,17 @@ from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
 from gclint.verify.worker.training.groups import GROUPS
 from gclint.verify.worker.training.judgement import judge, told
+from gclint.verify.worker.training.ranks import average, together
 from gclint.verify.worker.training.taken import Taken, take
 from gclint.verify.worker.watch import Watch
 
-_SECONDS = 60.0
-"""The time limit of one practice, where the class has none."""
+_SECONDS = 30.0
+"""The time limit of the steps of one practice, where the class has none."""
 _SHARE = 4
-"""So many practices that hang fit into the time limit of a class."""
+"""So many times that fits into the time that a class has for each practice."""
 _SHAKES = 2
 """How often the last bits of the parameters are changed, to see what rounding does to gradients."""
 
@@ -44,13 +50,22 @@ def trained(
         practices: what to run.
         watch: told what begins and what is known.
     """
-    training = _Training(Subject(specimen, device), watch)
+    training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
-    for practice in practices:
-        rows.append(training.row(practice))
+    for practice in training.existing(practices):
+        row = training.row(practice)
+        if row is None:
+            continue
+        rows.append(row)
         result = replace(result, setups=tuple(rows))
         watch.known(result)
     return replace(result, advice=tuple(_advice(rows)))
+
+
+def _limit(count: int) -> float:
+    """Return the time limit of each of so many practices, which share the time of their class."""
+    whole = child.seconds()
+    return _SECONDS if whole is None else whole / (1 + count) / _SHARE
 
 
 def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
@@ -66,19 +81,29 @@ def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
 class _Training:
     """One subject, and the steps that several practices are compared with."""
 
-    def __init__(self, subject: Subject, watch: Watch) -> None:
+    def __init__(self, subject: Subject, watch: Watch, seconds: float) -> None:
         self._subject = subject
         self._watch = watch
+        self._seconds = seconds
         self._blocks: tuple[Block, ...] | None = None
         self._references: dict[Practice, Taken] = {}
+        self._controls: dict[Practice, Taken] = {}
         self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
 
-    def row(self, practice: Practice) -> SetUp:
-        """Run one practice, and what it takes to judge it."""
+    def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
+        """Yield the practices that there are for the model, with what they need imported."""
+        for name in dict.fromkeys(each.group for each in practices):
+            # What is missing is said in the rows.
+            with suppress(DoesNotApply):
+                GROUPS[name].load()
+        yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
+
+    def row(self, practice: Practice) -> SetUp | None:
+        """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
         group, reference = GROUPS[practice.group], practice.reference()
         expected = self._reference(reference)
-        if expected.refusal is not None or expected.error is not None or expected.bad is not None:
-            return self._without_reference(practice, expected)
+        if not expected.is_whole:
+            return None if practice.is_tentative else self._without_reference(practice, expected)
         taken = self._take(practice, expected.scales)
         row = judge(practice, group, expected, taken, {})
         if row.outcome == "fails" and row.parameters:
@@ -90,7 +115,9 @@ class _Training:
         control = practice.control()
         if control == practice.reference():
             return row
-        taken = self._take(control, expected.scales)
+        if control not in self._controls:
+            self._controls[control] = self._take(control, expected.scales)
+        taken = self._controls[control]
         again = judge(control, GROUPS[practice.group], expected, taken, self._noise_of(practice.reference()))
         if (again.outcome, again.symptom) != (row.outcome, row.symptom):
             return row
@@ -127,26 +154,37 @@ class _Training:
         return self._noise[practice]
 
     def _take(self, practice: Practice, scales: Mapping[str, float], shaken: int = 0) -> Taken:
-        group = GROUPS[practice.group]
-        blocks = self._known_blocks()
-        stages = ["the set-up"]
+        """Take the steps of a practice, in a fork for each of the processes that train together."""
+        if practice.ranks == 1:
+            return self._forked(practice, [ALONE], scales, shaken)[0]
+        if practice == practice.reference():
+            apart: list[Taken] = []
+            for number in range(practice.ranks):
+                # One after the other: outputs are measured by what they are where they first are.
+                known = {**(apart[-1].scales if apart else {}), **scales}
+                apart += self._forked(practice, [Rank(number, practice.ranks)], known, shaken)
+            return average(apart)
+        with tempfile.TemporaryDirectory() as folder:
+            meeting = os.path.join(folder, "ranks")  # noqa: PTH118
+            ranks = [Rank(number, practice.ranks, meeting) for number in range(practice.ranks)]
+            return together(self._forked(practice, ranks, scales, shaken))
 
-        def hear(stage: str) -> None:
-            stages.append(stage)
+    def _forked(
+        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], shaken: int
+    ) -> list[Taken]:
+        group, blocks = GROUPS[practice.group], self._known_blocks()
+        stages = ["the set-up" for _ in ranks]
+
+        def hear(index: int, stage: str) -> None:
+            stages[index] = stage
             # Nothing that ends the class's process here is taken for a failure of a scenario.
             self._watch.begin(practice.title, "plain", stage)
 
-        def live(fork: Fork) -> None:
-            fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken))
+        def live(rank: Rank, fork: Fork) -> None:
+            fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken, rank))
 
-        taken, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE)
-        if end.cause == "error":
-            raise RuntimeError(end.message)
-        if end.cause == "done":
-            assert isinstance(taken, Taken)
-            return taken
-        fault = Fault(end.cause, end.message, end.frames, end.cause in FOREIGN)
-        return Taken(stage=stages[-1], error=fault)
+        ended = in_forks([partial(live, rank) for rank in ranks], hear, self._seconds)
+        return [_taken(taken, end, stage) for (taken, end), stage in zip(ended, stages, strict=True)]
 
     def _known_blocks(self) -> tuple[Block, ...]:
         if self._blocks is None:
@@ -154,3 +192,13 @@ class _Training:
             run = Runner(self._subject, self._watch).run(conditions, {})
             self._blocks = tuple(each for each in run.blocks if not each.is_lone)
         return self._blocks
+
+
+def _taken(taken: Taken | None, end: End, stage: str) -> Taken:
+    """Return what came of the steps that a process took."""
+    if end.cause == "error":
+        raise RuntimeError(end.message)
+    if end.cause == "done":
+        assert taken is not None
+        return taken
+    return Taken(stage=stage, error=Fault(end.cause, end.message, end.frames, end.cause in FOREIGN))
