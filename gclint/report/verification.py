@@ -37,13 +37,8 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     for source in sorted(runs.unusable):
         yield f"{shown(source)}: error: {runs.unusable[source].message}"
     for result in runs.of("not run"):
-<<<<<<< HEAD
-        yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
-    for story in stories(runs.of("failed"), report.weighed):
-=======
         yield _not_run(result)
-    for story in _stories(runs.of("failed"), report.weighed):
->>>>>>> main
+    for story in stories(runs.of("failed"), report.weighed):
         yield from story.lines()
     yield from setup_lines(runs.sorted())
     if names_passed:
@@ -61,7 +56,7 @@ def result_lines(result: ClassResult) -> Iterator[str]:
             f"were recomputed, and the gradients of {result.compared} of {result.parameters} parameters "
             "compared"
         )
-    for story in _stories([result], None):
+    for story in stories([result], None):
         yield from story.lines()
     yield from setup_lines([result])
     yield from _shaky([result])
