@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint.commands import CannotRun
-from gclint.source.paths import shown
 
 if TYPE_CHECKING:
     from gclint.report.page.view import Origin, Page
@@ -51,6 +50,7 @@ def require_page(path: Path | None) -> None:
             f"--report needs {' and '.join(missing)}; install what it needs with pip install 'gclint[report]'"
         )
     from gclint.engine.disk import require_writable
+    from gclint.source.paths import shown
 
     try:
         require_writable(path)
@@ -77,6 +77,7 @@ def write_page(path: Path, page: Page) -> None:
     """
     from gclint.engine.write import write_text
     from gclint.report.page.render import rendered
+    from gclint.source.paths import shown
 
     for problem in write_text(path, rendered(page)):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
