@@ -1,0 +1,5 @@
+"""What a training step needs, found out without the memory that it needs.
+
+A model of any size is built of tensors that have a shape and no content (:mod:`fake`), and trained for a step
+in each mode, while autograd says what it saves (:mod:`kept`).
+"""
