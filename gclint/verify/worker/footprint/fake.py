@@ -8,6 +8,7 @@ are put in the places that tokens keep for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -112,10 +113,10 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
 
 def _stays_real(func: Any, made: Tensor, given: list[Tensor]) -> bool:
     if _is_whole(made):
-        return made.numel() <= _MOST_WHOLE
+        return bool(made.numel() <= _MOST_WHOLE)
     if not given and func.overloadpacket not in _COUNTING:
-        return made.numel() <= 1
-    return made.numel() <= _MOST_FRACTIONS
+        return bool(made.numel() <= 1)
+    return bool(made.numel() <= _MOST_FRACTIONS)
 
 
 def _is_whole(tensor: Tensor) -> bool:
@@ -155,7 +156,7 @@ def _alignment(
     return chances.new_empty(batch), chances.new_empty(batch, chances.shape[0], 2 * longest + 1)
 
 
-_SHAPES = {_aten._grouped_mm: _grouped, _aten._ctc_loss: _alignment}
+_SHAPES: dict[Any, Callable[..., Any]] = {_aten._grouped_mm: _grouped, _aten._ctc_loss: _alignment}
 """Whose shapes torch does not know, or does not for all types."""
-_MASKED = {_aten.index: _by_places, _aten.masked_select: _by_mask}
+_MASKED: dict[Any, Callable[..., Any]] = {_aten.index: _by_places, _aten.masked_select: _by_mask}
 """What chooses by masks, so that how much it returns hangs on what they hold."""
