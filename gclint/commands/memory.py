@@ -15,7 +15,6 @@ import click
 from gclint.commands import CannotRun, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.run_options import run_settings
-from gclint.report.memory import write
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
@@ -156,4 +155,6 @@ def memory(
     if output_format == "json":
         sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
     else:
+        from gclint.report.memory import write
+
         write(found, sys.stdout)

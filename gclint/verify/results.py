@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gclint.verify.worker.practices import MISSING_LIBRARY
 from gclint.verify.worker.protocol import ClassResult, Discovered, Environment, Message, Unusable
 
 _AGAIN = frozenset(("killed", "crowded out"))
@@ -102,11 +103,22 @@ class Results:
 
     @property
     def exit_status(self) -> int:
-        """0 if everything that could be run passed, 1 if something failed, 2 if something went wrong."""
+        """0 if everything that could be run passed, 1 if something failed, 2 if something went wrong.
+
+        A set-up that fails is no failure as long as another one of its group works.
+        """
         is_broken = any(each.category in _BROKEN for each in self.of("not run"))
         if self.problem or self.unusable or is_broken or not (self.of("passed") or self.of("failed")):
             return 2
-        return 1 if self.of("failed") else 0
+        setups = [each for result in self.sorted() for each in result.setups]
+        if any(each.symptom == MISSING_LIBRARY for each in setups):
+            return 2
+        return 1 if self.of("failed") or any(map(has_no_way, self.sorted())) else 0
+
+
+def has_no_way(result: ClassResult) -> bool:
+    """Return whether there is a group of set-ups of which nothing that was run works."""
+    return any(not each.setting for each in result.advice)
 
 
 def reasons(results: Iterable[ClassResult]) -> list[tuple[str, int]]:

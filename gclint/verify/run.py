@@ -110,6 +110,7 @@ def _request(
         _watched(overlay),
         gpu_gigabytes=settings.gigabytes,
         known=settings.known,
+        practices=settings.practices,
     )
 
 

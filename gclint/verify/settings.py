@@ -28,3 +28,5 @@ class RunSettings:
     """What users say about classes of theirs."""
     complete: bool = False
     """Whether to run also what only a comparison of two texts of a model needs."""
+    practices: tuple[str, ...] = ()
+    """The names of the practices in training that are run beside the scenarios."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from gclint.verify.worker.modes import Mode
+
 pytestmark = pytest.mark.torch
 
 
@@ -106,3 +108,35 @@ def test_outputs_are_measured_as_in_the_run_that_is_compared_with() -> None:
     assert half is not None
     assert whole is not None
     assert float(half.detach()) == pytest.approx(float(whole.detach()) / 2)
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "is_nothing"),
+    [
+        # As of a bias before a normalisation, in another order.
+        (1e-8, -2e-8, True),
+        # Rounding explains it, and it is something in the run that is judged.
+        (1e-8, 2e-3, False),
+        # Large, and blurred all the same.
+        (0.5, 0.9, False),
+    ],
+)
+def test_what_is_zero_but_for_rounding_in_both_runs_is_compared(
+    expected: float, found: float, is_nothing: bool
+) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.record import verdict
+    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.scenarios import scenario_named
+
+    def run(mode: Mode, bias: float) -> Run:
+        gradients = {"bias": torch.tensor([bias]), "weight": torch.ones(3), "other": torch.ones(3)}
+        step = Step(1.0, None, {}, gradients, 0, 0.0, None, 0)
+        return Run(Conditions(scenario_named("default"), mode), steps=[step])
+
+    case = Case(run("plain", expected), run("reentrant", found), (), noise={("gradient", "bias"): 1.0})
+    assert case.blurred == ("bias",)
+    shown = verdict(case, ())
+    assert (shown.compared, shown.not_compared) == ((3, ()) if is_nothing else (2, ("bias",)))

@@ -38,7 +38,7 @@ def main() -> None:
             data = data[os.write(answers, data) :]
 
     go_offline()
-    serve(request, send, Models(request.known), isolation)
+    serve(request, send, Models(request.known, request.practices), isolation)
 
 
 def _become_package(folder: str) -> None:

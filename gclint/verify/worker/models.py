@@ -6,16 +6,18 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
+from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
 from gclint.verify.worker.server import CannotWork
-from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
+from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
@@ -36,11 +38,18 @@ class Models:
     _classes: Callable[[ModuleType], Sequence[Any]]
     _unsupported: Callable[[Any], str | None]
     _examine: Callable[..., ClassResult]
-    _specimens: Callable[[Any], Any]
+    _specimens: Callable[[Any], Iterator[Specimen]]
+    _trained: Callable[..., ClassResult]
 
-    def __init__(self, known: Sequence[Known] = ()) -> None:
-        """Take note of what users say about classes of theirs."""
+    def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
+        """Take note of what users ask for.
+
+        Args:
+            known: what they say about classes of theirs.
+            practices: the names of the practices in training to run beside the scenarios.
+        """
         self._known = known
+        self._practices = practices_named(practices)
 
     def load(self) -> tuple[str, str]:
         """Import torch, transformers, and what builds and examines models."""
@@ -54,11 +63,13 @@ class Models:
             from gclint.verify.worker.examination import examine
             from gclint.verify.worker.rehearsal import rehearsed
             from gclint.verify.worker.synthesis import learn, specimens
+            from gclint.verify.worker.training import trained
         except ImportError as error:
             raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
         learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
         self._examine, self._specimens = examine, partial(rehearsed, specimens)
+        self._trained = trained
         return str(torch.__version__), str(transformers.__version__)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
@@ -99,11 +110,16 @@ class Models:
         if reason is not None:
             return ClassResult(source.path, model_class.__name__, "not run", reason, NO_FLAG)
         try:
-            return self._examine(source, model_class, self._specimens(model_class), device, watch=watch)
+            waiting = self._specimens(model_class)
+            first = next(waiting)
+            result = self._examine(source, model_class, chain([first], waiting), device, watch=watch)
         except BrokenModel as error:
             return _broken(source, model_class, error)
         except NotSynthesisable as error:
             return ClassResult(source.path, model_class.__name__, "not run", str(error), error.category)
+        if not self._practices or result.outcome == "not run":
+            return result
+        return self._trained(result, first, device, self._practices, watch)
 
     def estimate(
         self, source: Source, classes: Sequence[Any], question: Question, device: str

@@ -17,6 +17,7 @@ from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.modes import Mode as Mode
 from gclint.verify.worker.modes import Place as Place
+from gclint.verify.worker.practices import title_of
 from gclint.verify.worker.scenarios import scenario_named
 
 Outcome = Literal["passed", "failed", "not run"]
@@ -67,6 +68,8 @@ class Request:
     """The limit of what one process takes of a GPU's memory."""
     known: tuple[Known, ...] = ()
     """What users say about classes of theirs."""
+    practices: tuple[str, ...] = ()
+    """The names of the practices in training that are run beside the scenarios."""
     question: Question | None = None
     """What to estimate, in place of running classes of the one source."""
 
@@ -244,7 +247,7 @@ class Verdict:
     mode: Mode
     observations: tuple[Observation, ...] = ()
     compared: int = 0
-    """How many parameters' gradients were compared."""
+    """How many parameters' gradients were compared; what is zero but for rounding in both runs is, too."""
     not_compared: tuple[str, ...] = ()
     """What had a value without checkpointing, and could not be judged."""
     recomputed: tuple[str, ...] = ()
@@ -288,6 +291,49 @@ class Stability:
     moved: float
     """How far the gradient of a parameter was moved at most, as a part of its norm."""
     error: str = ""
+
+
+SetUpOutcome = Literal["works", "fails", "not run"]
+"""``works``: blocks were recomputed, and the gradients are those without checkpointing."""
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What came of training a class in one of the ways in which people train."""
+
+    group: str
+    """Such as ``ddp``; with the name, that of a practice in the table."""
+    name: str
+    """Such as ``R/static``."""
+    data: str
+    """What the batches held, such as ``text``; empty for what the synthesis makes."""
+    outcome: SetUpOutcome
+    symptom: str = ""
+    """The kind of failure, or of the reason not to run it, in two or three words."""
+    message: str = ""
+    """What was seen, or why it was not run."""
+    parameters: tuple[str, ...] = ()
+    """The parameters that it is about."""
+    recomputed: int | None = None
+    """How many blocks were recomputed; None where that was not seen."""
+    blocks: int | None = None
+    """How many blocks ran."""
+
+    @property
+    def title(self) -> str:
+        """The name of the practice, as it is asked for."""
+        return title_of(self.group, self.name, self.data)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which of the practices of a group to use with a class."""
+
+    group: str
+    setting: str
+    """Such as ``use_reentrant=False, find_unused_parameters=True``; empty if nothing that was run works."""
+    sentence: str
+    """The same for people, with what it avoids."""
 
 
 @dataclass(frozen=True)
@@ -335,6 +381,10 @@ class ClassResult:
     """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
     stability: tuple[Stability, ...] = ()
     """How it bears noise in what is recomputed, where it has experts."""
+    setups: tuple[SetUp, ...] = ()
+    """What came of the practices in training that were asked for."""
+    advice: tuple[Advice, ...] = ()
+    """Which of them to use, for each group."""
 
 
 @dataclass(frozen=True)

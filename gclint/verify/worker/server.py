@@ -28,7 +28,6 @@ from gclint.verify.worker.protocol import (
     Environment,
     Message,
     Mode,
-    Progress,
     Request,
     Source,
     Unusable,
@@ -36,7 +35,7 @@ from gclint.verify.worker.protocol import (
     encode,
 )
 from gclint.verify.worker.verdict import Record, category
-from gclint.verify.worker.watch import Watch
+from gclint.verify.worker.watch import Reporter, Watch
 
 # Seconds that a source's process may be silent for beyond the time limit of a class.
 _MARGIN = 30.0
@@ -174,12 +173,14 @@ class _Server:
         self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
+        self._limit = request.seconds * (1 + len(request.practices))
+        """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)
 
     def messages(self) -> Iterator[Message]:
         """Run all classes of all sources, and yield what happens."""
-        limit = self._request.seconds + _MARGIN
+        limit = self._limit + _MARGIN
         runs = {
             Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(source)
             for source in self._request.sources
@@ -226,7 +227,7 @@ class _Server:
         def tasks() -> Iterator[Task]:
             for model_class in classes:
                 function = partial(self._run_class, source, model_class, device)
-                task = Task(function, self._request.seconds)
+                task = Task(function, self._limit)
                 records[task] = Record(source.path, model_class.__name__)
                 yield task
 
@@ -243,28 +244,13 @@ class _Server:
 
     def _run_class(self, source: Source, model_class: Any, device: str, send: Send, _slot: int) -> None:
         """Run one class; called in a fork of the fork."""
-        watch = _Reporter(source.path, model_class.__name__, send)
+        watch = Reporter(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
 
 
 def _cores() -> int:
     """Return how many processor cores there are for this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Reporter:
-    """The watch that tells the process above."""
-
-    def __init__(self, source: str, name: str, send: Send) -> None:
-        self._source = source
-        self._name = name
-        self._send = send
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
-
-    def known(self, result: ClassResult) -> None:
-        self._send(encode(result))
 
 
 def _is_wanted(source: Source, name: str) -> bool:

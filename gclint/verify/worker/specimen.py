@@ -75,5 +75,7 @@ class Specimen:
     """The optional inputs, as training has them, that the class could not be run with."""
     keeps_cache: bool = False
     """Whether it can only be run with the cache that it makes by itself."""
+    wanted: frozenset[str] | None = None
+    """The names of the scenarios to run beside the first of its feature; None for all that apply."""
     without: tuple[Callable[[], Specimen], ...] = ()
     """Make the specimens that have one option less each, where it has several."""

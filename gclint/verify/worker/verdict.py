@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN, End
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, decode
+from gclint.verify.worker.practices import practice_titled
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, SetUp, decode
 
 # How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
 # a hang: one that is recomputed takes twice as long, and what a model does first is slow.
@@ -46,6 +47,11 @@ class Record:
         if end.cause == "done":
             return replace(self._known, seconds=seconds)
         reason = f"there was {end.message}{self._where(end)}"
+        practice = practice_titled(self.last.scenario) if self.last is not None else None
+        if practice is not None:
+            # The scenarios were run before; what is missing is this set-up, and those after it.
+            missing = SetUp(practice.group, practice.name, practice.data, "not run", end.cause, reason)
+            return replace(self._known, setups=(*self._known.setups, missing), seconds=seconds)
         failed = self._is_failure(end)
         failures = (*self._known.failures, self._failure(end, reason)) if failed else self._known.failures
         return replace(

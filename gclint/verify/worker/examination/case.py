@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 
 from torch import Tensor
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, same
+from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, largest, same
 from gclint.verify.worker.examination.deliberate import left_out
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference, only_cut
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
@@ -23,6 +24,8 @@ from gclint.verify.worker.protocol import Place
 ENOUGH = 0.7
 """The part of the parameters whose gradients must be compared. A quarter of them may be biases in front of
 normalisations, whose gradients are nothing but rounding, in a model that is built of nothing else."""
+ZERO = 1e-4
+"""The part of the median size of all gradients up to which one may be zero but for rounding."""
 _UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
 """What double precision may settle."""
 _OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
@@ -147,6 +150,20 @@ class Case:
             name
             for name, agreement in self.agreements(0).items()
             if agreement is Agreement.UNKNOWN and ("gradient", name) not in self.unstable
+        )
+
+    @cached_property
+    def vanishing(self) -> tuple[str, ...]:
+        """Those of them that are zero in both runs but for rounding, as of a bias before a normalisation.
+
+        There is no more to say of these than that, and so much is said: they are nothing in either.
+        """
+        gradients = [each.steps[0].gradients for each in (self.reference, self.run)] if self.blurred else []
+        sizes = [{name: largest(each) for name, each in of.items() if each is not None} for of in gradients]
+        return tuple(
+            name
+            for name in self.blurred
+            if all(of.get(name, 0.0) <= ZERO * median(of.values()) for of in sizes if of)
         )
 
     @cached_property

@@ -11,7 +11,9 @@ import io
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 import torch
@@ -59,23 +61,55 @@ def in_fork(
     Returns:
         What was handed over last, or None, and how the process ended.
     """
-    with tempfile.TemporaryFile(buffering=0) as file:
+    return in_forks([function], lambda _, line: hear(line), seconds, shared)[0]
 
-        def live(tell: child.Send, _slot: int) -> None:
-            # The threads of a pool did not come along; and what is shared is no garbage of this process.
-            torch.set_num_threads(1)
-            gc.freeze()
-            gc.set_threshold(_GARBAGE)
-            function(Fork(tell, file, shared))
 
-        end = End("killed")
-        for _, event in child.run([child.Task(live, seconds)], 1):
+def in_forks(
+    functions: Sequence[Callable[[Fork], None]],
+    hear: Callable[[int, str], None],
+    seconds: float,
+    shared: Sequence[Tensor] = (),
+) -> list[tuple[Any, End]]:
+    """Run all ``functions`` at once, each in a fork of this process.
+
+    Args:
+        functions: what to run; each is given its way back.
+        hear: called with the index of a function and each line that it sends.
+        seconds: the time limit.
+        shared: as with :func:`in_fork`.
+
+    Returns:
+        For each function what was handed over last, or None, and how its process ended.
+    """
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in functions]
+        tasks = [
+            child.Task(partial(_live, function, file, shared), seconds)
+            for function, file in zip(functions, files, strict=True)
+        ]
+        ends = [End("killed") for _ in tasks]
+        for task, event in child.run(tasks, len(tasks)):
+            index = tasks.index(task)
             if isinstance(event, End):
-                end = event
+                ends[index] = event
             else:
-                hear(event)
-        file.seek(0)
-        return _last(file.read(), shared), end
+                hear(index, event)
+        return [(_kept(file, shared), end) for file, end in zip(files, ends, strict=True)]
+
+
+def _live(
+    function: Callable[[Fork], None], file: IO[bytes], shared: Sequence[Tensor], tell: child.Send, _slot: int
+) -> None:
+    # The threads of a pool did not come along; and what is shared is no garbage of this process.
+    torch.set_num_threads(1)
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
+    function(Fork(tell, file, shared))
+
+
+def _kept(file: IO[bytes], shared: Sequence[Tensor]) -> Any:
+    file.seek(0)
+    return _last(file.read(), shared)
 
 
 def _last(data: bytes, shared: Sequence[Tensor]) -> Any:

@@ -22,8 +22,8 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         run.conditions.scenario.name,
         run.mode,
         tuple(_observations(case, list(symptoms))),
-        case.compared,
-        (*case.blurred, *case.changing),
+        case.compared + len(case.vanishing),
+        (*(name for name in case.blurred if name not in case.vanishing), *case.changing),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
         run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
     )

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import median
 
 from gclint.verify.worker.examination.case import Case
-from gclint.verify.worker.examination.comparison import largest
 from gclint.verify.worker.examination.noise import Key, differences, noise
 from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 
 _TIMES = 2
 """How often the last bits of all parameters are changed."""
-_ZERO = 1e-4
-"""The part of the median size of all gradients up to which one may be zero but for rounding."""
 
 
 class Rounding:
@@ -61,8 +57,4 @@ class Rounding:
 
 def _is_worth(case: Case) -> bool:
     """Return whether there is more to find in double precision than that a gradient is zero."""
-    if case.near:
-        return True
-    gradients = case.reference.steps[0].gradients if case.blurred else {}
-    sizes = {name: largest(each) for name, each in gradients.items() if each is not None}
-    return any(sizes.get(name, 0.0) > _ZERO * median(sizes.values()) for name in case.blurred)
+    return bool(case.near or set(case.blurred).difference(case.vanishing))

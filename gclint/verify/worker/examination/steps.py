@@ -28,7 +28,7 @@ from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Condit
 from gclint.verify.worker.examination.saved import SavedBytes
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.examination.trace import Trace
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.memory import is_out_of_memory
@@ -220,7 +220,7 @@ class Steps:
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
             with clock, saved, dissection or nullcontext():
                 with look:
-                    found = _outputs(subject.model(**inputs))
+                    found = outputs_of(subject.model(**inputs))
                 losses.append(total_loss(found, self._run.scales))
             for name, output in found.items():
                 if batch and name == OWN and not output.dim():
@@ -263,13 +263,7 @@ def _seen(
 
 
 def _evaluated(value: Any) -> Step:
-    return Step(0.0, None, _outputs(value), {}, 0, 0.0, None)
-
-
-def _outputs(value: Any) -> dict[str, Tensor]:
-    return dict(
-        tensors_in(value if isinstance(value, dict) else (value,) if isinstance(value, Tensor) else value)
-    )
+    return Step(0.0, None, outputs_of(value), {}, 0, 0.0, None)
 
 
 def _kept(value: Any) -> Any:

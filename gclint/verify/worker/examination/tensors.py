@@ -44,6 +44,13 @@ def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[
                 yield from tensors_in(each, f"{path}.{name}" if path else name, depth + 1)
 
 
+def outputs_of(value: Any) -> dict[str, Tensor]:
+    """Return the tensors that a model has returned, with the way to each."""
+    return dict(
+        tensors_in(value if isinstance(value, dict) else (value,) if isinstance(value, Tensor) else value)
+    )
+
+
 def carries_gradient(value: object) -> bool:
     """Return whether ``value`` is a tensor through which gradients flow."""
     return isinstance(value, Tensor) and value.requires_grad

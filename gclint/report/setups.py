@@ -1,0 +1,51 @@
+"""What training in further set-ups has shown, for people: classes with the same rows together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
+
+_Rows = tuple[tuple[str, str, str, str], ...]
+
+
+def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
+    """Yield for each group of set-ups, and the classes that fare the same, what to use and what fails."""
+    alike: defaultdict[tuple[str, str, _Rows], list[tuple[ClassResult, list[SetUp]]]] = defaultdict(list)
+    for result in results:
+        for group, rows in _by_group(result.setups).items():
+            signature = tuple((each.name, each.data, each.outcome, each.symptom) for each in rows)
+            alike[group, _sentence(result.advice, group), signature].append((result, rows))
+    for (group, sentence, _), members in alike.items():
+        names = [result.name for result, _ in members]
+        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+        yield f"{group}, {who}: {sentence}"
+        if len(names) > 1:
+            yield f"    classes: {', '.join(names)}"
+        yield from _row_lines(members[0][1])
+
+
+def _by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
+    found: defaultdict[str, list[SetUp]] = defaultdict(list)
+    for each in rows:
+        found[each.group].append(each)
+    return dict(found)
+
+
+def _sentence(advice: Iterable[Advice], group: str) -> str:
+    return next((each.sentence for each in advice if each.group == group), "nothing to recommend.")
+
+
+def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
+    # What is to be said of several is said once, and what works comes first.
+    alike: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for each in sorted(rows, key=lambda row: row.outcome != "works"):
+        alike[each.outcome, each.symptom, each.message].append(_name(each))
+    for (outcome, symptom, message), names in alike.items():
+        kind = f" ({symptom})" if symptom else ""
+        yield f"    {outcome}: {'; '.join(names)}{kind}{f': {message}' if message else ''}"
+
+
+def _name(row: SetUp) -> str:
+    return f"{row.name}, {row.data}" if row.data else row.name

@@ -1,0 +1,163 @@
+"""The set-ups in which people train, beside one process with everything trainable: one table.
+
+Each is asked for by name, runs with the same tiny model and batch as the scenarios, and makes one row of a
+class's result. Both sides import this module, so it needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gclint.verify.worker.modes import Mode
+
+MISSING_LIBRARY = "missing library"
+"""The symptom of a practice that the interpreter lacks a library for; its message says which extra has it."""
+ALL = "all"
+"""Asks for every usual practice."""
+_SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}
+
+
+class UnknownPractice(ValueError):
+    """The table has no such practice; the message says which there are."""
+
+
+@dataclass(frozen=True)
+class Practice:
+    """A way in which people train; how it is done stands in the room of its group."""
+
+    group: str
+    """The name that it is asked for by, together with others of its kind."""
+    name: str
+    """Unique in its group, together with ``data``."""
+    mode: Mode
+    """How checkpointing is switched on."""
+    does: str
+    """What somebody does who trains so, to follow "with"."""
+    data: str = ""
+    """What the batches hold, if not what the synthesis makes."""
+    is_usual: bool = True
+    """Whether it runs where all practices, or all of its group, are asked for."""
+    ranks: int = 1
+    """How many processes train together."""
+    is_tentative: bool = False
+    """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
+
+    @property
+    def title(self) -> str:
+        """The name that it is asked for by alone."""
+        return title_of(self.group, self.name, self.data)
+
+    def control(self) -> Practice:
+        """Return the same without checkpointing."""
+        return replace(self, mode="plain")
+
+    def reference(self) -> Practice:
+        """Return what its gradients have to be those of."""
+        return self.control()
+
+
+def title_of(group: str, name: str, data: str) -> str:
+    """Return the name that a practice is asked for by alone, which has no spaces."""
+    return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
+
+
+@dataclass(frozen=True)
+class AdapterPractice(Practice):
+    """Training with adapters of peft on a frozen model."""
+
+    adapters: str = "LoRA"
+    """Their kind: ``LoRA``, ``modules_to_save``, ``prompt tuning``, ``p-tuning`` or ``prefix tuning``."""
+    enabling: str = ""
+    """When checkpointing is enabled: ``before`` or ``after`` the adapters are added, or as ``k-bit``,
+    ``k-bit without arguments`` or ``k-bit, not quantised`` have it."""
+
+    def reference(self) -> Practice:
+        """Return the same adapters without checkpointing: one run for all the ways to enable it."""
+        return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
+
+
+AUTOCAST = "autocast"
+PEFT = "peft"
+
+_KBIT_CALL = "prepare_model_for_kbit_training"
+_KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
+
+
+def _adapters() -> Iterator[Practice]:
+    for short, mode in _SHORT.items():
+        does = "LoRA, and checkpointing enabled after get_peft_model"
+        yield AdapterPractice(PEFT, f"LoRA/{short}", mode, does, enabling="after")
+        does = "LoRA, and checkpointing enabled before get_peft_model"
+        yield AdapterPractice(PEFT, f"LoRA/{short}/first", mode, does, enabling="before")
+    for short, mode in _SHORT.items():
+        yield AdapterPractice(
+            PEFT, f"k-bit/{short}", mode, f"{_KBIT} and given use_reentrant", enabling="k-bit"
+        )
+    does = f"{_KBIT} and not given use_reentrant"
+    yield AdapterPractice(PEFT, "k-bit/default", "reentrant", does, enabling="k-bit without arguments")
+    does = f"{_KBIT_CALL} on a model that is not quantised"
+    yield AdapterPractice(PEFT, "k-bit/unquantised", "non-reentrant", does, enabling="k-bit, not quantised")
+    for kind in ("modules_to_save", "prompt tuning", "p-tuning", "prefix tuning"):
+        for short, mode in _SHORT.items():
+            name = f"{kind.replace(' ', '-')}/{short}"
+            yield AdapterPractice(PEFT, name, mode, kind, adapters=kind, enabling="after")
+
+
+PRACTICES: tuple[Practice, ...] = (
+    *_adapters(),
+    *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
+)
+"""All practices, group by group, in the order in which they are run."""
+
+
+def groups() -> tuple[str, ...]:
+    """Return the names of the groups."""
+    return tuple(dict.fromkeys(each.group for each in PRACTICES))
+
+
+def practice_titled(title: str) -> Practice | None:
+    """Return the practice of a title; None if it is none, such as a scenario's name."""
+    return next((each for each in PRACTICES if each.title == title), None)
+
+
+def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
+    """Return the practices that names stand for, each once, in the order of the table.
+
+    Args:
+        names: ``all``, names of groups, or titles.
+
+    Raises:
+        UnknownPractice: one of the names stands for none.
+    """
+    asked = set()
+    for name in names:
+        found = [each for each in PRACTICES if _is_meant(each, name)]
+        if not found:
+            raise UnknownPractice(_unknown(name))
+        asked.update(found)
+    return tuple(each for each in PRACTICES if each in asked)
+
+
+def _is_meant(practice: Practice, name: str) -> bool:
+    if name in (practice.title, title_of(practice.group, practice.name, "")):
+        return True
+    # A group in which nothing is usual is asked for by its name only.
+    is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))
+    return name in (ALL, practice.group) and is_usual
+
+
+def _has_usual(group: str) -> bool:
+    return any(each.is_usual for each in PRACTICES if each.group == group)
+
+
+def _unknown(name: str) -> str:
+    known = [ALL, *groups(), *(each.title for each in PRACTICES)]
+    near = difflib.get_close_matches(name, known, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    if ":" in name and (group := name.partition(":")[0]) in groups():
+        there = ", ".join(each.title for each in PRACTICES if each.group == group)
+    else:
+        there = ", ".join((ALL, *groups()))
+    return f"there is no set-up {name!r}{meant} (there are {there})"

@@ -1,0 +1,11 @@
+"""The groups of practices, by their names in the table."""
+
+from __future__ import annotations
+
+from gclint.verify.worker.practices import AUTOCAST, PEFT
+from gclint.verify.worker.training.adapters import ADAPTERS
+from gclint.verify.worker.training.autocast import AUTOCASTING
+from gclint.verify.worker.training.group import Group
+
+GROUPS: dict[str, Group] = {PEFT: ADAPTERS, AUTOCAST: AUTOCASTING}
+"""What each group does."""

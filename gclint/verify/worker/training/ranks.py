@@ -1,0 +1,61 @@
+"""What is seen of the processes that train together, put together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker.training.taken import Taken
+
+_FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
+"""What a process raises because another one has ended or does not answer."""
+
+
+def average(apart: Sequence[Taken]) -> Taken:
+    """Return what processes have to find that train together, from what each finds alone.
+
+    Each of them has the mean of all gradients; they come one after the other, as with :func:`together`.
+    """
+    broken = next((each for each in apart if not each.is_whole), None)
+    if broken is not None:
+        return broken
+    steps = [
+        {name: _mean([each.get(name) for each in of_step]) for name in of_step[0]}
+        for of_step in zip(*(each.gradients for each in apart), strict=True)
+    ]
+    return replace(together(apart), gradients=steps * len(apart))
+
+
+def together(ranks: Sequence[Taken]) -> Taken:
+    """Return one account of processes that have trained together: of the first to fail, or of all."""
+    broken = [(number, each) for number, each in enumerate(ranks) if not each.is_whole]
+    if broken:
+        number, first = min(broken, key=lambda each: _order(each[1]))
+        return replace(first, stage=f"{first.stage} of rank {number}") if first.error else first
+    return Taken(
+        gradients=[step for each in ranks for step in each.gradients],
+        recorded=sum((each.recorded for each in ranks), Counter()),
+        recomputed=sum((each.recomputed for each in ranks), Counter()),
+        scales=dict(ranks[-1].scales),
+        stage=ranks[0].stage,
+        remark=ranks[0].remark,
+    )
+
+
+def _order(taken: Taken) -> tuple[bool, bool, int]:
+    """Return what sorts to the front the process that is to blame."""
+    error = taken.error
+    is_late = error is not None and error.kind == "time limit"
+    follows = error is not None and not error.is_death and _FOLLOWS.search(error.message) is not None
+    # Who hangs lets the others wait in what comes later.
+    return follows, is_late, len(taken.gradients)
+
+
+def _mean(gradients: Sequence[Tensor | None]) -> Tensor | None:
+    present = [each for each in gradients if each is not None]
+    return torch.stack(present).sum(0) / len(gradients) if present else None

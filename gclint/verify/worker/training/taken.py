@@ -1,0 +1,129 @@
+"""The steps of one practice, taken in a process of its own, and what is seen of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
+from gclint.verify.worker.examination.loss import total_loss
+from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.tensors import outputs_of
+from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.scenarios import scenario_named
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank
+
+_ORDINALS = ("", " of the second step", " of the third step")
+
+
+@dataclass
+class Taken:
+    """What is seen of the steps of a practice; it can be sent to another process."""
+
+    gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
+    """Of each step, by the parameters' names."""
+    recorded: Counter[str] = field(default_factory=Counter)
+    """The runs of each block in forward passes that recorded a gradient, or were to be repeated."""
+    recomputed: Counter[str] = field(default_factory=Counter)
+    """The runs of each block in backward passes."""
+    scales: dict[str, float] = field(default_factory=dict)
+    """How large the outputs were."""
+    stage: str = "the set-up"
+    """Where it ended."""
+    error: Fault | None = None
+    refusal: DoesNotApply | None = None
+    """Why it is none for this class."""
+    bad: tuple[str, str] | None = None
+    """What is not as the practice has to have it: a symptom, and a message."""
+    remark: str = ""
+    """What the row has to say besides."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all steps were taken, as they have to be."""
+        return self.error is None and self.refusal is None and self.bad is None
+
+
+def take(
+    practice: Practice,
+    group: Group,
+    subject: Subject,
+    blocks: Sequence[Block],
+    scales: Mapping[str, float],
+    begin: Callable[[str], None],
+    shaken: int = 0,
+    rank: Rank = ALONE,
+) -> Taken:
+    """Take the steps of a practice; what the model or a library raises is part of what is returned.
+
+    Args:
+        practice: what to do.
+        group: how it is done.
+        subject: what to train; it is changed.
+        blocks: the blocks whose runs are counted.
+        scales: how large the outputs are in the run that this one will be compared with.
+        begin: told what begins.
+        shaken: if not 0, changes the last bit of all parameters, each number in another way.
+        rank: which of the processes that train together this one is.
+    """
+    taken = Taken(scales=dict(scales))
+    # By the modules as they are now: what wraps them takes over their names.
+    phases = Phases(subject.model, blocks)
+
+    def enter(stage: str) -> None:
+        taken.stage = stage
+        begin(stage)
+
+    dressed: Dressed | None = None
+    try:
+        enter("the set-up")
+        seed(0)
+        subject.prepare(scenario_named("default"))
+        if shaken:
+            subject.shake(shaken)
+        dressed = group.dress(practice, subject, blocks, rank)
+        with phases:
+            for number in range(group.steps):
+                _step(number, dressed, phases, taken, enter)
+        dressed.inspect()
+    except DoesNotApply as refusal:
+        taken.refusal = refusal
+    except BadPractice as bad:
+        taken.bad = bad.symptom, str(bad)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        taken.error = fault_of(error)
+    if dressed is not None:
+        taken.remark = dressed.remark()
+    taken.recorded += phases.runs[False]
+    taken.recomputed += phases.runs[True]
+    return taken
+
+
+def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Callable[[str], None]) -> None:
+    seed(number)
+    losses = []
+    enter(f"the forward pass{_ORDINALS[number]}")
+    for batch in dressed.batches(number):
+        with dressed.around():
+            outputs = outputs_of(dressed.model(**batch))
+        losses.append(total_loss(outputs, taken.scales))
+    present = [each for each in losses if each is not None]
+    if not present:
+        raise NoGradient
+    enter(f"the backward pass{_ORDINALS[number]}")
+    phases.backward = True
+    torch.stack(present).sum().backward()
+    phases.backward = False
+    parameters = dressed.parameters()
+    taken.gradients.append({name: each.grad for name, each in parameters.items()})
+    for each in parameters.values():
+        each.grad = None

@@ -1,0 +1,204 @@
+"""The practices that were asked for, run with one class."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from gclint.verify.worker import child
+from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.comparison import deviation
+from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.forked import Fork, in_forks
+from gclint.verify.worker.examination.run import Conditions
+from gclint.verify.worker.examination.runner import Runner
+from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
+from gclint.verify.worker.scenarios import scenario_named
+from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
+from gclint.verify.worker.training.groups import GROUPS
+from gclint.verify.worker.training.judgement import judge, told
+from gclint.verify.worker.training.ranks import average, together
+from gclint.verify.worker.training.taken import Taken, take
+from gclint.verify.worker.watch import Watch
+
+_SECONDS = 30.0
+"""The time limit of the steps of one practice, where the class has none."""
+_SHARE = 4
+"""So many times that fits into the time that a class has for each practice."""
+_SHAKES = 2
+"""How often the last bits of the parameters are changed, to see what rounding does to gradients."""
+
+
+def trained(
+    result: ClassResult, specimen: Specimen, device: str, practices: Sequence[Practice], watch: Watch
+) -> ClassResult:
+    """Return a class's result with a row for each practice, and advice for each group.
+
+    Args:
+        result: what the scenarios have shown.
+        specimen: how to build and feed the class.
+        device: ``cpu``, ``cuda`` or ``cuda:n``.
+        practices: what to run.
+        watch: told what begins and what is known.
+    """
+    training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
+    rows: list[SetUp] = []
+    for practice in training.existing(practices):
+        row = training.row(practice)
+        if row is None:
+            continue
+        rows.append(row)
+        result = replace(result, setups=tuple(rows))
+        watch.known(result)
+    return replace(result, advice=tuple(_advice(rows)))
+
+
+def _limit(count: int) -> float:
+    """Return the time limit of each of so many practices, which share the time of their class."""
+    whole = child.seconds()
+    return _SECONDS if whole is None else whole / (1 + count) / _SHARE
+
+
+def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
+    by_group: defaultdict[str, list[SetUp]] = defaultdict(list)
+    for each in rows:
+        by_group[each.group].append(each)
+    for name, of_group in by_group.items():
+        advice = GROUPS[name].advise(of_group)
+        if advice is not None:
+            yield advice
+
+
+class _Training:
+    """One subject, and the steps that several practices are compared with."""
+
+    def __init__(self, subject: Subject, watch: Watch, seconds: float) -> None:
+        self._subject = subject
+        self._watch = watch
+        self._seconds = seconds
+        self._blocks: tuple[Block, ...] | None = None
+        self._references: dict[Practice, Taken] = {}
+        self._controls: dict[Practice, Taken] = {}
+        self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
+
+    def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
+        """Yield the practices that there are for the model, with what they need imported."""
+        for name in dict.fromkeys(each.group for each in practices):
+            # What is missing is said in the rows.
+            with suppress(DoesNotApply):
+                GROUPS[name].load()
+        yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
+
+    def row(self, practice: Practice) -> SetUp | None:
+        """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
+        group, reference = GROUPS[practice.group], practice.reference()
+        expected = self._reference(reference)
+        if not expected.is_whole:
+            return None if practice.is_tentative else self._without_reference(practice, expected)
+        taken = self._take(practice, expected.scales)
+        row = judge(practice, group, expected, taken, {})
+        if row.outcome == "fails" and row.parameters:
+            row = judge(practice, group, expected, taken, self._noise_of(reference))
+        return self._with_control(practice, row, expected) if row.outcome == "fails" else row
+
+    def _with_control(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
+        """Return a failed row that says so if the same happens without checkpointing."""
+        control = practice.control()
+        if control == practice.reference():
+            return row
+        if control not in self._controls:
+            self._controls[control] = self._take(control, expected.scales)
+        taken = self._controls[control]
+        again = judge(control, GROUPS[practice.group], expected, taken, self._noise_of(practice.reference()))
+        if (again.outcome, again.symptom) != (row.outcome, row.symptom):
+            return row
+        return replace(row, message=f"{row.message}; without checkpointing as well")
+
+    def _without_reference(self, practice: Practice, expected: Taken) -> SetUp:
+        if expected.error is not None:
+            expected = replace(expected, error=None, refusal=None, bad=None, stage=told(expected))
+            message = f"without checkpointing, {expected.stage}"
+            return SetUp(practice.group, practice.name, practice.data, "not run", "no reference", message)
+        row = judge(practice, GROUPS[practice.group], expected, expected, {})
+        return replace(row, outcome="not run")
+
+    def _reference(self, practice: Practice) -> Taken:
+        if practice not in self._references:
+            self._references[practice] = self._take(practice, {})
+        return self._references[practice]
+
+    def _noise_of(self, practice: Practice) -> Mapping[tuple[int, str], float]:
+        """Return what rounding does to each gradient of a reference at most, by step and name."""
+        if practice not in self._noise:
+            reference, found = self._reference(practice), dict[tuple[int, str], float]()
+            for number in range(_SHAKES + 1):
+                # The first is shaken by nothing: what differs then is chance.
+                other = self._take(practice, reference.scales, number)
+                for step, (one, another) in enumerate(
+                    zip(reference.gradients, other.gradients, strict=False)
+                ):
+                    for name, mine in one.items():
+                        yours = another.get(name)
+                        if mine is not None and yours is not None:
+                            found[step, name] = max(found.get((step, name), 0.0), deviation(mine, yours))
+            self._noise[practice] = found
+        return self._noise[practice]
+
+    def _take(self, practice: Practice, scales: Mapping[str, float], shaken: int = 0) -> Taken:
+        """Take the steps of a practice, in a fork for each of the processes that train together."""
+        if practice.ranks == 1:
+            return self._forked(practice, [ALONE], scales, shaken)[0]
+        if practice == practice.reference():
+            apart: list[Taken] = []
+            for number in range(practice.ranks):
+                # One after the other: outputs are measured by what they are where they first are.
+                known = {**(apart[-1].scales if apart else {}), **scales}
+                apart += self._forked(practice, [Rank(number, practice.ranks)], known, shaken)
+            return average(apart)
+        with tempfile.TemporaryDirectory() as folder:
+            meeting = os.path.join(folder, "ranks")  # noqa: PTH118
+            ranks = [Rank(number, practice.ranks, meeting) for number in range(practice.ranks)]
+            return together(self._forked(practice, ranks, scales, shaken))
+
+    def _forked(
+        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], shaken: int
+    ) -> list[Taken]:
+        group, blocks = GROUPS[practice.group], self._known_blocks()
+        stages = ["the set-up" for _ in ranks]
+
+        def hear(index: int, stage: str) -> None:
+            stages[index] = stage
+            # Nothing that ends the class's process here is taken for a failure of a scenario.
+            self._watch.begin(practice.title, "plain", stage)
+
+        def live(rank: Rank, fork: Fork) -> None:
+            fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken, rank))
+
+        ended = in_forks([partial(live, rank) for rank in ranks], hear, self._seconds)
+        return [_taken(taken, end, stage) for (taken, end), stage in zip(ended, stages, strict=True)]
+
+    def _known_blocks(self) -> tuple[Block, ...]:
+        if self._blocks is None:
+            conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", dissected=True)
+            run = Runner(self._subject, self._watch).run(conditions, {})
+            self._blocks = tuple(each for each in run.blocks if not each.is_lone)
+        return self._blocks
+
+
+def _taken(taken: Taken | None, end: End, stage: str) -> Taken:
+    """Return what came of the steps that a process took."""
+    if end.cause == "error":
+        raise RuntimeError(end.message)
+    if end.cause == "done":
+        assert taken is not None
+        return taken
+    return Taken(stage=stage, error=Fault(end.cause, end.message, end.frames, end.cause in FOREIGN))
