@@ -7,7 +7,7 @@ class's result. Both sides import this module, so it needs nothing but Python.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gclint.verify.worker.modes import Mode
@@ -63,10 +63,91 @@ def title_of(group: str, name: str, data: str) -> str:
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
 
 
-AUTOCAST = "autocast"
+TEXT, IMAGES, MIXED = "text", "images", "images and videos"
+ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
+"""What batches hold."""
 
-PRACTICES: tuple[Practice, ...] = tuple(
-    Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()
+
+@dataclass(frozen=True)
+class ParallelPractice(Practice):
+    """Training with DistributedDataParallel."""
+
+    find_unused: bool = False
+    """The value of ``find_unused_parameters``."""
+    static: bool = False
+    """The value of ``static_graph``."""
+    by_trainer: bool = False
+    """Whether the Trainer of transformers chooses both."""
+    has_adapters: bool = False
+    """Whether adapters are trained, on a frozen model."""
+    is_wrapped: bool = True
+    """Whether it is done at all; without, it is what to compare with."""
+
+    def control(self) -> Practice:
+        """Return the same without checkpointing, one for both modes."""
+        # The Trainer would choose otherwise.
+        name = self.name.partition("/")[2]
+        return self.reference() if self.by_trainer else replace(self, name=name, mode="plain")
+
+    def reference(self) -> Practice:
+        """Return training without DistributedDataParallel, one for all settings."""
+        return ParallelPractice(
+            self.group,
+            "alone",
+            "plain",
+            "no DistributedDataParallel",
+            self.data,
+            ranks=self.ranks,
+            is_tentative=self.is_tentative,
+            has_adapters=self.has_adapters,
+            is_wrapped=False,
+        )
+
+
+DDP, AUTOCAST = "ddp", "autocast"
+
+
+def _parallel() -> Iterator[Practice]:
+    options = {
+        "plain": {},
+        "find-unused": {"find_unused": True},
+        "static": {"static": True},
+    }
+    cells = ("N/plain", "N/find-unused", "R/plain", "R/static")
+    wanted = [(cell, data) for data in ("", TEXT, IMAGES, MIXED, TWO_FORWARDS) for cell in cells]
+    # What fails on any data, and what shows with one process as with two.
+    wanted += [("R/find-unused", data) for data in ("", IMAGES)]
+    wanted += [(cell, ONE_IMAGE) for cell in cells] + [(cell, TWO_RANKS) for cell in ("N/plain", "R/static")]
+    for name, data in wanted:
+        mode, _, option = name.partition("/")
+        keywords = options[option]
+        said = ", ".join(f"{each}=True" for each in keywords) or "no options"
+        yield ParallelPractice(
+            DDP,
+            name,
+            _SHORT[mode],
+            f"DistributedDataParallel with {said}",
+            data,
+            ranks=2 if data in (ONE_IMAGE, TWO_RANKS) else 1,
+            is_tentative=data in (TEXT, IMAGES, MIXED, ONE_IMAGE),
+            **keywords,
+        )
+    for short, mode in _SHORT.items():
+        yield ParallelPractice(DDP, f"{short}/Trainer", mode, "the Trainer of transformers", by_trainer=True)
+        yield ParallelPractice(
+            DDP,
+            f"{short}/Trainer/LoRA",
+            mode,
+            "the Trainer of transformers and adapters of peft",
+            by_trainer=True,
+            has_adapters=True,
+            is_tentative=True,
+        )
+
+
+PRACTICES: tuple[Practice, ...] = (
+    *_parallel(),
+    *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
 )
 """All practices, group by group, in the order in which they are run."""
 
