@@ -38,16 +38,13 @@ def _sentence(advice: Iterable[Advice], group: str) -> str:
 
 
 def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
-    working = [_name(each) for each in rows if each.outcome == "works"]
-    if working:
-        yield f"    works: {'; '.join(working)}"
-    # What is wrong with several in the same way is told once.
-    others: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for each in rows:
-        if each.outcome != "works":
-            others[each.outcome, each.symptom, each.message].append(_name(each))
-    for (outcome, symptom, message), names in others.items():
-        yield f"    {outcome}: {'; '.join(names)} ({symptom}): {message}"
+    # What is to be said of several is said once, and what works comes first.
+    alike: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for each in sorted(rows, key=lambda row: row.outcome != "works"):
+        alike[each.outcome, each.symptom, each.message].append(_name(each))
+    for (outcome, symptom, message), names in alike.items():
+        kind = f" ({symptom})" if symptom else ""
+        yield f"    {outcome}: {'; '.join(names)}{kind}{f': {message}' if message else ''}"
 
 
 def _name(row: SetUp) -> str:

@@ -37,13 +37,36 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     for source in sorted(runs.unusable):
         yield f"{shown(source)}: error: {runs.unusable[source].message}"
     for result in runs.of("not run"):
-        yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
+        yield _not_run(result)
     for story in _stories(runs.of("failed"), report.weighed):
         yield from story.lines()
     yield from setup_lines(runs.sorted())
     if names_passed:
         yield from _passed(runs.of("passed"), verbose=report.verbose)
     yield from summary_lines(runs)
+
+
+def result_lines(result: ClassResult) -> Iterator[str]:
+    """Yield what came of one class, whose result stands by itself."""
+    if result.outcome == "not run":
+        yield _not_run(result)
+    elif result.outcome == "passed":
+        yield (
+            f"{shown(result.source)}: {result.name} passed: {result.recomputed} of {result.blocks} blocks "
+            f"were recomputed, and the gradients of {result.compared} of {result.parameters} parameters "
+            "compared"
+        )
+    for story in _stories([result], None):
+        yield from story.lines()
+    yield from setup_lines([result])
+    yield from _shaky([result])
+    if result.scenarios:
+        yield f"    scenarios: {', '.join(result.scenarios)}"
+    yield from (f"    note: {note}" for note in result.notes)
+
+
+def _not_run(result: ClassResult) -> str:
+    return f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
 
 
 @dataclass

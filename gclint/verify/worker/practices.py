@@ -104,7 +104,45 @@ class ParallelPractice(Practice):
         )
 
 
-DDP, AUTOCAST = "ddp", "autocast"
+@dataclass(frozen=True)
+class AdapterPractice(Practice):
+    """Training with adapters of peft on a frozen model."""
+
+    adapters: str = "LoRA"
+    """Their kind: ``LoRA``, ``modules_to_save``, ``prompt tuning``, ``p-tuning`` or ``prefix tuning``."""
+    enabling: str = ""
+    """When checkpointing is enabled: ``before`` or ``after`` the adapters are added, or as ``k-bit``,
+    ``k-bit without arguments`` or ``k-bit, not quantised`` have it."""
+
+    def reference(self) -> Practice:
+        """Return the same adapters without checkpointing: one run for all the ways to enable it."""
+        return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
+
+
+DDP, PEFT, AUTOCAST = "ddp", "peft", "autocast"
+
+_KBIT_CALL = "prepare_model_for_kbit_training"
+_KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
+
+
+def _adapters() -> Iterator[Practice]:
+    for short, mode in _SHORT.items():
+        does = "LoRA, and checkpointing enabled after get_peft_model"
+        yield AdapterPractice(PEFT, f"LoRA/{short}", mode, does, enabling="after")
+        does = "LoRA, and checkpointing enabled before get_peft_model"
+        yield AdapterPractice(PEFT, f"LoRA/{short}/first", mode, does, enabling="before")
+    for short, mode in _SHORT.items():
+        yield AdapterPractice(
+            PEFT, f"k-bit/{short}", mode, f"{_KBIT} and given use_reentrant", enabling="k-bit"
+        )
+    does = f"{_KBIT} and not given use_reentrant"
+    yield AdapterPractice(PEFT, "k-bit/default", "reentrant", does, enabling="k-bit without arguments")
+    does = f"{_KBIT_CALL} on a model that is not quantised"
+    yield AdapterPractice(PEFT, "k-bit/unquantised", "non-reentrant", does, enabling="k-bit, not quantised")
+    for kind in ("modules_to_save", "prompt tuning", "p-tuning", "prefix tuning"):
+        for short, mode in _SHORT.items():
+            name = f"{kind.replace(' ', '-')}/{short}"
+            yield AdapterPractice(PEFT, name, mode, kind, adapters=kind, enabling="after")
 
 
 def _parallel() -> Iterator[Practice]:
@@ -147,6 +185,7 @@ def _parallel() -> Iterator[Practice]:
 
 PRACTICES: tuple[Practice, ...] = (
     *_parallel(),
+    *_adapters(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
 )
 """All practices, group by group, in the order in which they are run."""

@@ -27,7 +27,6 @@ from gclint.verify.worker.protocol import (
     Environment,
     Message,
     Mode,
-    Progress,
     Request,
     Source,
     Unusable,
@@ -35,7 +34,7 @@ from gclint.verify.worker.protocol import (
     encode,
 )
 from gclint.verify.worker.verdict import Record, category
-from gclint.verify.worker.watch import Watch
+from gclint.verify.worker.watch import Reporter, Watch
 
 # Seconds that a source's process may be silent for beyond the time limit of a class.
 _MARGIN = 30.0
@@ -220,28 +219,13 @@ class _Server:
 
     def _run_class(self, source: Source, model_class: Any, device: str, send: Send, _slot: int) -> None:
         """Run one class; called in a fork of the fork."""
-        watch = _Reporter(source.path, model_class.__name__, send)
+        watch = Reporter(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
 
 
 def _cores() -> int:
     """Return how many processor cores there are for this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Reporter:
-    """The watch that tells the process above."""
-
-    def __init__(self, source: str, name: str, send: Send) -> None:
-        self._source = source
-        self._name = name
-        self._send = send
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
-
-    def known(self, result: ClassResult) -> None:
-        self._send(encode(result))
 
 
 def _is_wanted(source: Source, name: str) -> bool:

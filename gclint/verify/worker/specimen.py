@@ -88,6 +88,8 @@ class Specimen:
     """Whether it can only be run with the cache that it makes by itself."""
     variants: Variants | None = None
     """Makes batches without some modalities, where the class takes any beside text."""
+    wanted: frozenset[str] | None = None
+    """The names of the scenarios to run beside the first of its feature; None for all that apply."""
     without: tuple[Callable[[], Specimen], ...] = ()
     """Make the specimens that have one option less each, where it has several."""
 

@@ -93,13 +93,16 @@ class Subject:
             if getattr(module, "running_mean", None) is not None:
                 module.eval()
 
-    def inputs(self, scenario: Scenario, number: int = 0, *, exact: bool = False) -> dict[str, Any]:
+    def inputs(
+        self, scenario: Scenario, number: int = 0, *, exact: bool = False, says_cache: bool = True
+    ) -> dict[str, Any]:
         """Return new inputs; what another network would compute carries gradient.
 
         Args:
             scenario: what they are for.
             number: which batch this is; batches of two lengths take turns.
             exact: whether to give numbers in double precision.
+            says_cache: whether to say if there is to be a cache, in place of leaving it at its default.
         """
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
@@ -111,7 +114,7 @@ class Subject:
                 self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
                 # A graph that cannot be used twice, as that of a network is.
                 inputs[name] = leaf * torch.ones_like(leaf)
-        if scenario.use_cache or not self.specimen.keeps_cache:
+        if says_cache and (scenario.use_cache or not self.specimen.keeps_cache):
             for config in self._configurations:
                 if hasattr(config, USE_CACHE):
                     config.use_cache = scenario.use_cache

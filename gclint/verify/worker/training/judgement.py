@@ -39,13 +39,13 @@ def judge(
     """
     if taken.refusal is not None:
         return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
-    if taken.bad is not None:
-        return _row(practice, taken, "fails", *taken.bad)
     if taken.error is not None:
         outcome: SetUpOutcome = "not run" if taken.error.is_foreign else "fails"
         return _row(practice, taken, outcome, symptom_of(taken.error), told(taken))
     if practice.mode != "plain" and not any(taken.recomputed.values()):
         return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
+    if taken.bad is not None:
+        return _row(practice, taken, "fails", *taken.bad)
     lost, wrong = _compared(practice, group, reference, taken, noise)
     if lost:
         message = f"{len(lost)} parameters have a gradient without checkpointing only: {names(lost)}"

@@ -24,12 +24,17 @@ def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
     return lambda: parameters
 
 
-def batches(subject: Subject, forwards: int = 1) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+def batches(
+    subject: Subject, forwards: int = 1, *, says_cache: bool = True
+) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return what returns the batches of each step, as the synthesis makes them; two lengths take turns.
 
     Args:
         subject: what they are for.
         forwards: how many forward passes there are before each backward pass.
+        says_cache: whether to turn caches off, in place of saying nothing about them.
     """
     usual = scenario_named("default")
-    return lambda step: [subject.inputs(usual, step * forwards + each) for each in range(forwards)]
+    return lambda step: [
+        subject.inputs(usual, step * forwards + each, says_cache=says_cache) for each in range(forwards)
+    ]

@@ -1,0 +1,164 @@
+"""Training adapters of peft on a frozen model."""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.words import names
+from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
+from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.group import DoesNotApply, Dressed, Group, Rank, library
+from gclint.verify.worker.training.looks import CachesReturned, Fed
+from gclint.verify.worker.training.usual import batches, trained_parameters
+
+_RANK = 4
+_PROMPT = 3
+"""How many virtual tokens there are."""
+_PROMPTED = ("prompt tuning", "p-tuning", "prefix tuning")
+"""The adapters that go before the tokens, so that the model's task has to be known."""
+_REFUSAL = re.compile(r"Module '([\w.]+)' is incompatible with")
+_UNQUANTISED = "k-bit, not quantised"
+_TASKS = (
+    ("ForCausalLM", "CAUSAL_LM"),
+    ("LMHeadModel", "CAUSAL_LM"),
+    ("ForSequenceClassification", "SEQ_CLS"),
+    ("ForTokenClassification", "TOKEN_CLS"),
+    ("ForQuestionAnswering", "QUESTION_ANS"),
+    ("ForConditionalGeneration", "SEQ_2_SEQ_LM"),
+)
+"""The tasks of peft, by the ends of the names of classes."""
+_PREFERRED = {"LoRA/N": 0, "LoRA/N/first": 1, "LoRA/R/first": 2, "LoRA/R": 3}
+_HOPELESS = ("k-bit/unquantised", "prefix-tuning/N", "prefix-tuning/R")
+
+
+def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Dressed:
+    assert isinstance(practice, AdapterPractice)
+    peft = library("peft", PEFT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _enable_before(practice, subject, peft)
+        model = peft.get_peft_model(subject.model, _config(practice, subject, peft))
+        if practice.mode != "plain" and practice.enabling == "after":
+            subject.switch_on(practice.mode)
+    model.train()
+    is_plain = practice.mode == "plain"
+    caches = CachesReturned(model)
+    fed = Fed(subject.model, blocks)
+    return Dressed(
+        model,
+        trained_parameters(model),
+        batches(subject, says_cache=is_plain),
+        inspect=(lambda: None) if is_plain else caches.check,
+        remark=lambda: _remark(practice, subject, fed),
+    )
+
+
+def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> None:
+    """Enable checkpointing as somebody does who does so before adding adapters."""
+    if practice.mode == "plain":
+        return
+    if practice.enabling == "before":
+        subject.switch_on(practice.mode)
+    elif practice.enabling.startswith("k-bit"):
+        if practice.enabling != _UNQUANTISED:
+            subject.model.is_loaded_in_8bit = True
+        chosen = {"use_reentrant": practice.mode == "reentrant"} if practice.enabling == "k-bit" else None
+        peft.prepare_model_for_kbit_training(subject.model, gradient_checkpointing_kwargs=chosen)
+
+
+def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
+    if practice.adapters in _PROMPTED:
+        kind = {
+            "prompt tuning": peft.PromptTuningConfig,
+            "p-tuning": peft.PromptEncoderConfig,
+            "prefix tuning": peft.PrefixTuningConfig,
+        }[practice.adapters]
+        return kind(task_type=_task(subject), num_virtual_tokens=_PROMPT)
+    # With B at zero, as it is by default, the gradient of A is zero too and shows nothing.
+    config = peft.LoraConfig(r=_RANK, target_modules="all-linear", init_lora_weights=False)
+    if practice.adapters == "modules_to_save":
+        config.modules_to_save = [_embeddings(subject)]
+    config.exclude_modules = _refused(subject, peft, config)
+    return config
+
+
+def _refused(subject: Subject, peft: Any, config: Any) -> list[str] | None:
+    """Return the linear layers that peft puts no adapter on in such a model, as it says by an error."""
+    try:
+        peft.get_peft_model(copy.deepcopy(subject.model), copy.deepcopy(config))
+    except ValueError as error:
+        named = _REFUSAL.search(str(error))
+        return [named[1]] if named else None
+    return None
+
+
+def _embeddings(subject: Subject) -> str:
+    """Return the name of the embeddings, which are trained as a whole beside the adapters."""
+    try:
+        embeddings = subject.model.get_input_embeddings()
+    except NotImplementedError:
+        embeddings = None
+    found = next((name for name, each in subject.model.named_modules() if each is embeddings), "")
+    if not found:
+        raise DoesNotApply("no embeddings", "the model names no module as its input embeddings")
+    return found
+
+
+def _task(subject: Subject) -> str | None:
+    """Return the task of peft that the model is for; None where peft knows none."""
+    name = type(subject.model).__name__
+    if subject.model.main_input_name not in ("input_ids", "inputs_embeds"):
+        return None
+    task = next((task for end, task in _TASKS if name.endswith(end)), None)
+    return "CAUSAL_LM" if task == "SEQ_2_SEQ_LM" and not subject.model.config.is_encoder_decoder else task
+
+
+def _exists(practice: Practice, subject: Subject) -> bool:
+    assert isinstance(practice, AdapterPractice)
+    return practice.adapters not in _PROMPTED or _task(subject) is not None
+
+
+def _remark(practice: AdapterPractice, subject: Subject, fed: Fed) -> str:
+    """Return what is to be known of a row, and why it failed if something is known of that."""
+    if practice.mode == "plain":
+        return ""
+    said = []
+    if practice.enabling == _UNQUANTISED and not any(subject.switches().values()):
+        said.append("prepare_model_for_kbit_training enables nothing for a model that is not quantised")
+    elif practice.enabling.startswith("k-bit"):
+        said.append("is_loaded_in_8bit was set by hand")
+    if practice.adapters == "prefix tuning":
+        said.append("the prefix is passed to the layers as their cache, and checkpointing takes caches away")
+    if practice.mode == "reentrant" and (starved := fed.starved()):
+        said.append(f"nothing that goes into {names(starved)} requires grad")
+    return "; ".join(said)
+
+
+def _advise(rows: Sequence[SetUp]) -> Advice | None:
+    working = [each for each in rows if each.outcome == "works"]
+    failing = [each for each in rows if each.outcome == "fails"]
+    if working:
+        best = min(working, key=lambda each: _PREFERRED.get(each.name, len(_PREFERRED)))
+        setting = _setting(best)
+        # What fails with every model has its reason in its row.
+        avoided = [f"{each.name} ({each.symptom})" for each in failing if each.name not in _HOPELESS]
+        instead = f"; this fails: {', '.join(avoided)}" if avoided else ""
+        return Advice(PEFT, setting, f"With adapters, use {setting}{instead}.")
+    if failing:
+        return Advice(PEFT, "", f"With adapters, nothing that was run works: {failing[0].message}.")
+    return None
+
+
+def _setting(row: SetUp) -> str:
+    setting = f"use_reentrant={'/R' in row.name or row.name.endswith('default')}"
+    return f"{setting} before get_peft_model" if row.name.endswith("/first") else setting
+
+
+ADAPTERS = Group(_dress, _advise, exists=_exists, load=lambda: library("peft", PEFT))
+"""Training with adapters."""
