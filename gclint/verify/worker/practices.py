@@ -45,17 +45,22 @@ class Practice:
     """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
 
     @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1
+
+    @property
     def title(self) -> str:
         """The name that it is asked for by alone."""
         return title_of(self.group, self.name, self.data)
 
-    def control(self) -> Practice:
-        """Return the same without checkpointing."""
-        return replace(self, mode="plain")
-
     def reference(self) -> Practice:
         """Return what its gradients have to be those of."""
-        return self.control()
+        return replace(self, mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return what else to try where it fails, each with what it does without, to follow "without"."""
+        return ()
 
 
 def title_of(group: str, name: str, data: str) -> str:
@@ -83,18 +88,29 @@ class ParallelPractice(Practice):
     is_wrapped: bool = True
     """Whether it is done at all; without, it is what to compare with."""
 
-    def control(self) -> Practice:
-        """Return the same without checkpointing, one for both modes."""
-        # The Trainer would choose otherwise.
-        name = self.name.partition("/")[2]
-        return self.reference() if self.by_trainer else replace(self, name=name, mode="plain")
+    @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1 and self.is_wrapped
 
     def reference(self) -> Practice:
-        """Return training without DistributedDataParallel, one for all settings."""
+        """Return training without DistributedDataParallel and checkpointing, one for all settings."""
+        return replace(self._alone(), mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without either of the two; each is one for several settings."""
+        alone = (self._alone(), "DistributedDataParallel")
+        if self.by_trainer:
+            # Without checkpointing it would choose something else.
+            return (alone,)
+        setting = self.name.partition("/")[2]
+        return (replace(self, name=setting, mode="plain"), "checkpointing"), alone
+
+    def _alone(self) -> ParallelPractice:
         return ParallelPractice(
             self.group,
             "alone",
-            "plain",
+            self.mode,
             "no DistributedDataParallel",
             self.data,
             ranks=self.ranks,
@@ -220,7 +236,7 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
 
 
 def _is_meant(practice: Practice, name: str) -> bool:
-    if name in (practice.title, title_of(practice.group, practice.name, "")):
+    if name == practice.title:
         return True
     # A group in which nothing is usual is asked for by its name only.
     is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))

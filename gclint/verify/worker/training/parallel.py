@@ -21,9 +21,11 @@ from gclint.verify.worker import child
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import (
+    DDP,
     IMAGES,
     MIXED,
     ONE_IMAGE,
+    PEFT,
     TEXT,
     TWO_FORWARDS,
     TWO_RANKS,
@@ -31,13 +33,14 @@ from gclint.verify.worker.practices import (
     Practice,
 )
 from gclint.verify.worker.scenarios import scenario_named
+from gclint.verify.worker.training.adapters import lora
 from gclint.verify.worker.training.group import DoesNotApply, Dressed, Rank, library
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 _PATIENCE = 0.5
 """How much of the time limit a process waits for the others, so that it can still say so."""
-_KEPT = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video")}
+_KEPT = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
 """The modalities in batches; what is left out of none is the usual batch."""
 
 
@@ -63,14 +66,14 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
 
 def exists(practice: Practice, subject: Subject) -> bool:
     """Tell whether a class takes such batches."""
+    assert isinstance(practice, ParallelPractice)
     there = subject.specimen.modalities()
-    if practice.data == "":
-        return "image" not in there
-    if practice.data in (TWO_FORWARDS, TWO_RANKS) or practice.name.endswith("LoRA"):
+    if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
         return True
     if practice.data == TEXT:
         return bool(there)
-    return there.issuperset(_KEPT.get(practice.data, ("image",)))
+    # Batches that are like any others are named by what they hold.
+    return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
 
 
 def _batches(
@@ -82,20 +85,24 @@ def _batches(
         usual = scenario_named("default")
         return lambda step: [subject.inputs(usual, step + rank.number)]
     if practice.data == ONE_IMAGE:
-        _keep(subject, () if rank.number else _KEPT[IMAGES])
-    elif practice.data:
-        _keep(subject, _KEPT[practice.data])
-    return batches(subject)
+        # They take turns, as chance would have it.
+        kept = (_holding(subject, _KEPT[ONE_IMAGE]), _holding(subject, _KEPT[TEXT]))
+        return lambda step: kept[(step + rank.number) % 2](step)
+    return _holding(subject, _KEPT[practice.data]) if practice.data else batches(subject)
 
 
-def _keep(subject: Subject, kept: Collection[str]) -> None:
-    """Let batches hold these modalities and no others."""
-    specimen = subject.specimen
-    if not specimen.modalities() <= frozenset(kept):
-        assert specimen.variants is not None
-        subject.specimen = replace(
-            specimen, inputs=partial(specimen.variants.inputs, kept), other_inputs=None
-        )
+def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+    """Return what returns batches that hold these modalities and no others."""
+    held = subject.specimen
+    if held.variants is not None and not held.variants.modalities <= frozenset(kept):
+        held = replace(held, inputs=partial(held.variants.inputs, kept), other_inputs=None)
+    usual = batches(subject)
+
+    def made(step: int) -> Sequence[Mapping[str, Any]]:
+        subject.specimen = held
+        return usual(step)
+
+    return made
 
 
 def _join(rank: Rank) -> None:
@@ -134,9 +141,9 @@ class _Wrapped(Exception):
 
 def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> DistributedDataParallel:
     """Return what the Trainer of transformers makes of a model when it begins to train it."""
-    library("accelerate", "peft")
-    trainer_module = library("transformers.trainer", "peft")
-    arguments_module = library("transformers.training_args", "peft")
+    library("accelerate", DDP)
+    trainer_module = library("transformers.trainer", DDP)
+    arguments_module = library("transformers.training_args", DDP)
     found: list[Any] = []
 
     class Trainer(trainer_module.Trainer):  # type: ignore[misc, name-defined]
@@ -165,12 +172,10 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
 
 def _with_adapters(subject: Subject) -> nn.Module:
     """Add LoRA to all linear layers, whose gradients begin at the inputs, as people have it."""
-    peft = library("peft", "peft")
+    peft = library("peft", PEFT)
     with suppress(NotImplementedError):
         subject.model.enable_input_require_grads()
-    # With B at zero, as it is by default, the gradient of A is zero too and shows nothing.
-    config = peft.LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model: nn.Module = peft.get_peft_model(subject.model, config)
+        model: nn.Module = peft.get_peft_model(subject.model, lora(subject, peft))
     return model.train()
