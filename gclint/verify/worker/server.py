@@ -21,6 +21,7 @@ from gclint.verify.worker.importing import extend_search_path, import_source, la
 from gclint.verify.worker.isolation import settle
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
+from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -173,7 +174,7 @@ class _Server:
         self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
-        self._limit = request.seconds * (1 + len(request.practices))
+        self._limit = request.seconds * (1 + len(practices_named(request.practices)))
         """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)

@@ -19,13 +19,19 @@ NOTHING_RECOMPUTED = "nothing recomputed"
 NOT_COMPARED = "not compared"
 LOST = "lost gradients"
 WRONG = "wrong gradients"
+READY_TWICE, UNUSED = "marked as ready twice", "unused parameters"
 _SYMPTOMS = (
-    (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), "marked as ready twice"),
-    (re.compile(r"Expected to have finished reduction"), "unused parameters"),
+    (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), READY_TWICE),
+    (re.compile(r"Expected to have finished reduction"), UNUSED),
+    (re.compile(r"backward through the graph a second time"), "graph freed too early"),
+    (re.compile(r"training graph has changed"), "graph changed"),
+    (re.compile(r"Timed out waiting|[Cc]onnection closed by peer"), "ranks out of step"),
     (re.compile(r"A different number of tensors was saved|different metadata"), "recomputed otherwise"),
     (re.compile(r"does not require grad|no gradient"), "no gradient"),
 )
 """What libraries say, and what it is called."""
+_NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+) has been marked as ready")
+"""The parameters that DistributedDataParallel names."""
 
 
 def judge(
@@ -44,7 +50,9 @@ def judge(
         return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
     if taken.error is not None:
         outcome: SetUpOutcome = "not run" if taken.error.is_foreign else "fails"
-        return _row(practice, taken, outcome, symptom_of(taken.error), told(taken))
+        about = _named(taken.error)
+        message = f"{told(taken)} ({names(about)})" if about else told(taken)
+        return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
     if practice.mode != "plain" and not any(taken.recomputed.values()):
         return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if taken.bad is not None:
@@ -67,6 +75,12 @@ def judge(
 def symptom_of(fault: Fault) -> str:
     """Return the kind of an error in two or three words."""
     return next((name for pattern, name in _SYMPTOMS if pattern.search(fault.message)), fault.kind)
+
+
+def _named(fault: Fault) -> tuple[str, ...]:
+    """Return the names of the parameters that an error is about, if it says."""
+    found = _NAMED.search(fault.message)
+    return tuple(sorted((found[1] or found[2]).split(", "))) if found else ()
 
 
 def told(taken: Taken) -> str:
