@@ -484,7 +484,7 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Other options",
     ]
     listed = re.findall(r"^  (\w+)  +[A-Z]", out[: out.index("Repair:")], re.MULTILINE)
-    assert listed == ["check", "verify", "rules", "rule"]
+    assert listed == ["check", "verify", "memory", "rules", "rule"]
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -597,6 +597,7 @@ _OWN = {
         (["check", "modeling_sample.py"], {"torch", "transformers", "rich", "gclint.commands.verify"}),
         (["rule", "GC001"], {"torch", "transformers", "rich"}),
         (["verify", "--help"], {"torch", "transformers", "rich"}),
+        (["memory", "--help"], {"torch", "transformers", "rich"}),
     ],
 )
 def test_what_is_never_imported(tmp_path: Path, arguments: list[str], never: set[str]) -> None:
