@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +67,24 @@ def command(tmp_path: Path) -> Command:
     return start
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A cluster of one node with one core."""
+    with _cluster() as made:
+        yield made
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
         made = Cluster(head_node_args=_of_node(), initialize_head=True)
-        yield made
-        made.shutdown()
+        try:
+            yield made
+        finally:
+            made.shutdown()
 
 
 def _of_node() -> dict[str, Any]:
@@ -168,22 +177,15 @@ def test_what_a_lost_node_was_at_is_run_again(
 
 
 @pytest.mark.ray
-def test_a_lost_cluster_leaves_what_is_known(
-    command: Command, cluster: Any, gate: Gate, tmp_path: Path
-) -> None:
+def test_a_lost_cluster_leaves_what_is_known(command: Command, gate: Gate, tmp_path: Path) -> None:
     _write(tmp_path, "a", passing("A"))
-    process = command("--executor", "ray", "modeling_a.py", RAY_ADDRESS=cluster.address)
-    _ended(process, 0)
+    _ended(command("modeling_a.py"), 0)
     _write(tmp_path, "b", gate.waiting("B"))
-    process = command(
-        "--executor",
-        "ray",
-        "--resume",
-        RAY_ADDRESS=cluster.address,
-        RAY_gcs_rpc_server_reconnect_timeout_s="2",
-    )
-    assert list(gate.begun(1)) == ["B"]
-    cluster.shutdown()
+    with _cluster() as cluster:
+        options = ("--executor", "ray", "--resume")
+        limit = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2"}
+        process = command(*options, RAY_ADDRESS=cluster.address, **limit)
+        assert list(gate.begun(1)) == ["B"]
     out, _ = _ended(process, 2)
     assert "the connection to the cluster of Ray has ended" in out
     gate.open()

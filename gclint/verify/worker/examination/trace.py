@@ -256,6 +256,12 @@ def checkpoint_place() -> Place | None:
     return _place()
 
 
+def innermost_place() -> Place | None:
+    """Return the line of the model that runs now."""
+    frame = next(filter(_is_of_model, _frames()), None)
+    return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
+
+
 def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return what a call of a module passes, by the parameters of its ``forward``."""
     return [*_named(kind, args), *kwargs.items()]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from gclint.verify.worker.practices import AUTOCAST, PEFT
+from gclint.verify.worker.practices import AUTOCAST, DDP, PEFT
 from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.group import Group
+from gclint.verify.worker.training.parallel import dress, exists
+from gclint.verify.worker.training.parallel_advice import advise
 
-GROUPS: dict[str, Group] = {PEFT: ADAPTERS, AUTOCAST: AUTOCASTING}
+GROUPS: dict[str, Group] = {
+    DDP: Group(dress, advise, exists=exists),
+    PEFT: ADAPTERS,
+    AUTOCAST: AUTOCASTING,
+}
 """What each group does."""
