@@ -1,8 +1,15 @@
 """gclint finds and repairs what breaks gradient checkpointing in Hugging Face-style models."""
 
 import sys
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gclint.testing.live import CheckError, CheckResult, check
+
+__all__ = ["CheckError", "CheckResult", "__version__", "check"]
 
 __version__ = "0.1.0"
 
@@ -20,3 +27,10 @@ def _find_rules_of_checkout() -> None:
 
 
 _find_rules_of_checkout()
+
+
+def __getattr__(name: str) -> Any:
+    """Import what tests of models use when it is asked for."""
+    if name in __all__:
+        return getattr(import_module("gclint.testing.live"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

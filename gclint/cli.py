@@ -16,7 +16,8 @@ _EXAMPLES = """\
   gclint --diff src/transformers/models   show how it would be repaired
   gclint --fix src/transformers/models    repair it
   gclint rule GC001                       explain a rule
-  gclint verify modeling_mine.py          train the model for a few steps"""
+  gclint verify modeling_mine.py          train the model for a few steps
+  gclint memory llama --seq 4096          what training it needs"""
 
 _VERIFY = LazyCommand(
     "verify",
@@ -24,8 +25,16 @@ _VERIFY = LazyCommand(
     attribute="verify_group",
     short_help="Train models with and without checkpointing, and compare.",
 )
+_MEMORY = LazyCommand(
+    "memory",
+    module="gclint.commands.memory",
+    attribute="memory",
+    short_help="Estimate what training a model needs, with and without checkpointing.",
+)
 
-gclint = DefaultGroup("gclint", default=check_command, others=[_VERIFY, rules, rule], examples=_EXAMPLES)
+gclint = DefaultGroup(
+    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule], examples=_EXAMPLES
+)
 
 
 def main() -> NoReturn:

@@ -20,6 +20,7 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import (
     ClassResult,
     Cost,
+    Environment,
     Failure,
     Fingerprint,
     InputEmbedding,
@@ -107,7 +108,8 @@ def _proof(
     before: ClassResult, after: ClassResult, code: str = "GC001", device: str = "cpu", text: str = "bad\n"
 ) -> Proof:
     project, repaired = _repair(code, modeling_x=text)
-    runs = _Runs(FileRun((before,), device=device), FileRun((after,), device=device))
+    environment = Environment("3.11", "2.13", "5.23", device)
+    runs = _Runs(FileRun((before,), environment=environment), FileRun((after,), environment=environment))
     (proof,) = prove(project, repaired, all_rules(), runs)
     return proof
 

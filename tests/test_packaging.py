@@ -30,7 +30,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 def _files() -> set[str]:
     package = {
         path.relative_to(PROJECT).as_posix()
-        for pattern in ("*.py", "*.json")
+        for pattern in ("*.py", "*.json", "*.html", "*.css", "*.js")
         for path in (PROJECT / "gclint").rglob(pattern)
     }
     return package | {f"gclint/rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")}

@@ -24,6 +24,7 @@ from gclint.commands import (
 )
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.report.formats import FORMATS, format_named
 
@@ -133,6 +134,7 @@ _verify = option_group("Verify repairs")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
 @_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
+@page_option(_verify)
 @run_options(_verify)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
@@ -156,6 +158,7 @@ def check_command(
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
+    require_page(options.page_path)
     from gclint.report import text
     from gclint.source.discovery import survey
     from gclint.source.project import Project
@@ -184,6 +187,10 @@ def check_command(
     text.write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
+    if options.page_path is not None:
+        from gclint.report.page.building import page
+
+        write_page(options.page_path, page(report, origin()))
     is_left = _is_something_left(report, options)
     context.exit(2 if report.problems else int(is_left and not options.exit_zero))
 

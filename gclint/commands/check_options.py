@@ -29,6 +29,7 @@ class CheckOptions:
     exit_zero: bool
     verify: bool
     resume: bool
+    page_path: Path | None
     python: Path | None
     device: str | None
     jobs: int | None
@@ -59,6 +60,8 @@ class CheckOptions:
             return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
         if self.resume and not self.verify:
             return "--resume goes on with what --verify has run, so it needs that"
+        if self.page_path and not self.verify:
+            return "--report shows what --verify has run, so it needs that; 'gclint verify' has it, too"
         if any(self.about_runs) and not self.verify:
             return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
         if self.write_baseline:

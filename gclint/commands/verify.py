@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from gclint.commands import (
 )
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.engine.check import check
@@ -87,6 +89,7 @@ _write_repro = _results(
     type=click.Path(path_type=Path, file_okay=False),
     help="Write a script for each failed class that shows the failure without gclint.",
 )
+_page = page_option(_results)
 
 
 @click.command("run", cls=GroupedCommand, short_help="Run models and compare (the default).")
@@ -125,6 +128,7 @@ _write_repro = _results(
 @_output_format
 @_verbose
 @_write_repro
+@_page
 @click.pass_context
 def run(
     context: click.Context,
@@ -139,6 +143,7 @@ def run(
     output_format: str,
     verbose: bool,
     write_repro: Path | None,
+    page_path: Path | None,
     **about_runs: Any,
 ) -> None:
     """Train each model for a few steps, with and without gradient checkpointing, and compare.
@@ -148,6 +153,7 @@ def run(
 
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
+    require_page(page_path)
     settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
     settings = replace(settings, practices=practices)
     targets, problems = _targets(paths, models, include, settings.python)
@@ -162,7 +168,8 @@ def run(
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
     files = [target.path for target in targets]
-    _report(results, files, problems, write_repro, output_format, verbose=verbose, python=settings.python)
+    report = replace(_joined(results, files, settings.python), problems=tuple(problems), verbose=verbose)
+    _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
     context.exit(2 if problems else results.exit_status)
 
 
@@ -191,6 +198,7 @@ def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
 @_output_format
 @_verbose
 @_write_repro
+@_page
 @click.pass_context
 def merge(
     context: click.Context,
@@ -198,15 +206,18 @@ def merge(
     output_format: str,
     verbose: bool,
     write_repro: Path | None,
+    page_path: Path | None,
 ) -> None:
     """Put the results of all shards of a run together. FILES are the files that --results named."""
+    require_page(page_path)
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise CannotRun(_told(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
-    _report(results, files_at_hand, (), write_repro, output_format, verbose=verbose)
+    report = replace(_joined(results, files_at_hand, None), verbose=verbose)
+    _show(report, results, write_repro, output_format, page_path, "gclint verify")
     context.exit(results.exit_status)
 
 
@@ -269,18 +280,15 @@ def _told(error: Exception) -> str:
     return str(error)
 
 
-def _report(
+def _show(
+    report: Report,
     results: Results,
-    files: Sequence[Path],
-    problems: Sequence[Problem],
     write_repro: Path | None,
     output_format: str,
-    *,
-    verbose: bool,
-    python: Path | None = None,
+    page_path: Path | None,
+    repeat: str,
 ) -> None:
-    """Write what came of the runs, and the scripts that show failures."""
-    report = replace(_joined(results, files, python), problems=tuple(problems), verbose=verbose)
+    """Write what came of the runs, and the files that show it."""
     format_named(output_format).write(report, sys.stdout)
     if write_repro is not None:
         try:
@@ -290,6 +298,16 @@ def _report(
             raise CannotRun(f"a script cannot be written: {error}") from None
     write_notices(report, sys.stderr)
     sys.stdout.flush()
+    if page_path is not None:
+        from gclint.report.page.building import page
+
+        write_page(page_path, page(report, origin(repeat)))
+
+
+def _repeat(about_runs: Mapping[str, Any]) -> str:
+    """Return the command that runs files in the same way, without the files."""
+    given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in about_runs.items() if value]
+    return shlex.join(["gclint", "verify", *(part for pair in given for part in pair)])
 
 
 def _unchanged(results: Results) -> list[Path]:

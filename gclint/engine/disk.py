@@ -36,6 +36,20 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
+def require_writable(path: Path) -> None:
+    """Make sure that :func:`write_atomically` can write the file at ``path``, as far as that can be told.
+
+    Raises:
+        OSError: it cannot.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        require_replaceable(target, target.stat())
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    os.close(handle)
+    Path(name).unlink()
+
+
 def stage(target: Path, data: bytes, temporary: Path) -> None:
     """Write ``data`` to ``temporary``, a new file that is to take the place of ``target``.
 

@@ -41,6 +41,8 @@ class Proof:
     """What keeps the repair from being written; none if it is proven."""
     users_not_given: tuple[Path, ...] = ()
     """Files that import from these, and were not run since they were not given."""
+    changed: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    """The texts of the files before and after, whether they are written or not."""
 
     @property
     def classes(self) -> list[ClassResult]:
@@ -180,6 +182,7 @@ class _Prover:
             {path: self._after[path] for path in unit.run_files},
             tuple(dict.fromkeys(self._obstacles(unit))),
             tuple(unit.users_not_given),
+            {path: self._texts[path] for path in unit.paths},
         )
 
     def _obstacles(self, unit: _Unit) -> Iterator[str]:

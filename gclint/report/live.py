@@ -127,11 +127,12 @@ def _measures(result: ClassResult) -> Iterator[str]:
     costs = {cost.mode: cost.saved_bytes for cost in result.costs}
     after = max((costs[mode] for mode in _MODES if mode in costs), default=None)
     before = costs.get("plain")
-    yield "-" if before is None or after is None else f"{_size(before)} > {_size(after)}"
+    yield "-" if before is None or after is None else f"{size(before)} > {size(after)}"
     yield f"{result.seconds:.1f} s"
 
 
-def _size(number: float) -> str:
+def size(number: float) -> str:
+    """Return a number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.3g} {unit}"

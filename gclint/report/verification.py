@@ -37,8 +37,8 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     for source in sorted(runs.unusable):
         yield f"{shown(source)}: error: {runs.unusable[source].message}"
     for result in runs.of("not run"):
-        yield f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
-    for story in _stories(runs.of("failed"), report.weighed):
+        yield _not_run(result)
+    for story in stories(runs.of("failed"), report.weighed):
         yield from story.lines()
     yield from setup_lines(runs.sorted())
     if names_passed:
@@ -46,8 +46,31 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     yield from summary_lines(runs)
 
 
+def result_lines(result: ClassResult) -> Iterator[str]:
+    """Yield what came of one class, whose result stands by itself."""
+    if result.outcome == "not run":
+        yield _not_run(result)
+    elif result.outcome == "passed":
+        yield (
+            f"{shown(result.source)}: {result.name} passed: {result.recomputed} of {result.blocks} blocks "
+            f"were recomputed, and the gradients of {result.compared} of {result.parameters} parameters "
+            "compared"
+        )
+    for story in stories([result], None):
+        yield from story.lines()
+    yield from setup_lines([result])
+    yield from _shaky([result])
+    if result.scenarios:
+        yield f"    scenarios: {', '.join(result.scenarios)}"
+    yield from (f"    note: {note}" for note in result.notes)
+
+
+def _not_run(result: ClassResult) -> str:
+    return f"{shown(result.source)}: {result.name} not run ({result.category}): {result.reason}"
+
+
 @dataclass
-class _Story:
+class Story:
     """Failures of one cause: what is told once, and the classes that have it."""
 
     first: Failure
@@ -62,6 +85,7 @@ class _Story:
     """The classes by the setting that is proven for them, if there is one."""
 
     def add(self, result: ClassResult, failure: Failure) -> None:
+        """Take in a failure of that cause."""
         setting = proven_setting(result)
         users = self.settings.setdefault(setting, []) if setting else []
         if result.name not in users:
@@ -73,6 +97,7 @@ class _Story:
         self.conditions[f"{failure.mode} {failure.scenario}"] = None
 
     def lines(self) -> Iterator[str]:
+        """Yield the story as text."""
         (path, names), *others = self.classes.items()
         more = sum(map(len, self.classes.values())) - 1
         who = f"{names[0]} and {more} more" if more else names[0]
@@ -86,21 +111,21 @@ class _Story:
             of = f" of {names[0]}" if more else ""
             yield f"    parameters{of}: {_listed(self.first.parameters)}"
         yield from (f"    at {_position(place)}" for place in self.first.places)
-        yield from (f"    {_advice(hint)}" for hint in self.hints)
+        yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
             of = "" if len(users) == more + 1 else f" of {', '.join(users)}"
             yield f"    proven setting{of}: {setting}"
 
 
-def _stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[_Story]:
+def stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[Story]:
     """Return the failures, those of one cause together."""
-    stories: dict[object, _Story] = {}
+    found: dict[object, Story] = {}
     for result in results:
         for failure in result.failures:
             hints = () if weighed is None else weighed.hints_of(result, failure)
-            story = stories.setdefault((_cause(failure), hints), _Story(failure, hints))
+            story = found.setdefault((_cause(failure), hints), Story(failure, hints))
             story.add(result, failure)
-    return list(stories.values())
+    return list(found.values())
 
 
 def _cause(failure: Failure) -> object:
@@ -136,27 +161,33 @@ def summary_lines(results: Results) -> Iterator[str]:
             yield f"Numbers: {'; '.join(environment.numerics)}."
         if environment.isolation:
             yield f"Isolation: {'; '.join(environment.isolation)}."
+    yield from remark_lines(results)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in reasons(not_run))
+    yield (
+        f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"
+        f"{f' ({kinds})' if kinds else ''}."
+    )
+
+
+def remark_lines(results: Results) -> Iterator[str]:
+    """Yield what there is to know before a number of classes that passed is believed."""
     if results.empty:
         number = len(results.empty)
         what, have = ("1 file", "has") if number == 1 else (f"{number} files", "have")
         such = "" if number == 1 else "such as "
         yield f"{what} {have} no model class that supports checkpointing: {such}{shown(results.empty[0])}."
-    uncovered = [result for result in (*passed, *failed) if result.not_covered]
+    ran = [*results.of("passed"), *results.of("failed")]
+    uncovered = [result for result in ran if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
     yield from _shaky(results.sorted())
-    partly = [result for result in (*passed, *failed) if result.not_compared]
+    partly = [result for result in ran if result.not_compared]
     if partly:
         least = min(partly, key=lambda each: each.compared / each.parameters)
         yield (
             f"In {_classes(len(partly))} rounding, or chance, left gradients that could not be compared: "
             f"{least.compared} of {least.parameters} were in {least.name}, the fewest."
         )
-    kinds = ", ".join(f"{count} {kind}" for kind, count in reasons(not_run))
-    yield (
-        f"{_classes(len(passed))} passed, {len(failed)} failed, {len(not_run)} not run"
-        f"{f' ({kinds})' if kinds else ''}."
-    )
 
 
 def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
@@ -175,7 +206,8 @@ def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
         )
 
 
-def _advice(hint: Hint) -> str:
+def advice(hint: Hint) -> str:
+    """Return how much of a failure a rule repairs, and the command that does it."""
     what = "it" if hint.is_whole else "a part of it"
     options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
     paths = " ".join(shown(path) for path in hint.paths)

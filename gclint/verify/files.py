@@ -18,7 +18,7 @@ from gclint.verify.results import Results
 from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, overlay_of, target_of
-from gclint.verify.worker.protocol import ClassResult
+from gclint.verify.worker.protocol import ClassResult, Environment
 
 Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]]
 """Runs the classes of files, with some texts in place of what is written; returns a run for each.
@@ -39,8 +39,13 @@ class FileRun:
     results: tuple[ClassResult, ...] = ()
     problem: str | None = None
     """Why the file could not be run at all."""
-    device: str = "cpu"
-    """``cpu``, or the name of the GPU."""
+    environment: Environment | None = None
+    """What it was run in; None for a file that was not, since it defines no model."""
+
+    @property
+    def device(self) -> str:
+        """``cpu``, or the name of the GPU."""
+        return "cpu" if self.environment is None else self.environment.device
 
 
 class Audience(Protocol):
@@ -134,7 +139,7 @@ class _Runner:
             runs[target.path] = FileRun(
                 tuple(result for (path, _), result in results.classes.items() if path == source),
                 unusable.message if unusable else None,
-                results.environments[target.tree].device,
+                results.environments[target.tree],
             )
         return runs
 

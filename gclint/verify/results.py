@@ -113,8 +113,12 @@ class Results:
         setups = [each for result in self.sorted() for each in result.setups]
         if any(each.symptom == MISSING_LIBRARY for each in setups):
             return 2
-        has_no_way = any(not each.setting for result in self.sorted() for each in result.advice)
-        return 1 if self.of("failed") or has_no_way else 0
+        return 1 if self.of("failed") or any(map(has_no_way, self.sorted())) else 0
+
+
+def has_no_way(result: ClassResult) -> bool:
+    """Return whether there is a group of set-ups of which nothing that was run works."""
+    return any(not each.setting for each in result.advice)
 
 
 def reasons(results: Iterable[ClassResult]) -> list[tuple[str, int]]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, decode, encode
+from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable, decode, encode
 from gclint.verify.worker.server import CannotWork, serve
 from gclint.verify.worker.watch import Watch
 
@@ -46,6 +47,15 @@ class StandIn:
         known = ClassResult(source.path, model_class.__name__, "passed", notes=(device,))
         result: ClassResult = model_class.run(watch, known) or known
         return result
+
+    def estimate(
+        self, source: Source, classes: Sequence[Any], question: Question, device: str
+    ) -> MemoryEstimate | Unusable:
+        by_name = {each.__name__: each for each in classes}
+        if question.model_class not in by_name:
+            return Unusable(f"there is no model class {question.model_class!r}", source.path)
+        by_name[question.model_class].run(None, None)
+        return MemoryEstimate(source.path, question.model_class, batch=question.batch)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -277,3 +278,41 @@ def test_each_gpu_has_one_process_at_a_time(tmp_path: Path) -> None:
 )
 def test_a_worker_that_cannot_work_says_why(program: StandIn, device: str, message: str) -> None:
     assert _serve(program=program, device=device) == [Unusable(message)]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("Fine", None),
+        ("Gone", "there is no model class 'Gone'"),
+        ("Killed", "SIGKILL"),
+        ("Raising", "ValueError: no"),
+    ],
+)
+def test_a_question_is_answered_whatever_the_model_does(
+    tmp_path: Path, name: str, complaint: str | None
+) -> None:
+    source = _source(
+        tmp_path,
+        """
+        import os, signal
+
+        class Fine:
+            run = staticmethod(lambda watch, known: None)
+
+        class Killed:
+            run = staticmethod(lambda watch, known: os.kill(os.getpid(), signal.SIGKILL))
+
+        class Raising:
+            @staticmethod
+            def run(watch, known):
+                raise ValueError("no")
+        """,
+    )
+    _, answer, done = _serve(source, question=Question(name, batch=3))
+    assert done == Done()
+    if complaint is None:
+        assert answer == MemoryEstimate(source.path, name, batch=3)
+    else:
+        assert isinstance(answer, Unusable)
+        assert complaint in answer.message

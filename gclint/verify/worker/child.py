@@ -117,7 +117,8 @@ class _Child:
         # Its thread does not outlive a fork, and the child would wait for that forever.
         faulthandler.cancel_dump_traceback_later()
         # What was run here may ignore it, and then nobody could wait for the child.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with contextlib.suppress(ValueError):  # Only the main thread may say so.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with warnings.catch_warnings():
             # Python warns of threads, which libraries start and do not use before the fork.
             warnings.simplefilter("ignore")

@@ -12,9 +12,10 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
+from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import practices_named
-from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
 from gclint.verify.worker.server import CannotWork
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
@@ -119,6 +120,18 @@ class Models:
         if not self._practices or result.outcome == "not run":
             return result
         return self._trained(result, first, device, self._practices, watch)
+
+    def estimate(
+        self, source: Source, classes: Sequence[Any], question: Question, device: str
+    ) -> MemoryEstimate | Unusable:
+        """Take steps of tensors without content, at any size."""
+        from gclint.verify.worker.footprint import CannotEstimate, estimate
+
+        supported = [each for each in classes if self._unsupported(each) is None]
+        try:
+            return estimate(source.path, supported, question, device)
+        except CannotEstimate as error:
+            return Unusable(str(error), source.path)
 
 
 def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:

@@ -46,22 +46,79 @@ class Practice:
     """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
 
     @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1
+
+    @property
     def title(self) -> str:
         """The name that it is asked for by alone."""
         return title_of(self.group, self.name, self.data)
 
-    def control(self) -> Practice:
-        """Return the same without checkpointing."""
-        return replace(self, mode="plain")
-
     def reference(self) -> Practice:
         """Return what its gradients have to be those of."""
-        return self.control()
+        return replace(self, mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return what else to try where it fails, each with what it does without, to follow "without"."""
+        return ()
 
 
 def title_of(group: str, name: str, data: str) -> str:
     """Return the name that a practice is asked for by alone, which has no spaces."""
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
+
+
+TEXT, IMAGES, MIXED = "text", "images", "images and videos"
+ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
+"""What batches hold."""
+
+
+@dataclass(frozen=True)
+class ParallelPractice(Practice):
+    """Training with DistributedDataParallel."""
+
+    find_unused: bool = False
+    """The value of ``find_unused_parameters``."""
+    static: bool = False
+    """The value of ``static_graph``."""
+    by_trainer: bool = False
+    """Whether the Trainer of transformers chooses both."""
+    has_adapters: bool = False
+    """Whether adapters are trained, on a frozen model."""
+    is_wrapped: bool = True
+    """Whether it is done at all; without, it is what to compare with."""
+
+    @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1 and self.is_wrapped
+
+    def reference(self) -> Practice:
+        """Return training without DistributedDataParallel and checkpointing, one for all settings."""
+        return replace(self._alone(), mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without either of the two; each is one for several settings."""
+        alone = (self._alone(), "DistributedDataParallel")
+        if self.by_trainer:
+            # Without checkpointing it would choose something else.
+            return (alone,)
+        setting = self.name.partition("/")[2]
+        return (replace(self, name=setting, mode="plain"), "checkpointing"), alone
+
+    def _alone(self) -> ParallelPractice:
+        return ParallelPractice(
+            self.group,
+            "alone",
+            self.mode,
+            "no DistributedDataParallel",
+            self.data,
+            ranks=self.ranks,
+            is_tentative=self.is_tentative,
+            has_adapters=self.has_adapters,
+            is_wrapped=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -94,10 +151,12 @@ class WrapperPractice(Practice):
         """Return the plain run without a cache: one for all."""
         return replace(self, name="plain", mode="plain", does="", by="", is_cached=False)
 
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same cache without checkpointing."""
+        return ((replace(self, name="cache", mode="plain", does="", by=""), "checkpointing"),)
 
-AUTOCAST = "autocast"
-WRAPPER = "wrapper"
-PEFT = "peft"
+
+DDP, PEFT, WRAPPER, AUTOCAST = "ddp", "peft", "wrapper", "autocast"
 
 _KBIT_CALL = "prepare_model_for_kbit_training"
 _KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
@@ -135,7 +194,46 @@ def _wrappers() -> Iterator[Practice]:
         yield WrapperPractice(WRAPPER, f"custom/{by}", "non-reentrant", does, by=by)
 
 
+def _parallel() -> Iterator[Practice]:
+    options = {
+        "plain": {},
+        "find-unused": {"find_unused": True},
+        "static": {"static": True},
+    }
+    cells = ("N/plain", "N/find-unused", "R/plain", "R/static")
+    wanted = [(cell, data) for data in ("", TEXT, IMAGES, MIXED, TWO_FORWARDS) for cell in cells]
+    # What fails on any data, and what shows with one process as with two.
+    wanted += [("R/find-unused", data) for data in ("", IMAGES)]
+    wanted += [(cell, ONE_IMAGE) for cell in cells] + [(cell, TWO_RANKS) for cell in ("N/plain", "R/static")]
+    for name, data in wanted:
+        mode, _, option = name.partition("/")
+        keywords = options[option]
+        said = ", ".join(f"{each}=True" for each in keywords) or "no options"
+        yield ParallelPractice(
+            DDP,
+            name,
+            _SHORT[mode],
+            f"DistributedDataParallel with {said}",
+            data,
+            ranks=2 if data in (ONE_IMAGE, TWO_RANKS) else 1,
+            is_tentative=data in (TEXT, IMAGES, MIXED, ONE_IMAGE),
+            **keywords,
+        )
+    for short, mode in _SHORT.items():
+        yield ParallelPractice(DDP, f"{short}/Trainer", mode, "the Trainer of transformers", by_trainer=True)
+        yield ParallelPractice(
+            DDP,
+            f"{short}/Trainer/LoRA",
+            mode,
+            "the Trainer of transformers and adapters of peft",
+            by_trainer=True,
+            has_adapters=True,
+            is_tentative=True,
+        )
+
+
 PRACTICES: tuple[Practice, ...] = (
+    *_parallel(),
     *_adapters(),
     *_wrappers(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
@@ -172,7 +270,7 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
 
 
 def _is_meant(practice: Practice, name: str) -> bool:
-    if name in (practice.title, title_of(practice.group, practice.name, "")):
+    if name == practice.title:
         return True
     # A group in which nothing is usual is asked for by its name only.
     is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))

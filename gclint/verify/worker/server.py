@@ -16,10 +16,12 @@ from typing import Any, Protocol
 
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
+from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import settle
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
+from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -27,7 +29,6 @@ from gclint.verify.worker.protocol import (
     Environment,
     Message,
     Mode,
-    Progress,
     Request,
     Source,
     Unusable,
@@ -35,7 +36,7 @@ from gclint.verify.worker.protocol import (
     encode,
 )
 from gclint.verify.worker.verdict import Record, category
-from gclint.verify.worker.watch import Watch
+from gclint.verify.worker.watch import Reporter, Watch
 
 # Seconds that a source's process may be silent for beyond the time limit of a class.
 _MARGIN = 30.0
@@ -71,6 +72,11 @@ class Program(Protocol):
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
         """Run one class; called in a fork."""
 
+    def estimate(
+        self, source: Source, classes: Sequence[Any], question: Question, device: str
+    ) -> MemoryEstimate | Unusable:
+        """Return what one of the classes needs, or why nobody can tell; called in a fork."""
+
 
 def serve(
     request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
@@ -99,7 +105,7 @@ def serve(
     _freeze()
     enlarge_pages()
     server = _Server(request, program, [device for device, _ in devices])
-    for message in server.messages():
+    for message in server.messages() if request.question is None else server.answer(request.question):
         send(message)
     send(Done())
 
@@ -168,7 +174,7 @@ class _Server:
         self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
-        self._limit = request.seconds * (1 + len(request.practices))
+        self._limit = request.seconds * (1 + len(practices_named(request.practices)))
         """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)
@@ -188,13 +194,32 @@ class _Server:
                 runs[task].take(message)
                 yield message
 
-    def _run_source(self, source: Source, send: Send, slot: int) -> None:
-        """Import a source and run its classes one after the other; called in a fork."""
+    def answer(self, question: Question) -> Iterator[Message]:
+        """Estimate what a class of the one source needs."""
+        source = self._request.sources[0]
+
+        def live(send: Send, _slot: int) -> None:
+            classes = self._program.classes(self._imported(source))
+            send(encode(self._program.estimate(source, classes, question, self._devices[0])))
+
+        for _, event in run([Task(live, self._request.seconds, gigabytes=self._gigabytes)], 1):
+            if isinstance(event, str):
+                answer: Any = decode(event)
+                yield answer
+            elif event.cause != "done":
+                yield Unusable(event.message, source.path)
+
+    def _imported(self, source: Source) -> ModuleType:
+        """Import a source; called in a fork."""
         if self._request.home:
             # Its own, since it may leave anything there, or remove all of it.
             settle(os.path.join(self._request.home, str(os.getpid())))  # noqa: PTH118
+        return import_source(source)
+
+    def _run_source(self, source: Source, send: Send, slot: int) -> None:
+        """Import a source and run its classes one after the other; called in a fork."""
         device = self._devices[slot % len(self._devices)]
-        module = import_source(source)
+        module = self._imported(source)
         classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
         send(encode(Discovered(source.path, tuple(each.__name__ for each in classes))))
         _freeze()
@@ -220,28 +245,13 @@ class _Server:
 
     def _run_class(self, source: Source, model_class: Any, device: str, send: Send, _slot: int) -> None:
         """Run one class; called in a fork of the fork."""
-        watch = _Reporter(source.path, model_class.__name__, send)
+        watch = Reporter(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
 
 
 def _cores() -> int:
     """Return how many processor cores there are for this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Reporter:
-    """The watch that tells the process above."""
-
-    def __init__(self, source: str, name: str, send: Send) -> None:
-        self._source = source
-        self._name = name
-        self._send = send
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
-
-    def known(self, result: ClassResult) -> None:
-        self._send(encode(result))
 
 
 def _is_wanted(source: Source, name: str) -> bool:

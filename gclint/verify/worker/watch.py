@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from gclint.verify.worker.protocol import ClassResult, Mode
+from gclint.verify.worker.protocol import ClassResult, Mode, Progress, encode
 
 
 class Watch(Protocol):
@@ -31,3 +32,27 @@ class Unwatched:
 
     def known(self, result: ClassResult) -> None:
         """Do nothing."""
+
+
+class Reporter:
+    """A watch that sends what it is told to another process."""
+
+    def __init__(self, source: str, name: str, send: Callable[[str], None]) -> None:
+        """Take note of what is examined.
+
+        Args:
+            source: the path of its file.
+            name: the name of the class.
+            send: takes each line.
+        """
+        self._source = source
+        self._name = name
+        self._send = send
+
+    def begin(self, scenario: str, mode: Mode, step: str) -> None:
+        """Send what begins."""
+        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
+
+    def known(self, result: ClassResult) -> None:
+        """Send what is known so far."""
+        self._send(encode(result))

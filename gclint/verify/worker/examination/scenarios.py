@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.stability import stability
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.trace import Call
+from gclint.verify.worker.examination.trace import Call, file_of
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
@@ -79,9 +78,12 @@ class Scenarios:
                 f"run without {names(refused)}, which it cannot take as training gives them"
             )
         self._compute_otherwise()
+        wanted = self._subject.specimen.wanted
         for scenario in others:
-            self._continue(scenario)
-        self._bear_noise()
+            if wanted is None or scenario.name in wanted:
+                self._continue(scenario)
+        if wanted is None:
+            self._bear_noise()
         return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
@@ -108,7 +110,7 @@ class Scenarios:
         lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         self._ledger.made_of(kinds.values())
-        source = inspect.getsourcefile(kinds[""]) or ""
+        source = file_of(kinds[""])
         self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)

@@ -151,15 +151,8 @@ class Subject:
     def switch_on(self, mode: Mode) -> frozenset[str]:
         """Switch checkpointing on in the way that the release has; return whose switch that set to off."""
         with _SwitchedOff(self.model) as found:
-            self._switch_on(mode)
+            switch_on(self.model, mode)
         return found.names
-
-    def _switch_on(self, mode: Mode) -> None:
-        arguments = {"use_reentrant": mode == "reentrant"}
-        if hasattr(self.model, "activation_checkpointing_enable"):
-            self.model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments)
-        else:
-            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments)
 
     def switch_off(self) -> None:
         """Switch checkpointing off."""
@@ -210,6 +203,15 @@ class _SwitchedOff:
 
     def __exit__(self, *_: object) -> None:
         nn.Module.__setattr__ = self._usual
+
+
+def switch_on(model: Any, mode: Mode, **options: Any) -> None:
+    """Switch checkpointing on in the way that the release has, with options that it has."""
+    arguments = {"use_reentrant": mode == "reentrant"}
+    if hasattr(model, "activation_checkpointing_enable"):
+        model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments, **options)
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments, **options)
 
 
 def is_computed(name: str, value: Any) -> bool:

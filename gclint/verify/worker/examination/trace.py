@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count, islice
-from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -155,7 +156,7 @@ class Trace:
 def definition(kind: type) -> Place:
     """Return where a class is defined, in the text that was imported."""
     module = inspect.getmodule(kind)
-    path = inspect.getsourcefile(kind) or ""
+    path = file_of(kind)
     lines = _lines(module, path)
     codes = (
         [code for each in vars(kind).values() if (code := getattr(inspect.unwrap(each), "__code__", None))]
@@ -174,6 +175,14 @@ def definition(kind: type) -> Place:
     return Place(path, start, start + len(inspect.getblock(lines[start - 1 :])) - 1)
 
 
+def file_of(kind: type) -> str:
+    """Return the path of the file that a class is defined in; an empty one for what was typed in."""
+    try:
+        return inspect.getsourcefile(kind) or ""
+    except (OSError, TypeError):
+        return ""
+
+
 def source_lines(path: str) -> list[str]:
     """Return the text of a file of the model, as it was imported."""
     module = next(
@@ -188,10 +197,10 @@ def _lines(module: Any, path: str) -> list[str]:
     loader: Any = getattr(module, "__loader__", None)
     if hasattr(loader, "get_source"):
         # The text that was imported, which need not be in the file.
-        source = loader.get_source(module.__name__)
-    if source is None:
-        source = Path(path).read_text(encoding="utf-8") if path else ""
-    return source.splitlines(keepends=True)
+        with suppress(ImportError):  # Of a module that nobody has imported, such as a session's.
+            source = loader.get_source(module.__name__)
+    # A notebook keeps its texts where tracebacks look for them.
+    return linecache.getlines(path) if source is None else source.splitlines(keepends=True)
 
 
 def _is_on(module: Any) -> bool:
@@ -245,6 +254,12 @@ def is_asked_by_model() -> bool:
 def checkpoint_place() -> Place | None:
     """Return where the checkpoint is asked for whose function begins to run."""
     return _place()
+
+
+def innermost_place() -> Place | None:
+    """Return the line of the model that runs now."""
+    frame = next(filter(_is_of_model, _frames()), None)
+    return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
 
 
 def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:

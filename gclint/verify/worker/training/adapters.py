@@ -80,10 +80,21 @@ def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
             "prefix tuning": peft.PrefixTuningConfig,
         }[practice.adapters]
         return kind(task_type=_task(subject), num_virtual_tokens=_PROMPT)
+    return lora(subject, peft, [_embeddings(subject)] if practice.adapters == "modules_to_save" else None)
+
+
+def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
+    """Return the configuration of LoRA on all linear layers.
+
+    Args:
+        subject: what gets it.
+        peft: the library.
+        saved: modules that are trained as a whole besides.
+    """
     # With B at zero, as it is by default, the gradient of A is zero too and shows nothing.
-    config = peft.LoraConfig(r=_RANK, target_modules="all-linear", init_lora_weights=False)
-    if practice.adapters == "modules_to_save":
-        config.modules_to_save = [_embeddings(subject)]
+    config = peft.LoraConfig(
+        r=_RANK, target_modules="all-linear", init_lora_weights=False, modules_to_save=saved
+    )
     config.exclude_modules = _refused(subject, peft, config)
     return config
 

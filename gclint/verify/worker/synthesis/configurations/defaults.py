@@ -22,19 +22,24 @@ def default_configuration(model_class: Any) -> Any:
     Raises:
         NotSynthesisable: It names no configuration class, or that class refuses its own defaults.
     """
-    config_class = _config_class(model_class)
+    config_class = configuration_class(model_class)
     if config_class is None:
         raise NotSynthesisable("configuration", "the class names no configuration class")
     given = given_configuration(model_class, config_class)
     if given is not None:
         return given
-    config = _make_default(config_class)
+    return completed(_make_default(config_class))
+
+
+def completed(config: Any) -> Any:
+    """Return ``config`` with each tower that it can have, changed in place."""
     _complete(config)
     use_native_backbones(config)
     return config
 
 
-def _config_class(model_class: Any) -> Any:
+def configuration_class(model_class: Any) -> Any:
+    """Return the class of the configurations that ``model_class`` takes, or None where it names none."""
     try:
         types = typing.get_type_hints(model_class.__init__)
     except (NameError, TypeError):

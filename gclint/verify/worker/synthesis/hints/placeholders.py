@@ -11,7 +11,7 @@ from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.placeholders import default_count, placeholder_tokens
 from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def counted(situation: Situation, failure: Failure) -> Plan | None:
@@ -55,7 +55,7 @@ def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
         found = _features(situation, failure, modality)
         if found is not None:
             # So many for the whole batch.
-            count = max(1, found // BATCH)
+            count = max(1, found // situation.plan.batch)
             return replace(situation.plan, counts={**situation.plan.counts, modality: count})
     return None
 

@@ -12,7 +12,7 @@ from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.documentation import dimension
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def dimensions(situation: Situation, failure: Failure) -> Plan | None:
@@ -95,7 +95,9 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
     if sizes is None or "attention_mask" not in situation.parameters:
         return None
     # Where none is given, the model makes one that is as long as the sequence.
-    given = make_inputs(situation).get("attention_mask", torch.ones(BATCH, situation.plan.length))
+    given = make_inputs(situation).get(
+        "attention_mask", torch.ones(situation.plan.batch, situation.plan.length)
+    )
     if given.dim() != 2 or given.shape[1] != sizes[1]:
         return None
     plan = situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
@@ -148,7 +150,11 @@ def single_item(situation: Situation, failure: Failure) -> Plan | None:
     """A batch of one, where the model gives every item of it the memory of one."""
     found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
     shape = [int(each) for each in found[1].split(", ")] if found else []
-    if found is None or shape[0] != BATCH or math.prod(shape) != BATCH * int(found[2]):
+    if (
+        found is None
+        or shape[0] != situation.plan.batch
+        or math.prod(shape) != situation.plan.batch * int(found[2])
+    ):
         return None
     return None if situation.plan.single else replace(situation.plan, single=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 FRAMES = 64
 """How many frames a spectrogram has, where nothing asks for another number of them."""
@@ -20,10 +20,12 @@ def input_values(situation: Situation) -> torch.Tensor:
     """Return samples, or a spectrogram where a class calls it so."""
     bands = situation.get("num_mel_bins")
     if bands is not None and situation.get("conv_stride") is None:
-        return situation.floats("input_values", BATCH, situation.get("max_length", default=64), bands)
+        return situation.floats(
+            "input_values", situation.plan.batch, situation.get("max_length", default=64), bands
+        )
     strides = situation.get("conv_stride", "upsampling_ratios", "downsampling_ratios", default=(320,))
     hop = math.prod(strides) if isinstance(strides, list | tuple) else 320
-    return situation.floats("input_values", BATCH, max(hop, 16) * 24 + 80)
+    return situation.floats("input_values", situation.plan.batch, max(hop, 16) * 24 + 80)
 
 
 def _input_features(situation: Situation) -> torch.Tensor:
@@ -37,29 +39,31 @@ def _input_features(situation: Situation) -> torch.Tensor:
     )
     if "feature_lens" in situation.parameters:
         # All recordings of a batch, one after the other.
-        return situation.floats("input_features", bands, BATCH * FRAMES)
+        return situation.floats("input_features", bands, situation.plan.batch * FRAMES)
     if "chunk_sample_lengths" in situation.parameters:
-        return situation.floats("input_features", BATCH, bands, FRAMES)
+        return situation.floats("input_features", situation.plan.batch, bands, FRAMES)
     positions = situation.get("max_source_positions")
     source = inspect.getsource(sys.modules[situation.model_class.__module__])
     if positions is not None or re.search(r"num_mel_bins, \w+ = input_features\.shape", source):
         positions = positions or 32
-        return situation.floats("input_features", BATCH, bands, 2 * positions)
-    return situation.floats("input_features", BATCH, FRAMES, bands)
+        return situation.floats("input_features", situation.plan.batch, bands, 2 * positions)
+    return situation.floats("input_features", situation.plan.batch, FRAMES, bands)
 
 
 def _audio_mel(situation: Situation) -> torch.Tensor:
-    return situation.floats("audio_mel", BATCH, FRAMES, situation.get("input_feat_size", default=32))
+    return situation.floats(
+        "audio_mel", situation.plan.batch, FRAMES, situation.get("input_feat_size", default=32)
+    )
 
 
 def _audio_mel_mask(situation: Situation) -> torch.Tensor:
     # True is what is padding.
-    return torch.zeros(BATCH, FRAMES, dtype=torch.bool)
+    return torch.zeros(situation.plan.batch, FRAMES, dtype=torch.bool)
 
 
 def _mel_spectrogram(situation: Situation) -> torch.Tensor:
     return situation.floats(
-        "mel_spectrogram", BATCH, situation.get("mel_dim", "num_mel_bins", default=32), 16
+        "mel_spectrogram", situation.plan.batch, situation.get("mel_dim", "num_mel_bins", default=32), 16
     )
 
 
@@ -71,7 +75,10 @@ def _past(situation: Situation) -> int:
 def _series(situation: Situation, name: str, length: int) -> torch.Tensor:
     size = situation.get("input_size", "num_input_channels", default=1)
     return situation.floats(
-        name, BATCH, length, *([size] if size > 1 or situation.get("num_input_channels") else [])
+        name,
+        situation.plan.batch,
+        length,
+        *([size] if size > 1 or situation.get("num_input_channels") else []),
     )
 
 
@@ -95,7 +102,7 @@ def _time_features(name: str) -> Any:
             if name.startswith("past")
             else int(situation.get("prediction_length", default=4))
         )
-        return situation.floats(name, BATCH, length, count)
+        return situation.floats(name, situation.plan.batch, length, count)
 
     return provide
 

@@ -9,7 +9,7 @@ import torch
 from gclint.verify.worker.synthesis.inputs.audio import FRAMES, input_values
 from gclint.verify.worker.synthesis.inputs.documentation import documented
 from gclint.verify.worker.synthesis.inputs.patches import get_vision, patch_mask, patch_side
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.tiles import CAMERAS, is_robot
 
 _POOLED = 4
@@ -24,30 +24,32 @@ def _patch_count(situation: Situation) -> int:
 
 def _pooling(situation: Situation) -> torch.Tensor:
     """Return which patches of all images each token is made of."""
-    return torch.arange(BATCH * _patch_count(situation)).reshape(-1, _POOLED)
+    return torch.arange(situation.plan.batch * _patch_count(situation)).reshape(-1, _POOLED)
 
 
 def _pooled_grids(situation: Situation) -> torch.Tensor:
     """Return rows and columns of tokens of each image, and of its crops, of which there are none."""
-    return torch.tensor([[1, _patch_count(situation) // _POOLED, 0, 0]] * BATCH)
+    return torch.tensor([[1, _patch_count(situation) // _POOLED, 0, 0]] * situation.plan.batch)
 
 
 def _sample_lengths(situation: Situation) -> torch.Tensor:
-    return torch.full((BATCH,), FRAMES * int(situation.get("hop_length", default=1)))
+    return torch.full((situation.plan.batch,), FRAMES * int(situation.get("hop_length", default=1)))
 
 
 def _frame_lengths(situation: Situation) -> torch.Tensor:
-    return torch.full((BATCH,), FRAMES)
+    return torch.full((situation.plan.batch,), FRAMES)
 
 
 def _seen(situation: Situation) -> Any:
     if is_robot(situation):
-        return torch.ones(BATCH, CAMERAS, dtype=torch.bool)
+        return torch.ones(situation.plan.batch, CAMERAS, dtype=torch.bool)
     return patch_mask(situation)
 
 
 def _state(situation: Situation) -> torch.Tensor:
-    return situation.floats("state", BATCH, int(situation.get("max_state_dim", default=situation.width())))
+    return situation.floats(
+        "state", situation.plan.batch, int(situation.get("max_state_dim", default=situation.width()))
+    )
 
 
 def _codes(situation: Situation) -> Any:
@@ -55,18 +57,23 @@ def _codes(situation: Situation) -> Any:
     if not isinstance(count, int):
         return documented(situation, "codes")
     return situation.integers(
-        "codes", 0, situation.get("codebook_size", default=8), BATCH, count, situation.plan.length
+        "codes",
+        0,
+        situation.get("codebook_size", default=8),
+        situation.plan.batch,
+        count,
+        situation.plan.length,
     )
 
 
 def _characters(situation: Situation) -> torch.Tensor:
     """Return how many characters each token has: one, since there are as many characters as tokens."""
-    return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
+    return torch.ones(situation.plan.batch, situation.plan.length, dtype=torch.long)
 
 
 def _ends(situation: Situation) -> torch.Tensor:
     """Return where the only recording of each item ends."""
-    return torch.full((BATCH, 1), input_values(situation).shape[-1])
+    return torch.full((situation.plan.batch, 1), input_values(situation).shape[-1])
 
 
 def _spoken(situation: Situation) -> Any:

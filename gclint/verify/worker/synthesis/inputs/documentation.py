@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def documented(situation: Situation, name: str) -> Any:
@@ -22,11 +22,13 @@ def documented(situation: Situation, name: str) -> Any:
     text = entry(situation, name)
     if shape is None:
         if re.search("quer(y|ies)", name):
-            return situation.floats(name, BATCH, situation.plan.sizes.queries, situation.width())
+            return situation.floats(
+                name, situation.plan.batch, situation.plan.sizes.queries, situation.width()
+            )
         if "states" in name or "embeds" in name or "features" in name:
-            return situation.floats(name, BATCH, situation.plan.length, situation.width())
+            return situation.floats(name, situation.plan.batch, situation.plan.length, situation.width())
         if "mask" in name:
-            return torch.ones(BATCH, situation.plan.length, dtype=torch.long)
+            return torch.ones(situation.plan.batch, situation.plan.length, dtype=torch.long)
         return 1 if re.search(r"\bint\b", annotation) or re.match(r"\s*\(`?int`?\b", text) else None
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
         # An image of what was masked in another one.
@@ -89,7 +91,7 @@ def dimension(situation: Situation, word: str) -> int:
         return int(word)
     field = word.removeprefix("self.").removeprefix("config.")
     if field in ("batch_size", "batch", "bsz"):
-        return BATCH
+        return situation.plan.batch
     value = situation.get(field)
     if isinstance(value, int) and not isinstance(value, bool):
         return value

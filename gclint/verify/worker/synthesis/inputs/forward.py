@@ -17,7 +17,7 @@ from gclint.verify.worker.synthesis.inputs.labels import LABELS
 from gclint.verify.worker.synthesis.inputs.masks import MASKS, fit_masks
 from gclint.verify.worker.synthesis.inputs.patches import PATCHES, patch_side
 from gclint.verify.worker.synthesis.inputs.points import POINTS
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
 from gclint.verify.worker.synthesis.inputs.tiles import TILES
 from gclint.verify.worker.synthesis.inputs.training import add_training_inputs
@@ -63,7 +63,7 @@ def _by_rule(situation: Situation) -> dict[str, Any]:
         whole = {
             name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()
         }
-        inputs |= {name: value[:1] for name, value in whole.items() if len(value) == BATCH}
+        inputs |= {name: value[:1] for name, value in whole.items() if len(value) == situation.plan.batch}
     add_training_inputs(situation, inputs, situation.plan.training)
     return inputs
 
@@ -80,7 +80,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     if name in plan.tokens:
-        return situation.tokens(name, BATCH, plan.length)
+        return situation.tokens(name, situation.plan.batch, plan.length)
     if name in plan.given:
         return torch.tensor(plan.given[name])
     if name in plan.shapes:
@@ -93,7 +93,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
     if name in plan.ranks:
         value = _raised(situation, name, value, plan.ranks[name])
         while value.dim() > plan.ranks[name] >= 1:
-            value = value[0] if value.shape[0] == BATCH else value.flatten(0, 1)
+            value = value[0] if value.shape[0] == situation.plan.batch else value.flatten(0, 1)
     if name in plan.transposed and value.dim() >= 2:
         value = value.transpose(-1, -2).contiguous()
     return value

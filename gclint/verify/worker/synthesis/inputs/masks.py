@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _MASKED = (
     (
@@ -46,7 +46,7 @@ def length_of(situation: Situation, content: torch.Tensor) -> int:
 
 
 def _ones(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, 1, dtype=torch.bool)
+    return torch.ones(situation.plan.batch, 1, dtype=torch.bool)
 
 
 MASKS = ((r"input_features_mask|feature_attention_mask|input_values_mask", _ones, True),)

@@ -8,7 +8,7 @@ import torch
 
 from gclint.verify.worker.synthesis.configurations.tree import children, find
 from gclint.verify.worker.synthesis.inputs.documentation import documented, layout
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _GRIDS = ("image_grid_thw", "grid_thw", "video_grid_thw", "image_grid_hw")
 _POSITIONS = ("pixel_position_ids", "image_position_ids", "spatial_shapes")
@@ -73,15 +73,19 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
     side, channels = patch_side(situation), channel_count(situation)
     if in_blocks(situation):
         merge = get_vision(situation, *MERGES, default=1)
-        return situation.floats(name, BATCH * height * width, side * merge, side * merge, channels)
+        return situation.floats(
+            name, situation.plan.batch * height * width, side * merge, side * merge, channels
+        )
     if is_packed(situation):
         temporal = get_vision(situation, "temporal_patch_size", "patch_temporal", default=1)
         frames = _video_frames(situation) if "video" in name else 1
-        return situation.floats(name, BATCH * frames * height * width, channels * temporal * side**2)
+        return situation.floats(
+            name, situation.plan.batch * frames * height * width, channels * temporal * side**2
+        )
     if "target_sizes" in situation.parameters:
-        return situation.floats(name, 1, channels, side, side * BATCH * height * width)
+        return situation.floats(name, 1, channels, side, side * situation.plan.batch * height * width)
     if any(each in situation.parameters for each in _POSITIONS):
-        return situation.floats(name, BATCH, height * width, channels * side**2)
+        return situation.floats(name, situation.plan.batch, height * width, channels * side**2)
     return None
 
 
@@ -100,11 +104,11 @@ def channel_count(situation: Situation) -> int:
 def _grid_thw(situation: Situation) -> torch.Tensor:
     # Where images are counted by sample, the last one of a sample is the one to be made, and has no pixels.
     each = 2 if "images_per_sample" in situation.parameters else 1
-    return torch.tensor([grid(situation)] * BATCH * each)
+    return torch.tensor([grid(situation)] * situation.plan.batch * each)
 
 
 def _images_per_sample(situation: Situation) -> torch.Tensor:
-    return torch.full((BATCH,), 2)
+    return torch.full((situation.plan.batch,), 2)
 
 
 def _video_frames(situation: Situation) -> int:
@@ -116,26 +120,28 @@ def _video_frames(situation: Situation) -> int:
 
 
 def _video_grid_thw(situation: Situation) -> torch.Tensor:
-    return torch.tensor([[_video_frames(situation), *grid(situation)[1:]]] * BATCH)
+    return torch.tensor([[_video_frames(situation), *grid(situation)[1:]]] * situation.plan.batch)
 
 
 def _grid_hw(situation: Situation) -> torch.Tensor:
-    return torch.tensor([grid(situation)[1:]] * BATCH)
+    return torch.tensor([grid(situation)[1:]] * situation.plan.batch)
 
 
 def _positions(situation: Situation) -> torch.Tensor:
     _, height, width = grid(situation)
     one = torch.cartesian_prod(torch.arange(height), torch.arange(width)).flip(-1)
-    return one.expand(BATCH, -1, -1).contiguous()
+    return one.expand(situation.plan.batch, -1, -1).contiguous()
 
 
 def _flattened(situation: Situation) -> torch.Tensor:
     """Return patches with row and column, counted from 1, in front."""
-    places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(BATCH, -1, -1)
+    places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(situation.plan.batch, -1, -1)
     width = get_vision(
         situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2
     )
-    return torch.cat([places.float(), situation.floats("flattened_patches", BATCH, 16, width)], dim=-1)
+    return torch.cat(
+        [places.float(), situation.floats("flattened_patches", situation.plan.batch, 16, width)], dim=-1
+    )
 
 
 def patch_mask(situation: Situation) -> torch.Tensor | None:
@@ -145,16 +151,16 @@ def patch_mask(situation: Situation) -> torch.Tensor | None:
         given = "pixel_attention_mask" in situation.plan.also
         return documented(situation, "pixel_attention_mask") if given else None
     _, height, width = grid(situation)
-    return torch.ones(BATCH, height * width, dtype=torch.long)
+    return torch.ones(situation.plan.batch, height * width, dtype=torch.long)
 
 
 def _merge_sizes(situation: Situation) -> torch.Tensor:
     merge = get_vision(situation, *MERGES, default=1)
-    return torch.full((BATCH,), merge if isinstance(merge, int) else merge[-1])
+    return torch.full((situation.plan.batch,), merge if isinstance(merge, int) else merge[-1])
 
 
 def _frame_counts(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, dtype=torch.long)
+    return torch.ones(situation.plan.batch, dtype=torch.long)
 
 
 PATCHES = (

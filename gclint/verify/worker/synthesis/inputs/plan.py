@@ -16,6 +16,8 @@ class Plan:
     sizes: Sizes = field(default_factory=Sizes)
     attention: str | None = None
     """The attention implementation; None leaves it to the model."""
+    batch: int = 2
+    """How many items the inputs have."""
     length: int = 12
     """Tokens in a text."""
     without: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.vision import side
 
 _POINTS = 3
@@ -18,19 +18,19 @@ def _places(situation: Situation, name: str, *shape: int) -> torch.Tensor:
 
 
 def _points(situation: Situation) -> torch.Tensor:
-    return _places(situation, "input_points", BATCH, 1, _POINTS, 2)
+    return _places(situation, "input_points", situation.plan.batch, 1, _POINTS, 2)
 
 
 def _point_labels(situation: Situation) -> torch.Tensor:
     # A point inside, one outside, and one that is none.
-    return torch.tensor([1, 0, -1]).expand(BATCH, 1, _POINTS).clone()
+    return torch.tensor([1, 0, -1]).expand(situation.plan.batch, 1, _POINTS).clone()
 
 
 def _boxes(situation: Situation) -> torch.Tensor | None:
     if "input_points" not in situation.parameters:
         # Boxes by themselves are cut out of the features, by a function of another library.
         return None
-    corner = _places(situation, "input_boxes", BATCH, 1, 2) / 2
+    corner = _places(situation, "input_boxes", situation.plan.batch, 1, 2) / 2
     return torch.cat([corner, corner + 4], dim=-1)
 
 
@@ -39,7 +39,7 @@ def _rough_masks(situation: Situation) -> Any:
     if not isinstance(size, int):
         return None
     size *= 1 if situation.get("mask_input_size") else 4
-    return situation.floats("input_masks", BATCH, 1, size, size)
+    return situation.floats("input_masks", situation.plan.batch, 1, size, size)
 
 
 POINTS = (

@@ -16,9 +16,6 @@ from gclint.verify.worker.synthesis.configurations.tokens import special_tokens
 from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 
-BATCH = 2
-"""How many items the inputs of an attempt have, unless its plan says otherwise."""
-
 
 @dataclass(frozen=True)
 class Situation:

@@ -8,12 +8,12 @@ import torch
 
 from gclint.verify.worker.synthesis.inputs.patches import patch_mask, patches
 from gclint.verify.worker.synthesis.inputs.placeholders import modality_of_tokens, with_placeholders
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def input_ids(situation: Situation) -> torch.Tensor:
     """Return tokens, with placeholders for what other modalities put among them."""
-    ids = situation.tokens("input_ids", BATCH, situation.plan.length)
+    ids = situation.tokens("input_ids", situation.plan.batch, situation.plan.length)
     ids = with_placeholders(situation, ids)
     end = situation.get("eos_token_id")
     if situation.is_for("SequenceClassification") and situation.is_encoder_decoder and isinstance(end, int):
@@ -32,7 +32,9 @@ def _decoder_input_ids(situation: Situation) -> torch.Tensor | None:
     size = (
         getattr(decoder, "vocab_size", None) or getattr(decoder, "get", lambda _: None)("vocab_size") or size
     )
-    return situation.tokens("decoder_input_ids", BATCH, situation.plan.length - 2, vocabulary=size)
+    return situation.tokens(
+        "decoder_input_ids", situation.plan.batch, situation.plan.length - 2, vocabulary=size
+    )
 
 
 def _attention_mask(situation: Situation) -> torch.Tensor:
@@ -57,31 +59,31 @@ def hidden_states(situation: Situation) -> torch.Tensor | None:
     """Return a stream of hidden states, or patches where a tower calls them so."""
     if "grid_thw" in situation.parameters:
         return patches(situation, "hidden_states")
-    return situation.floats("hidden_states", BATCH, situation.plan.length, situation.width())
+    return situation.floats("hidden_states", situation.plan.batch, situation.plan.length, situation.width())
 
 
 def _encoder_states(situation: Situation) -> torch.Tensor:
     names = ("encoder_hidden_size", "cross_attention_hidden_size", "encoder_width")
     width = next((w for name in names if (w := getattr(situation.config, name, None))), situation.width())
-    return situation.floats("encoder_hidden_states", BATCH, situation.plan.length, width)
+    return situation.floats("encoder_hidden_states", situation.plan.batch, situation.plan.length, width)
 
 
 def _bbox(situation: Situation) -> torch.Tensor:
-    corner = situation.integers("bbox", 0, 40, BATCH, situation.plan.length, 2)
+    corner = situation.integers("bbox", 0, 40, situation.plan.batch, situation.plan.length, 2)
     return torch.cat([corner, corner + 7], dim=-1)
 
 
 def _entities(situation: Situation) -> torch.Tensor:
     size = situation.get("entity_vocab_size", default=8)
-    return _of_choices(situation, situation.integers("entity_ids", 1, size, BATCH, 2))
+    return _of_choices(situation, situation.integers("entity_ids", 1, size, situation.plan.batch, 2))
 
 
 def _entity_ones(situation: Situation) -> torch.Tensor:
-    return _of_choices(situation, torch.ones(BATCH, 2, dtype=torch.long))
+    return _of_choices(situation, torch.ones(situation.plan.batch, 2, dtype=torch.long))
 
 
 def _entity_positions(situation: Situation) -> torch.Tensor:
-    positions = torch.full((BATCH, 2, situation.get("max_mention_length", default=4)), -1)
+    positions = torch.full((situation.plan.batch, 2, situation.get("max_mention_length", default=4)), -1)
     positions[:, 0, :2] = torch.tensor([1, 2])
     positions[:, 1, :2] = torch.tensor([4, 5])
     return _of_choices(situation, positions)
@@ -93,7 +95,9 @@ def _of_choices(situation: Situation, value: torch.Tensor) -> torch.Tensor:
 
 
 def _query_embeds(situation: Situation) -> torch.Tensor:
-    return situation.floats("query_embeds", BATCH, situation.plan.sizes.queries, situation.width())
+    return situation.floats(
+        "query_embeds", situation.plan.batch, situation.plan.sizes.queries, situation.width()
+    )
 
 
 def _position_embeddings(situation: Situation) -> tuple[torch.Tensor, torch.Tensor]:
@@ -106,11 +110,11 @@ def _languages(situation: Situation) -> Any:
     if any("sp" in name and name.endswith("_id") for name in situation.parameters):
         # Beside a speaker, it is a sequence of one place that is embedded.
         return _speaker(situation)
-    return torch.zeros(BATCH, dtype=torch.long)
+    return torch.zeros(situation.plan.batch, dtype=torch.long)
 
 
 def _speaker(situation: Situation) -> torch.Tensor:
-    return torch.zeros(BATCH, 1, dtype=torch.long)
+    return torch.zeros(situation.plan.batch, 1, dtype=torch.long)
 
 
 TEXT = (

@@ -8,7 +8,7 @@ import torch
 
 from gclint.verify.worker.synthesis.inputs.documentation import entry, layout
 from gclint.verify.worker.synthesis.inputs.patches import channel_count, get_vision
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import input_ids
 
 _IMAGES = 1
@@ -20,17 +20,21 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return images in tiles, or None where the class takes whole ones."""
     if "aspect_ratio_ids" in situation.parameters:
         return situation.floats(
-            "pixel_values", BATCH, _IMAGES, _tiles(situation), channel_count(situation), *side
+            "pixel_values", situation.plan.batch, _IMAGES, _tiles(situation), channel_count(situation), *side
         )
     if "image_attention_mask" in situation.parameters and "perceiver_embeddings" in situation.parameters:
-        return situation.floats("pixel_values", BATCH, _IMAGES, channel_count(situation), *side)
+        return situation.floats(
+            "pixel_values", situation.plan.batch, _IMAGES, channel_count(situation), *side
+        )
     return None
 
 
 def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
     if is_robot(situation):
-        return situation.floats("pixel_values", BATCH, CAMERAS, channel_count(situation), *side)
+        return situation.floats(
+            "pixel_values", situation.plan.batch, CAMERAS, channel_count(situation), *side
+        )
     pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images)[,)]"
     said = re.search(pattern, entry(situation, "pixel_values"))
     if said is None and "input_ids" in situation.parameters:
@@ -40,7 +44,7 @@ def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
     if said is None and not situation.is_for("ImagesAnd"):
         return None
     count = situation.get(said[1] if said else "num_images", default=2)
-    return situation.floats("pixel_values", BATCH, count, channel_count(situation), *side)
+    return situation.floats("pixel_values", situation.plan.batch, count, channel_count(situation), *side)
 
 
 def is_robot(situation: Situation) -> bool:
@@ -53,28 +57,30 @@ def _tiles(situation: Situation) -> int:
 
 
 def _ratios(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, _IMAGES, dtype=torch.long)
+    return torch.ones(situation.plan.batch, _IMAGES, dtype=torch.long)
 
 
 def _ratio_mask(situation: Situation) -> torch.Tensor:
-    return torch.ones(BATCH, _IMAGES, _tiles(situation), dtype=torch.long)
+    return torch.ones(situation.plan.batch, _IMAGES, _tiles(situation), dtype=torch.long)
 
 
 def _seen_tiles(situation: Situation) -> torch.Tensor | None:
     if "aspect_ratio_ids" not in situation.parameters:
         return None
-    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, _tiles(situation), dtype=torch.long)
+    return torch.ones(
+        situation.plan.batch, input_ids(situation).shape[1], _IMAGES, _tiles(situation), dtype=torch.long
+    )
 
 
 def _seen_images(situation: Situation) -> torch.Tensor | None:
     if "perceiver_embeddings" not in situation.parameters:
         return None
-    return torch.ones(BATCH, input_ids(situation).shape[1], _IMAGES, dtype=torch.long)
+    return torch.ones(situation.plan.batch, input_ids(situation).shape[1], _IMAGES, dtype=torch.long)
 
 
 def _places(situation: Situation) -> torch.Tensor:
     """Mark as many places of a text as an image has queries."""
-    places = torch.zeros(BATCH, input_ids(situation).shape[1], dtype=torch.long)
+    places = torch.zeros(situation.plan.batch, input_ids(situation).shape[1], dtype=torch.long)
     places[:, 1 : 1 + situation.get("latent_query_num", default=4)] = 1
     return places
 
@@ -82,7 +88,7 @@ def _places(situation: Situation) -> torch.Tensor:
 def _regions(situation: Situation) -> torch.Tensor:
     choices = input_ids(situation).shape[1:-1]
     width = situation.get("visual_embedding_dim", default=situation.width())
-    return situation.floats("visual_embeds", BATCH, *choices, 4, width)
+    return situation.floats("visual_embeds", situation.plan.batch, *choices, 4, width)
 
 
 def _region_mask(situation: Situation) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from gclint.verify.worker.synthesis.inputs.patches import channel_count, get_vision, patch_side, patches
-from gclint.verify.worker.synthesis.inputs.situation import BATCH, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.tiles import several, tiles
 
 
@@ -26,7 +26,7 @@ def _pixel_values(situation: Situation) -> torch.Tensor:
     cut = tiles(situation, side(situation)) if cut is None else cut
     cut = several(situation, side(situation)) if cut is None else cut
     return (
-        situation.floats("pixel_values", BATCH, channel_count(situation), *side(situation))
+        situation.floats("pixel_values", situation.plan.batch, channel_count(situation), *side(situation))
         if cut is None
         else cut
     )
@@ -37,17 +37,19 @@ def _pixel_values_videos(situation: Situation) -> torch.Tensor:
     if cut is not None:
         return cut
     frames = situation.get("num_frames", "frames_per_clip", default=4)
-    return situation.floats("pixel_values_videos", BATCH, frames, channel_count(situation), *side(situation))
+    return situation.floats(
+        "pixel_values_videos", situation.plan.batch, frames, channel_count(situation), *side(situation)
+    )
 
 
 def _image_sizes(situation: Situation) -> torch.Tensor:
-    return torch.tensor([side(situation)] * BATCH)
+    return torch.tensor([side(situation)] * situation.plan.batch)
 
 
 def _bool_masked_pos(situation: Situation) -> Any:
     height, width = side(situation)
     count = (height // patch_side(situation)) * (width // patch_side(situation))
-    return situation.integers("bool_masked_pos", 0, 2, BATCH, count).bool()
+    return situation.integers("bool_masked_pos", 0, 2, situation.plan.batch, count).bool()
 
 
 def _codes_of_patches(situation: Situation) -> torch.Tensor:

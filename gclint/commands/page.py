@@ -1,0 +1,84 @@
+"""The option for a page to look at, for all commands that have something to show."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gclint.commands import CannotRun
+
+if TYPE_CHECKING:
+    from gclint.report.page.view import Origin, Page
+
+_LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
+"""What draws the page, by what is imported and what is installed."""
+
+
+def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return what adds the option to a command.
+
+    Args:
+        option: makes one, like ``click.option``.
+    """
+    return option(
+        "--report",
+        "page_path",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write a page for a browser to FILE: one HTML file that needs nothing else.",
+    )
+
+
+def require_page(path: Path | None) -> None:
+    """Make sure that a page can be made, before anything is run for it.
+
+    Raises:
+        CannotRun: it cannot be, or not be written to ``path``.
+    """
+    if path is None:
+        return
+    missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
+    if missing:
+        raise CannotRun(
+            f"--report needs {' and '.join(missing)}; install what it needs with pip install 'gclint[report]'"
+        )
+    from gclint.engine.disk import require_writable
+    from gclint.source.paths import shown
+
+    try:
+        require_writable(path)
+    except OSError as error:
+        raise CannotRun(f"--report: {shown(path)} cannot be written: {error.strerror or error}") from None
+
+
+def origin(repeat: str = "gclint verify") -> Origin:
+    """Return what a page that is made now is made by.
+
+    Args:
+        repeat: the command that runs files in the same way, without the files.
+    """
+    from gclint.report.page.view import Origin
+
+    return Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
+
+
+def write_page(path: Path, page: Page) -> None:
+    """Write a page, all of it or nothing.
+
+    Raises:
+        CannotRun: it cannot be written.
+    """
+    from gclint.engine.write import write_text
+    from gclint.report.page.render import rendered
+    from gclint.source.paths import shown
+
+    for problem in write_text(path, rendered(page)):
+        raise CannotRun(f"--report: {shown(path)}: {problem.message}")
+    click.echo(f"{shown(path)} shows it in a browser.", err=True)

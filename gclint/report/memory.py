@@ -1,0 +1,105 @@
+"""An estimate of memory as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from gclint.source.paths import printable, shown
+from gclint.verify.memory import Estimated
+from gclint.verify.worker.estimates import Addition, MemoryEstimate, ModeEstimate, Saved
+
+_NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
+
+
+def write(found: Estimated, stream: TextIO) -> None:
+    """Write an estimate."""
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    estimate = found.estimate
+    for line in _head(found):
+        console.print(printable(line), markup=False)
+    console.print()
+    console.print(_modes(estimate))
+    for line in _rest(estimate):
+        console.print(printable(line), markup=False)
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as people read it, in powers of ten."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(number) < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.2f} {unit}"
+        number /= 1000
+    return f"{number:.2f} TB"
+
+
+def _head(found: Estimated) -> Iterator[str]:
+    estimate, environment = found.estimate, found.environment
+    yield (
+        f"{estimate.name} ({shown(estimate.source)}), "
+        f"torch {environment.torch}, transformers {environment.transformers}"
+    )
+    sequence = "" if estimate.sequence is None else f" x {estimate.sequence:,} tokens"
+    yield f"batch {estimate.batch}{sequence}, {estimate.dtype}, {estimate.parameters:,} parameters"
+    yield (
+        f"weights {size(estimate.weight_bytes)}, gradients {size(estimate.gradient_bytes)}, "
+        f"{estimate.optimizer} {size(estimate.optimizer_bytes)}"
+    )
+
+
+def _modes(estimate: MemoryEstimate) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("checkpointing")
+    for name in ("saved for backward", "less", "peak of a step", "FLOPs of a step", "more"):
+        table.add_column(name, justify="right")
+    plain = estimate.mode("plain")
+    for each in estimate.modes:
+        table.add_row(_NAMES[each.mode], *_cells(each, plain))
+    return table
+
+
+def _cells(mode: ModeEstimate, plain: ModeEstimate | None) -> list[str]:
+    if mode.error:
+        return [f"cannot be run: {mode.error}", "", "", "", ""]
+    peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes)
+    less, more = "", ""
+    if plain is not None and mode is not plain and plain.saved_bytes and plain.flops:
+        less = f"{1 - mode.saved_bytes / plain.saved_bytes:.1%}"
+        more = f"{mode.flops / plain.flops - 1:+.1%}"
+    return [size(mode.saved_bytes), less, peak, f"{mode.flops:.3g}", more]
+
+
+def _rest(estimate: MemoryEstimate) -> Iterator[str]:
+    for each in estimate.additions:
+        yield from _addition(each)
+    for mode in estimate.modes:
+        if mode.mode != "reentrant" and mode.largest:
+            yield ""
+            yield f"Most of what is saved, {_NAMES[mode.mode]}:"
+            yield from (f"  {_line(each)}" for each in mode.largest[:6])
+    if estimate.notes:
+        yield ""
+        yield from estimate.notes
+
+
+def _addition(each: Addition) -> Iterator[str]:
+    yield ""
+    what = f"{each.mode}: {each.blocks} blocks of {each.kind} in {each.stack}; each one more adds"
+    boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
+    if each.is_exact:
+        yield f"{what} {boundary}, and nothing else."
+    elif not each.recomputed:
+        yield f"{what} {size(each.added_bytes)}: it is not checkpointed."
+    else:
+        yield f"{what} {size(each.added_bytes)}: {boundary}, and besides"
+        yield from (f"  {_line(extra)}" for extra in each.extras)
+
+
+def _line(saved: Saved) -> str:
+    place = "" if saved.place is None else f"  {shown(saved.place.path)}:{saved.place.line}"
+    count = f"{saved.count} x " if saved.count > 1 else ""
+    shape = " x ".join(map(str, saved.shape)) or "scalar"
+    return f"{size(saved.size):>10}  {saved.module or 'the model'}  {count}{saved.dtype} {shape}{place}"

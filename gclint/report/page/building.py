@@ -1,0 +1,157 @@
+"""The page of a report: its parts, put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gclint import __version__
+from gclint.engine.evidence import Weighed
+from gclint.report.findings import headline, obstacle
+from gclint.report.page import classes, matrix, repairs
+from gclint.report.page.excerpts import Sources, brief
+from gclint.report.page.view import OUTCOMES, Excerpt, Fact, Line, Origin, Page, Repair, Row
+from gclint.report.report import Report
+from gclint.report.verification import remark_lines
+from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
+
+_SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run": "were not run"}
+
+
+def page(report: Report, origin: Origin) -> Page:
+    """Return what stands on the page of a report."""
+    before = {path: texts[0] for proof in report.proofs or () for path, texts in proof.changed.items()}
+    sources = Sources.of(report.runs, before)
+    all_repairs = repairs.proven_and_refused(report)
+    found = [*_run(report), *_repaired(report, all_repairs)]
+    columns = matrix.columns(each.result for each in found)
+    models = classes.models(each.result for each in found)
+    rows = tuple(
+        classes.row(
+            each.result,
+            models[each.result.source],
+            columns,
+            sources,
+            (*each.repairs, *_hinted(report, each)),
+            each.before,
+            origin.repeat,
+        )
+        for each in found
+    )
+    return Page(
+        "Gradient checkpointing, checked by gclint",
+        tuple(_facts(report, origin)),
+        lead=" ".join((_counted(rows), *_counted_setups(each.result for each in found))),
+        problems=tuple(_problems(report)),
+        columns=columns,
+        rows=tuple(sorted(rows, key=_urgency)),
+        repairs=all_repairs,
+        findings=tuple(_findings(report)),
+        remarks=tuple(remark_lines(report.runs)) if report.runs is not None else (),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What came of a class, and of its repair."""
+
+    result: ClassResult
+    before: ClassResult | None = None
+    repairs: tuple[Repair, ...] = ()
+
+
+def _run(report: Report) -> Iterator[_Found]:
+    for result in report.runs.sorted() if report.runs is not None else ():
+        yield _Found(result)
+
+
+def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[_Found]:
+    """Yield each class that repairs were run with: as it is with those that are proven."""
+    found: dict[tuple[str, str], _Found] = {}
+    for proof, repair in zip(report.proofs or (), all_repairs, strict=True):
+        earlier = {_key(each): each for run in proof.before.values() for each in run.results}
+        later = {_key(each): each for run in proof.after.values() for each in run.results}
+        for key, before in earlier.items():
+            known = found.get(key, _Found(before))
+            if not proof.obstacles and key in later:
+                known = _Found(later[key], before, known.repairs)
+            found[key] = _Found(known.result, known.before, (*known.repairs, repair))
+    yield from (found[key] for key in sorted(found))
+
+
+def _key(result: ClassResult) -> tuple[str, str]:
+    return result.source, result.name
+
+
+def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
+    weighed: Weighed | None = report.weighed
+    if weighed is None:
+        return
+    hints = (hint for failure in found.result.failures for hint in weighed.hints_of(found.result, failure))
+    yield from repairs.suggested(report, dict.fromkeys(hints))
+
+
+def _urgency(row: Row) -> tuple[int, str, str]:
+    return OUTCOMES.index(row.outcome), row.model, row.name
+
+
+def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
+    yield Fact("Command", origin.command)
+    yield Fact("Made", origin.moment)
+    yield Fact("gclint", __version__)
+    for environment in _environments(report):
+        yield Fact("transformers", environment.transformers)
+        yield Fact("torch", environment.torch)
+        yield Fact("Python", environment.python)
+        yield Fact("Device", environment.device)
+        if environment.isolation:
+            yield Fact("Isolation", "; ".join(environment.isolation))
+        if environment.numerics:
+            yield Fact("Numbers", "; ".join(environment.numerics))
+
+
+def _environments(report: Report) -> list[Environment]:
+    runs = report.runs.environments.values() if report.runs is not None else ()
+    proofs = (run.environment for proof in report.proofs or () for run in proof.after.values())
+    return list(dict.fromkeys(each for each in (*runs, *proofs) if each is not None))
+
+
+def _problems(report: Report) -> Iterator[str]:
+    for problem in report.problems:
+        where = f":{problem.position.row}" if problem.position else ""
+        yield f"{brief(problem.path)}{where}: {problem.message}"
+    if report.runs is None:
+        return
+    if report.runs.problem:
+        yield report.runs.problem
+    for source in sorted(report.runs.unusable):
+        yield f"{brief(source)}: {report.runs.unusable[source].message}"
+
+
+def _findings(report: Report) -> Iterator[Excerpt]:
+    """Yield what the linter says about the files that were run."""
+    for finding in report.findings:
+        file = report.project.file(finding.path)
+        row = file.position(finding.start).row
+        why = obstacle(finding)
+        yield Excerpt(
+            f"{brief(finding.path)}:{row}: {headline(finding)}",
+            (Line(row, file.line(row), True),),
+            why or "",
+        )
+
+
+def _counted(rows: Sequence[Row]) -> str:
+    """Return how many classes did what, in a line."""
+    counts = Counter(row.outcome for row in rows)
+    parts = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    number = "1 class" if len(rows) == 1 else f"{len(rows):,} classes"
+    return f"{number}: {parts}." if rows else "No class was run."
+
+
+def _counted_setups(results: Iterable[ClassResult]) -> Iterator[str]:
+    counts = Counter(setup.outcome for result in results for setup in result.setups)
+    if counts:
+        parts = ", ".join(f"{counts[outcome]:,} {word}" for outcome, word in _SETUPS.items())
+        yield f"Of {counts.total():,} runs in further set-ups, {parts}."

@@ -1,0 +1,229 @@
+"""Charts: drawn once, while the page is made, as SVG that the page's own colours apply to.
+
+Vega draws them, by way of Altair. Its SVG has words for each mark, so a screen reader reads the numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair
+import vl_convert
+
+from gclint.report.page.view import Chart, Page, State
+
+_COLOURS: Mapping[State, str] = {
+    "works": "#00c100",
+    "partly": "#00c200",
+    "fails": "#00c300",
+    "not run": "#00c400",
+}
+_WORDS: Mapping[State, str] = {
+    "works": "works",
+    "partly": "fails in one mode",
+    "fails": "fails",
+    "not run": "not run",
+}
+_INK, _FAINT, _ACCENT = "#00c500", "#00c600", "#00c700"
+_VARIABLES = {
+    **{colour: f"var(--{state.replace(' ', '-')})" for state, colour in _COLOURS.items()},
+    _INK: "var(--ink)",
+    _FAINT: "var(--line)",
+    _ACCENT: "var(--accent)",
+}
+"""Colours that stand for the page's, light and dark: what draws the chart knows no others."""
+
+_WIDTH = 340
+_FEW = 24
+"""Classes that have a bar each; of more, the chart counts."""
+_TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
+
+
+def charts(page: Page) -> tuple[Chart, ...]:
+    """Return the charts that a page has something for."""
+    drawn = (_by_column(page), _saved(page), _depths(page), _trades(page))
+    return tuple(chart for chart in drawn if chart is not None)
+
+
+def _by_column(page: Page) -> Chart | None:
+    order: list[State] = ["works", "partly", "fails", "not run"]
+    names = [each.name for each in page.columns]
+    values = []
+    for number in range(len(names)):
+        states = [row.cells[number].state for row in page.rows]
+        for place, state in enumerate(order):
+            if states.count(state):
+                values.append(
+                    {
+                        "scenario": names[number],
+                        "outcome": _WORDS[state],
+                        "classes": states.count(state),
+                        "place": place,
+                    }
+                )
+    if not values:
+        return None
+    chart = (
+        altair.Chart(_data(values))
+        .mark_bar()
+        .encode(
+            x=altair.X("classes:Q", title="classes", axis=altair.Axis(format="d", tickMinStep=1)),
+            y=altair.Y("scenario:N", title=None, sort=names),
+            order=altair.Order("place:Q"),
+            color=altair.Color(
+                "outcome:N",
+                title=None,
+                scale=altair.Scale(
+                    domain=[_WORDS[each] for each in order], range=[_COLOURS[each] for each in order]
+                ),
+                legend=altair.Legend(orient="bottom", columns=2),
+            ),
+        )
+    )
+    title = "Outcomes by scenario"
+    return Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+
+
+def _saved(page: Page) -> Chart | None:
+    names = Counter(row.name for row in page.rows)
+    measured = [
+        (row.name if names[row.name] == 1 else row.key, row.share)
+        for row in page.rows
+        if row.share is not None
+    ]
+    if not measured:
+        return None
+    title = "Kept for the backward pass with checkpointing"
+    few = len(measured) <= _FEW
+    chart = _bars(measured) if few else _counts([share for _, share in measured])
+    caption = (
+        f"What autograd keeps, as a part of what it keeps without, {'each' if few else 'and in how many'}. "
+        "These are tiny models; `gclint memory` computes it for real sizes."
+    )
+    return Chart(title, caption, _svg(chart, title))
+
+
+def _bars(measured: Iterable[tuple[str, float]]) -> altair.Chart:
+    values = [{"class": name, "kept": share} for name, share in measured]
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
+        .mark_bar(color=_ACCENT)
+        .encode(
+            x=altair.X("kept:Q", title=None, axis=altair.Axis(format="%"), scale=altair.Scale(domainMin=0)),
+            y=altair.Y("class:N", title=None, sort="-x"),
+        )
+    )
+    return chart
+
+
+def _counts(shares: Sequence[float]) -> altair.Chart:
+    steps = [0] * 21
+    for share in shares:
+        steps[min(int(share * 20), 20)] += 1
+    values = [
+        {"from": step / 20, "to": (step + 1) / 20, "classes": count} for step, count in enumerate(steps)
+    ]
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
+        .mark_bar(color=_ACCENT)
+        .encode(
+            x=altair.X(
+                "from:Q", bin="binned", title="kept, of what is kept without", axis=altair.Axis(format="%")
+            ),
+            x2="to:Q",
+            y=altair.Y("classes:Q", title="classes"),
+        )
+        .properties(height=200)
+    )
+    return chart
+
+
+def _depths(page: Page) -> Chart | None:
+    if not page.depths:
+        return None
+    values = [
+        {"block": each.block, "bytes": each.size, "checkpointing": each.mode, "said": each.said}
+        for each in page.depths
+    ]
+    modes = list(dict.fromkeys(each.mode for each in page.depths))
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
+        .mark_line(point=altair.OverlayMarkDef(size=28))
+        .encode(
+            x=altair.X("block:Q", title="blocks that have run", axis=altair.Axis(format="d", tickMinStep=1)),
+            y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+            color=altair.Color(
+                "checkpointing:N",
+                title=None,
+                scale=altair.Scale(
+                    domain=modes, range=[_COLOURS["fails"], _ACCENT, _COLOURS["works"]][: len(modes)]
+                ),
+                legend=altair.Legend(orient="bottom", columns=1),
+            ),
+            strokeDash=altair.StrokeDash("checkpointing:N", legend=None, scale=altair.Scale(domain=modes)),
+            description="said:N",
+        )
+        .properties(height=220)
+    )
+    title = "Bytes by depth"
+    return Chart(title, "What is saved for the backward pass, as block after block runs.", _svg(chart, title))
+
+
+def _trades(page: Page) -> Chart | None:
+    if not page.trades:
+        return None
+    values = [
+        {"more": each.more, "bytes": each.size, "option": each.name, "said": each.said}
+        for each in page.trades
+    ]
+    # The names stand to the right of their points.
+    room = altair.Scale(domain=[0, max(each.more for each in page.trades) * 1.7 or 1])
+    base = altair.Chart(_data(values)).encode(
+        x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
+        y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+        description="said:N",
+    )
+    points = base.mark_point(filled=True, size=70, color=_ACCENT)
+    names = base.mark_text(align="left", dx=8, dy=-6, color=_INK).encode(text="option:N")
+    title = "Memory against compute"
+    caption = "What is saved on the device, and what recomputation costs, for each choice of layers."
+    return Chart(title, caption, _svg((points + names).properties(height=220), title))
+
+
+def _bytes_axis() -> altair.Axis:
+    return altair.Axis(format=".3~s")
+
+
+def _data(values: list[dict[str, Any]]) -> altair.InlineData:
+    return altair.InlineData(values=values)
+
+
+def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
+    """Draw a chart."""
+    axis: dict[str, Any] = {
+        "labelColor": _INK,
+        "titleColor": _INK,
+        "gridColor": _FAINT,
+        "domainColor": _FAINT,
+        "tickColor": _FAINT,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelLimit": 150,
+    }
+    styled = (
+        chart.properties(width=_WIDTH, background="transparent", description=title)
+        .configure_axis(**axis)
+        .configure_legend(labelColor=_INK, titleColor=_INK, labelFontSize=11)
+        .configure_view(stroke=None)
+    )
+    drawn = str(vl_convert.vegalite_to_svg(styled.to_dict()))
+    for colour, variable in _VARIABLES.items():
+        drawn = drawn.replace(colour, variable)
+    # It shall be as wide as there is room, and say what a mark is when a mouse rests on it.
+    drawn = re.sub(r'(<svg[^>]*?) width="([\d.]+)" height="[\d.]+"', r"\1", drawn, count=1)
+    drawn = drawn.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    return _TITLE.sub(lambda found: f"{found[1]}><title>{found[2]}</title></path>", drawn)

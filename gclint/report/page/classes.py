@@ -1,0 +1,278 @@
+"""A row of the matrix for each model class, and everything that there is to know about it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from gclint.report.live import size
+from gclint.report.page import matrix
+from gclint.report.page.excerpts import Sources, brief
+from gclint.report.page.view import (
+    Block,
+    Column,
+    Detail,
+    Fact,
+    Measure,
+    Outcome,
+    Repair,
+    Row,
+    Site,
+    Stack,
+    State,
+    Story,
+    Trial,
+    TrialGroup,
+)
+from gclint.report.verification import stories
+from gclint.source.paths import shown
+from gclint.verify.proven import proven_setting
+from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, SetUp
+
+_CHECKPOINTED: Mode = "non-reentrant"
+"""The mode whose memory stands in the row."""
+_INDEX = re.compile(r"\.?(\d+)$")
+
+
+def row(
+    result: ClassResult,
+    model: str,
+    columns: Sequence[Column],
+    sources: Sources,
+    repairs: Iterable[Repair] = (),
+    before: ClassResult | None = None,
+    repeat: str = "gclint verify",
+) -> Row:
+    """Return the row of a class.
+
+    Args:
+        result: what came of it; with its repair, if that is proven.
+        model: what people call the model that its file defines.
+        columns: those of the matrix.
+        sources: where to read what is at its places.
+        repairs: what repairs it, or would.
+        before: what came of it before a proven repair.
+        repeat: the command that runs files in the same way.
+    """
+    outcome: Outcome = result.outcome
+    if before is not None and before.outcome == "failed" and outcome == "passed":
+        outcome = "repaired"
+    share, saved = _saving(result)
+    kinds = tuple(dict.fromkeys(_kinds(before if outcome == "repaired" and before else result)))
+    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in result.failures)]
+    return Row(
+        f"{model}/{result.name}",
+        result.name,
+        model,
+        outcome,
+        kinds,
+        f"{result.recomputed} of {result.blocks}" if result.blocks else "",
+        share,
+        saved,
+        matrix.cells(result, columns),
+        _detail(result, sources, tuple(repairs), before, repeat),
+        " ".join(words).lower(),
+    )
+
+
+def models(results: Iterable[ClassResult]) -> dict[str, str]:
+    """Return what people call the models of files; their paths where several have that name."""
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for result in results:
+        files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
+    return {
+        source: name if len(sources) == 1 else brief(source)
+        for name, sources in files.items()
+        for source in sources
+    }
+
+
+def _kinds(result: ClassResult) -> Iterator[str]:
+    if result.outcome == "not run":
+        yield f"not run: {result.category}"
+    for failure in result.failures:
+        yield failure.cause.value if failure.cause else failure.check
+    for setup in result.setups:
+        if setup.outcome == "fails":
+            yield f"{setup.group}: {setup.symptom or 'fails'}"
+
+
+def _saving(result: ClassResult) -> tuple[float | None, str]:
+    costs = {cost.mode: cost.saved_bytes for cost in result.costs}
+    before, after = costs.get("plain"), costs.get(_CHECKPOINTED)
+    if before is None or after is None:
+        return None, ""
+    return (after / before if before else None), f"{size(before)} → {size(after)}"
+
+
+def _detail(
+    result: ClassResult,
+    sources: Sources,
+    repairs: tuple[Repair, ...],
+    before: ClassResult | None,
+    repeat: str,
+) -> Detail:
+    return Detail(
+        brief(result.source),
+        result.reason or "",
+        proven_setting(result) or "",
+        tuple(_stories(result, sources)),
+        tuple(_stories(before, sources)) if before is not None else (),
+        repairs,
+        tuple(_stacks(result)),
+        tuple(_site(each) for each in sorted(result.sites, key=_weight)),
+        tuple(_measures(result)),
+        tuple(_trials(result)),
+        tuple(_setups(result)),
+        tuple(_remarks(result)),
+        tuple(_commands(result, repeat)),
+    )
+
+
+def _stories(result: ClassResult, sources: Sources) -> Iterator[Story]:
+    for story in stories([result], None):
+        first = story.first
+        different = first.difference
+        yield Story(
+            ", ".join(story.checks),
+            first.message,
+            first.explanation,
+            tuple(story.conditions),
+            first.parameters,
+            tuple(sources.excerpt(place) for place in first.places),
+            tuple(sources.excerpt(place) for place in _parting(different.first, different.second))
+            if different
+            else (),
+            different.operation if different else "",
+        )
+
+
+def _parting(first: Sequence[Place], second: Sequence[Place]) -> tuple[Place, ...]:
+    """Return the innermost line of each of two passes; once if it is the same."""
+    return tuple(dict.fromkeys((*first[:1], *second[:1])))
+
+
+def _stacks(result: ClassResult) -> Iterator[Stack]:
+    """Yield the stacks with what became of their blocks in the first scenario."""
+    seen: dict[str, list[str]] = {}
+    modes = []
+    for mode in matrix.MODES:
+        for verdict in result.verdicts:
+            if (verdict.scenario, verdict.mode) == ("default", mode):
+                modes.append(mode)
+                missed = [
+                    name
+                    for each in verdict.observations
+                    if each.check == "recomputation"
+                    for name in each.about
+                ]
+                for name in missed:
+                    seen.setdefault(name, [])
+                for name in verdict.recomputed:
+                    seen.setdefault(name, []).append(mode)
+    by_stack: dict[str, list[str]] = {}
+    for name in sorted(seen, key=_natural):
+        by_stack.setdefault(_INDEX.sub("", name) or name, []).append(name)
+    for stack, names in by_stack.items():
+        blocks = tuple(_block(name, seen[name], modes) for name in names)
+        whole = sum(bool(seen[name]) for name in names)
+        yield Stack(stack, blocks, f"{whole} of {len(names)} recomputed")
+
+
+def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> Block:
+    found = _INDEX.search(name)
+    state: State = "works" if len(modes) == len(run) else "partly" if modes else "fails"
+    label = {
+        "works": "recomputed",
+        "partly": f"recomputed {' and '.join(modes)} only",
+        "fails": "not recomputed",
+    }[state]
+    return Block(found[1] if found else name.rpartition(".")[2], state, label)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
+
+
+def _weight(site: RunSite) -> tuple[bool, str, int]:
+    return not (site.is_trunk or site.recomputed), site.place.path, site.place.line
+
+
+def _site(site: RunSite) -> Site:
+    remarks = (
+        ("gradient by keyword", site.keyword_activations),
+        ("gradient inside containers", site.contained_activations),
+        ("cache by position", site.positional_caches),
+        ("cache written again", site.rewritten_caches),
+    )
+    told = tuple(f"{what}: {', '.join(names)}" for what, names in remarks if names)
+    layer = () if site.is_layer or not site.is_trunk else ("not a checkpointing layer",)
+    recomputed = {True: "yes", False: "no", None: "not seen"}[site.recomputed]
+    place = f"{brief(site.place.path)}:{site.place.line}"
+    return Site(place, site.block, site.calls, recomputed, (*layer, *told))
+
+
+def _measures(result: ClassResult) -> Iterator[Measure]:
+    plain = next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), 0)
+    for cost in result.costs:
+        yield Measure(
+            "without checkpointing" if cost.mode == "plain" else cost.mode,
+            size(cost.saved_bytes),
+            cost.saved_bytes / plain if plain else 0.0,
+            f"{cost.seconds * 1000:.3g} ms",
+            "" if cost.peak_bytes is None else size(cost.peak_bytes),
+        )
+
+
+def _trials(result: ClassResult) -> Iterator[Trial]:
+    saved = {(each.scenario, each.mode): each.saved_bytes for each in result.verdicts}
+    for name in result.scenarios:
+        kept = [saved.get((name, mode)) for mode in matrix.MODES]
+        yield Trial(
+            name,
+            matrix.mode_cells(result, name),
+            tuple("" if each is None else size(each) for each in kept),
+        )
+
+
+def _setups(result: ClassResult) -> Iterator[TrialGroup]:
+    """Yield the set-ups of each group, with the setting to use."""
+    for group in dict.fromkeys(each.group for each in result.setups):
+        advice = tuple(Fact(each.setting, each.sentence) for each in result.advice if each.group == group)
+        yield TrialGroup(group, tuple(_setup(each) for each in result.setups if each.group == group), advice)
+
+
+def _setup(setup: SetUp) -> Trial:
+    cell = matrix.setup_cell(setup)
+    name = f"{setup.name}, {setup.data}" if setup.data else setup.name
+    recomputed = "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks}"
+    word = f"{setup.outcome}: {setup.symptom}" if setup.symptom else setup.outcome
+    return Trial(name, (replace(cell, text=word),), (recomputed,), setup.message, setup.parameters)
+
+
+def _remarks(result: ClassResult) -> Iterator[Fact]:
+    if result.is_cut_short:
+        yield Fact("Cut short", "its process ended before all scenarios were run")
+    if result.not_covered:
+        yield Fact("Not run in any scenario", ", ".join(result.not_covered))
+    for each in result.not_compared:
+        names = ", ".join(each.parameters)
+        yield Fact("Gradients not compared", f"{each.reason}: {names}")
+    if result.parameters:
+        yield Fact("Gradients compared", f"{result.compared} of {result.parameters} parameters")
+    for bears in result.stability:
+        moved = f"gradients move by up to {bears.moved:.0%}"
+        what = {"stable": moved, "amplifies": moved, "raises": f"raises {bears.error}"}[bears.grade]
+        yield Fact(f"Noise in what is recomputed, {bears.experts} experts", f"{bears.grade}: {what}")
+    for note in result.notes:
+        yield Fact("Note", note)
+
+
+def _commands(result: ClassResult, repeat: str) -> Iterator[Fact]:
+    path = shown(Path(result.source))
+    yield Fact("Run it again", f"{repeat} {path}")
+    if result.outcome == "failed" and result.recipe is not None:
+        yield Fact("Show the failure without gclint", f"{repeat} --write-repro repro {path}")

@@ -1,0 +1,80 @@
+"""Places in sources with what is written there, as far as the source is still what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gclint.report.page.view import Excerpt, Line
+from gclint.source.disk import read_bytes
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.paths import shown
+from gclint.verify.results import Results
+from gclint.verify.sources import digest, target_of
+from gclint.verify.worker.protocol import Place
+
+_AROUND = 2
+"""Lines before and after."""
+_MOST = 16
+"""Lines of one place; a call may be longer, and nobody reads on."""
+
+
+def brief(path: Path | str) -> str:
+    """Return a path for people: from the package on, where it lies in an environment."""
+    return shown(path).rpartition("/site-packages/")[2]
+
+
+class Sources:
+    """The texts that were run."""
+
+    def __init__(self, digests: Mapping[str, str], texts: Mapping[Path, str]) -> None:
+        """Take what is known of them.
+
+        Args:
+            digests: of sources, as they were when they were run.
+            texts: those that are no longer, or not yet, on the disk.
+        """
+        self._digests = digests
+        self._texts = {str(path.absolute()): text for path, text in texts.items()}
+        self._known: dict[str, list[str] | str] = {}
+
+    @classmethod
+    def of(cls, runs: Results | None, texts: Mapping[Path, str]) -> Sources:
+        """Return the sources of runs."""
+        return cls(runs.digests if runs is not None else {}, texts)
+
+    def excerpt(self, place: Place) -> Excerpt:
+        """Return a place with its lines and some around them, or with why there are none."""
+        written = f"{brief(place.path)}:{place.line}"
+        lines = self._lines(place.path)
+        if isinstance(lines, str):
+            return Excerpt(written, missing=lines)
+        if not 1 <= place.line <= len(lines):
+            return Excerpt(written, missing="the file has fewer lines now")
+        first = max(place.line - _AROUND, 1)
+        last = min(place.end_line + _AROUND, len(lines), first + _MOST)
+        return Excerpt(
+            written,
+            tuple(
+                Line(number, lines[number - 1], place.line <= number <= place.end_line)
+                for number in range(first, last + 1)
+            ),
+        )
+
+    def _lines(self, path: str) -> list[str] | str:
+        """Return the lines of a source, or why they cannot be shown."""
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        return self._known[path]
+
+    def _read(self, path: str) -> list[str] | str:
+        text = self._texts.get(path)
+        if text is None:
+            try:
+                known = self._digests.get(path)
+                if known is not None and digest(target_of(Path(path)).source, {}) != known:
+                    return "the file has changed since it was run"
+                text = SourceFile(Path(path), read_bytes(Path(path))).text
+            except (OSError, UnreadableFile):
+                return "the file cannot be read here"
+        return text.splitlines()

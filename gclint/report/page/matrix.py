@@ -1,0 +1,128 @@
+"""The matrix: the ways to train that any class was run in, and what came of each class in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gclint.report.page.view import STANDARD, Cell, Column, State
+from gclint.verify.worker.practices import PRACTICES
+from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
+from gclint.verify.worker.scenarios import OPTION, SCENARIOS, scenario_named
+
+MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
+_LETTERS: dict[Mode, str] = {"plain": "P", "non-reentrant": "N", "reentrant": "R"}
+_WORDS: dict[Mode, str] = {
+    "plain": "without checkpointing",
+    "non-reentrant": "non-reentrant",
+    "reentrant": "reentrant",
+}
+_NOT_RUN = "\N{EN DASH}"
+_OPTIONS = "options"
+"""The one column of all options that configurations have of their own: each model has others."""
+
+
+def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
+    """Return the columns that any class has something in, in the order of the tables."""
+    results = list(results)
+    seen = {_column(name) for result in results for name in result.scenarios}
+    order = dict.fromkeys(_column(each.name) for each in SCENARIOS)
+    places = {each.title: place for place, each in enumerate(PRACTICES)}
+    setups = {_key(each): each for result in results for each in result.setups}
+    return (
+        *(Column(f"{STANDARD}/{name}", STANDARD, name) for name in order if name in seen),
+        *(
+            Column(key, each.group, each.name, each.data)
+            for key, each in sorted(
+                setups.items(), key=lambda found: (places.get(found[1].title, len(places)), found[1].group)
+            )
+        ),
+    )
+
+
+def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
+    """Return what came of a class in each of the columns."""
+    by_column: dict[str, list[str]] = {}
+    for name in result.scenarios:
+        by_column.setdefault(f"{STANDARD}/{_column(name)}", []).append(name)
+    setups = {_key(each): setup_cell(each) for each in result.setups}
+    return tuple(setups.get(column.key) or _joined(result, by_column.get(column.key, ())) for column in shown)
+
+
+def setup_cell(setup: SetUp) -> Cell:
+    """Return what came of a set-up; it has one mode, which is a part of its name."""
+    said = ": ".join(part for part in (setup.symptom, setup.message) if part)
+    if setup.outcome == "works":
+        return Cell("works", "✓", "works")
+    if setup.outcome == "fails":
+        return Cell("fails", "✗", f"fails: {said}")
+    return Cell("not run", _NOT_RUN, f"not run: {said}")
+
+
+def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
+    """Return what came of each mode of a scenario."""
+    found = []
+    for mode in MODES:
+        messages = _messages(result, scenario, mode)
+        if messages:
+            found.append(Cell("fails", "fails", "; ".join(messages)))
+        elif _was_run(result, scenario, mode):
+            found.append(Cell("works", "works"))
+        else:
+            found.append(Cell("not run", "not run"))
+    return tuple(found)
+
+
+def _key(setup: SetUp) -> str:
+    return f"{setup.title}/{setup.data}"
+
+
+def _column(scenario: str) -> str:
+    return _OPTIONS if scenario_named(scenario).feature.startswith(OPTION) else scenario
+
+
+def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
+    """Return what stands for all of these scenarios: what fails in one of them fails."""
+    if not scenarios:
+        return Cell("none")
+    modes: tuple[Mode, ...] = ("plain", *MODES)
+    failing = [mode for mode in modes if any(_messages(result, name, mode) for name in scenarios)]
+    running = [mode for mode in MODES if any(_was_run(result, name, mode) for name in scenarios)]
+    if failing:
+        letters = " ".join(_LETTERS[mode] for mode in failing)
+        words = " and ".join(_WORDS[mode] for mode in failing)
+        message = next(_all_messages(result, scenarios, failing))
+        return Cell(_state(failing, running), letters, f"fails {words}: {message}")
+    if not running:
+        return Cell("not run", _NOT_RUN, "not run")
+    if len(running) < len(MODES):
+        only = running[0]
+        return Cell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
+    return Cell("works", "✓", "works")
+
+
+def _state(failing: Sequence[Mode], running: Sequence[Mode]) -> State:
+    """Return whether a mode is left that works."""
+    is_left = "plain" not in failing and any(mode not in failing for mode in running)
+    return "partly" if is_left else "fails"
+
+
+def _all_messages(result: ClassResult, scenarios: Iterable[str], modes: Sequence[Mode]) -> Iterator[str]:
+    for name in scenarios:
+        for mode in modes:
+            yield from _messages(result, name, mode)
+
+
+def _messages(result: ClassResult, scenario: str, mode: Mode) -> list[str]:
+    """Return what was wrong; what several scenarios have in common, only verdicts say of each of them."""
+    seen = [
+        each.message
+        for verdict in result.verdicts
+        if (verdict.scenario, verdict.mode) == (scenario, mode)
+        for each in verdict.observations
+    ]
+    told = [each.message for each in result.failures if (each.scenario, each.mode) == (scenario, mode)]
+    return list(dict.fromkeys([*told, *seen]))
+
+
+def _was_run(result: ClassResult, scenario: str, mode: Mode) -> bool:
+    return any((each.scenario, each.mode) == (scenario, mode) for each in result.verdicts)

@@ -1,0 +1,57 @@
+"""A page as the text of one HTML file, which asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import replace
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from gclint.report.page.charts import charts
+from gclint.report.page.view import Page
+
+_FOLDER = "templates"
+
+
+def rendered(page: Page) -> str:
+    """Return the HTML."""
+    environment = Environment(
+        loader=PackageLoader(__package__, _FOLDER),
+        # Whatever a model is called, or raises, is text.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "prose": _prose}
+    script = _asset("page.js")
+    return environment.get_template("page.html").render(
+        page=replace(page, charts=(*page.charts, *charts(page))),
+        style=Markup(_asset("page.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        markup=Markup,
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence with what stands between backticks set as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    pieces = [
+        Markup("<code>{}</code>").format(each) if number % 2 else escape(each)
+        for number, each in enumerate(parts)
+    ]
+    return Markup("").join(pieces)
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / _FOLDER / name).read_text(encoding="utf-8")

@@ -1,0 +1,94 @@
+"""Repairs: what they change, as a diff, and what runs say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gclint.codemod.edits import by_file, edited
+from gclint.report.diff import unified_diff
+from gclint.report.findings import headline, obstacle
+from gclint.report.page.excerpts import brief
+from gclint.report.page.view import DiffLine, Repair, Run
+from gclint.report.proofs import outcome, reasons, run_lines
+from gclint.report.verification import advice
+from gclint.source.paths import shown
+
+if TYPE_CHECKING:
+    from gclint.engine.evidence import Hint
+    from gclint.engine.proof import Proof
+    from gclint.finding import Finding
+    from gclint.report.report import Report
+    from gclint.source.project import Project
+
+_STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}
+
+
+def proven_and_refused(report: Report) -> tuple[Repair, ...]:
+    """Return the repairs that were run."""
+    return tuple(_of_proof(f"repair-{number}", proof) for number, proof in enumerate(report.proofs or (), 1))
+
+
+def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
+    """Yield what would repair a failure, a finding at a time, with the command that does it."""
+    for hint in hints:
+        paths = set(hint.paths)
+        for finding in report.findings:
+            if finding.code == hint.code and any(edit.path in paths for edit in finding.edits):
+                yield _of_finding(report.project, finding, advice(hint))
+
+
+def _of_proof(key: str, proof: Proof) -> Repair:
+    codes = dict.fromkeys(f"{each.code} {each.name}" for each in proof.repairs)
+    files = " and ".join(brief(path) for path in proof.paths)
+    return Repair(
+        key,
+        f"{files}: {', '.join(codes)}" if codes else files,
+        "refused" if proof.obstacles else "proven",
+        outcome(proof),
+        tuple(reasons(proof)),
+        _runs(proof),
+        diff_lines(proof.changed),
+    )
+
+
+def _runs(proof: Proof) -> tuple[Run, ...]:
+    """Return the lines about runs; those that stand further right belong to the one above."""
+    found: list[Run] = []
+    for line in run_lines(proof):
+        bare = line.lstrip()
+        if bare == line:
+            found.append(Run(line))
+        else:
+            found[-1] = replace(found[-1], more=(*found[-1].more, bare))
+    return tuple(found)
+
+
+def _of_finding(project: Project, finding: Finding, command: str) -> Repair:
+    changed = {}
+    for path, edits in by_file(finding.edits).items():
+        before = project.file(path).text
+        changed[path] = before, edited(before, edits)
+    row = project.file(finding.path).position(finding.start).row
+    why = obstacle(finding)
+    return Repair(
+        f"{finding.code}-{shown(finding.path)}-{finding.start}",
+        f"{brief(finding.path)}:{row}: {headline(finding)}",
+        "suggested",
+        finding.fix.message if finding.fix else "",
+        (why,) if why else (),
+        diff=diff_lines(changed),
+        command=command,
+    )
+
+
+def diff_lines(changed: Mapping[Path, tuple[str, str]]) -> tuple[DiffLine, ...]:
+    """Return the lines of a diff of texts before and after."""
+    return tuple(_diff_line(line.rstrip("\r\n")) for line in unified_diff(changed))
+
+
+def _diff_line(line: str) -> DiffLine:
+    kind = next((kind for start, kind in _STARTS.items() if line.startswith(start)), "same")
+    return DiffLine(kind, line)  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""The examination of a user's own model and batch; torch is imported when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gclint.verify.results import has_no_way
+from gclint.verify.worker.practices import MISSING_LIBRARY, Practice, UnknownPractice, practices_named
+from gclint.verify.worker.protocol import ClassResult, Failure
+from gclint.verify.worker.scenarios import SCENARIOS
+
+SECONDS = 600.0
+"""The time limit of an examination."""
+_SCENARIOS = {each.name: each for each in SCENARIOS if each.feature == "default"}
+"""Those that a model needs no other configuration for."""
+
+
+class CheckError(Exception):
+    """A model cannot be examined; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, repr=False)
+class CheckResult:
+    """What came of the examination of a model."""
+
+    details: ClassResult
+    """All that is known: which blocks were recomputed, bytes and seconds, each scenario in each mode."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether enough was compared, nothing is wrong, and of each group of set-ups something works."""
+        is_lacking = any(each.symptom == MISSING_LIBRARY for each in self.details.setups)
+        return self.details.outcome == "passed" and not is_lacking and not has_no_way(self.details)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What is wrong; also empty where nothing could be judged."""
+        return self.details.failures
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing could be judged, or None."""
+        return self.details.reason
+
+    @property
+    def text(self) -> str:
+        """All that somebody needs to read."""
+        from gclint.report.verification import result_lines
+
+        return "\n".join(result_lines(self.details))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        # An assertion that fails shows it, cut short.
+        return f"<CheckResult: {self.details.name} {self.details.outcome}>"
+
+
+def check(
+    model: Any, batch: Any, *, scenarios: Iterable[str] | None = None, seconds: float = SECONDS
+) -> CheckResult:
+    """Train a model with and without gradient checkpointing for a few steps, and compare.
+
+    That happens in copies of this process: parameters, gradients, random numbers and everything else stay as
+    they are.
+
+    Args:
+        model: a model of transformers, or one with adapters around it, on the CPU. A few small layers show
+            as much as the real size does.
+        batch: the keyword arguments of its ``forward``, with labels if it takes any.
+        scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,
+            and of set-ups as ``gclint verify --scenario`` takes them. By default all scenarios that apply.
+        seconds: the time limit of all.
+
+    Raises:
+        CheckError: the model or the batch cannot be examined; the message says what to do.
+    """
+    asked = _known(scenarios)
+    if not hasattr(os, "fork"):
+        raise CheckError("models can only be run on a system that has os.fork, such as Linux and macOS")
+    try:
+        from gclint.verify.worker.live import NotExaminable, Wanted, examine_live
+    except ImportError as error:
+        raise CheckError(
+            f"torch and transformers are needed ({error}); install them with: pip install 'gclint[verify]'"
+        ) from error
+    try:
+        return CheckResult(examine_live(model, batch, Wanted(*asked), seconds))
+    except NotExaminable as error:
+        raise CheckError(str(error)) from error
+
+
+def _known(scenarios: Iterable[str] | None) -> tuple[frozenset[str] | None, tuple[Practice, ...]]:
+    """Return which scenarios and which set-ups are asked for; None for all scenarios that apply.
+
+    Raises:
+        CheckError: one of the names is unknown.
+    """
+    if scenarios is None:
+        return None, ()
+    if isinstance(scenarios, str):
+        raise CheckError(f"scenarios has to be a list of names, such as [{scenarios!r}]")
+    names = frozenset(scenarios)
+    try:
+        return names & _SCENARIOS.keys(), practices_named(names - _SCENARIOS.keys())
+    except UnknownPractice as error:
+        raise CheckError(f"{error}, and the scenarios are {', '.join(_SCENARIOS)}") from None

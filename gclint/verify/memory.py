@@ -1,0 +1,144 @@
+"""Estimates of what training needs: which file and configuration a user means, and asking a worker."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gclint.verify.process import work
+from gclint.verify.settings import GIGABYTES, RunSettings
+from gclint.verify.sources import Target, UnknownModel, installed_models, target_of
+from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.protocol import Environment, Request, Unusable
+
+_MODEL_TYPE = re.compile(r"""^    model_type\b[^=\n]*= *["']([\w.-]+)["']""", re.MULTILINE)
+
+
+class NoEstimate(Exception):
+    """There is no estimate; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """An estimate, and what it was made with."""
+
+    environment: Environment
+    estimate: MemoryEstimate
+
+
+def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
+    """Return the modeling file that is meant, and the content of a ``config.json`` if there is one.
+
+    Args:
+        named: a model of the installed transformers, a modeling file, a ``config.json`` or its folder.
+        config: a ``config.json`` to go with it.
+        python: the interpreter that has transformers.
+
+    Raises:
+        NoEstimate: it is none of these, or cannot be read.
+        OSError: the interpreter cannot be started.
+    """
+    path = Path(named)
+    if path.is_dir() and (path / "config.json").is_file():
+        path /= "config.json"
+    content = None if config is None else _content(config)
+    if path.suffix == ".json":
+        content = _content(path)
+        return _target_for(content, path, python), content
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise NoEstimate(f"{named}: there is no such file")
+        return target_of(path), content
+    return _installed(named, python), content
+
+
+def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
+    """Return the estimate that a worker makes of a class of a file.
+
+    Raises:
+        NoEstimate: it cannot.
+    """
+    request = Request(
+        (target.source,),
+        () if target.tree is None else (target.tree,),
+        device=settings.device,
+        jobs=1,
+        seconds=settings.seconds,
+        gigabytes=settings.gigabytes or GIGABYTES,
+        known=settings.known,
+        question=question,
+    )
+    environment: Environment | None = None
+    with closing(work(settings.python, request)) as messages:
+        for message in messages:
+            if isinstance(message, Environment):
+                environment = message
+            elif isinstance(message, Unusable):
+                raise NoEstimate(message.message)
+            elif isinstance(message, MemoryEstimate) and environment is not None:
+                return Estimated(environment, message)
+    raise NoEstimate("the worker has given no answer")
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise NoEstimate(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise NoEstimate(f"{path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise NoEstimate(f"{path} is not a configuration: it holds no object")
+    return content
+
+
+def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
+    """Return the modeling file of a configuration: the one beside it that it names, or the library's."""
+    for named in dict(content.get("auto_map") or {}).values():
+        module = str(named[0] if isinstance(named, list) else named).rpartition(".")[0]
+        beside = path.parent / f"{module}.py"
+        if module.startswith("modeling") and beside.is_file():
+            return target_of(beside)
+    kind = content.get("model_type")
+    if not isinstance(kind, str):
+        raise NoEstimate(f"{path} has no field model_type, so nobody knows which model it is of")
+    try:
+        return _installed(kind, python)
+    except NoEstimate:
+        for configuration in _library(python).glob("models/*/configuration_*.py"):
+            if kind in _MODEL_TYPE.findall(configuration.read_text(encoding="utf-8")):
+                return _modeling_beside(configuration)
+        raise
+
+
+def _modeling_beside(configuration: Path) -> Target:
+    modeling = configuration.with_name(configuration.name.replace("configuration_", "modeling_"))
+    if not modeling.is_file():
+        raise NoEstimate(f"{configuration} has no modeling file beside it")
+    return target_of(modeling)
+
+
+def _library(python: Path) -> Path:
+    return installed_models(python, ["bert"])[0].parents[2]
+
+
+def _installed(name: str, python: Path) -> Target:
+    try:
+        files = installed_models(python, [name])
+    except UnknownModel as error:
+        raise NoEstimate(str(error)) from None
+    own = f"modeling_{name.replace('-', '_')}.py"
+    return target_of(next((each for each in files if each.name == own), files[0]))
+
+
+def with_architecture(question: Question, content: Mapping[str, Any] | None) -> Question:
+    """Return the question with the class that a configuration names, where the user names none."""
+    named = (content or {}).get("architectures")
+    if question.model_class or not isinstance(named, list) or not named:
+        return question
+    return replace(question, model_class=str(named[0]))

@@ -1,0 +1,10 @@
+"""What a training step needs, found out without the memory that it needs.
+
+A model of any size is built of tensors that have a shape and no content (:mod:`fake`), and trained for a step
+in each mode, while autograd says what it saves (:mod:`kept`) and a meter what is alive (:mod:`meter`).
+"""
+
+from gclint.verify.worker.footprint.building import CannotEstimate
+from gclint.verify.worker.footprint.estimate import estimate
+
+__all__ = ["CannotEstimate", "estimate"]

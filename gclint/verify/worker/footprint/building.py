@@ -1,0 +1,290 @@
+"""The model that a question is about: its class, its configuration at the wanted size, and its inputs."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.attempts import trial
+from gclint.verify.worker.synthesis.configurations.defaults import (
+    completed,
+    configuration_class,
+    default_configuration,
+)
+from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.vocabulary import USE_CACHE
+
+_LIKELY = (
+    r"For(Causal|Masked)LM|LMHeadModel|ForConditionalGeneration",
+    r"ForPreTraining|WithLMHeadModel|ForCTC|ForSpeechSeq2Seq",
+    r"For\w*Classification",
+    r"For\w+",
+)
+"""What people most likely train, by the names of classes; then whatever there is."""
+_ATTENTION_DROPOUT = re.compile(r"att\w*drop|drop\w*att")
+_DEPTHS = (
+    "num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_encoder_layers",
+    "num_decoder_layers", "n_layer", "n_layers", "depth",
+)  # fmt: skip
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
+
+
+class CannotEstimate(Exception):
+    """The question has no answer; the message says why, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Trainee:
+    """A class with its configuration and inputs, each of which can be made as often as they are needed."""
+
+    situation: Situation
+    dtype: torch.dtype
+
+    @property
+    def model_class(self) -> Any:
+        """The class."""
+        return self.situation.model_class
+
+    @property
+    def config(self) -> Any:
+        """Its configuration."""
+        return self.situation.config
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether the length of a text changes anything."""
+        return any(name.endswith("input_ids") for name in self.inputs())
+
+    def build(self) -> Any:
+        """Return a new model in training mode, which drops no layer as a whole and keeps no cache."""
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        try:
+            model = trial.create(self.model_class, self.config)
+        finally:
+            torch.set_default_dtype(before)
+        for module in model.modules():
+            if isinstance(getattr(module, "layerdrop", None), float):
+                module.layerdrop = 0.0
+        return model.train()
+
+    def inputs(self) -> dict[str, Any]:
+        """Return new inputs; what is not whole numbers has the type of the weights."""
+        inputs = make_inputs(self.situation)
+        if USE_CACHE in self.situation.parameters:
+            inputs[USE_CACHE] = False
+        return {name: _cast(each, self.dtype) for name, each in inputs.items()}
+
+    def sized(self, batch: int | None = None, sequence: int | None = None) -> Trainee:
+        """Return the same with another batch or sequence."""
+        plan = self.situation.plan
+        plan = replace(plan, batch=batch or plan.batch, length=sequence or plan.length)
+        return self.planned(plan)
+
+    def planned(self, plan: Plan) -> Trainee:
+        """Return the same with another plan for its inputs."""
+        return replace(self, situation=replace(self.situation, plan=plan))
+
+    @property
+    def positions(self) -> int | None:
+        """The longest sequence that the configuration speaks of."""
+        found = [getattr(self.situation.text, name, None) for name in _POSITIONS]
+        return next((each for each in found if isinstance(each, int) and each > 0), None)
+
+
+def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
+    """Return what a question is about.
+
+    Raises:
+        CannotEstimate: there is no such class, or its configuration cannot be made.
+    """
+    model_class = _class_of(classes, question.model_class)
+    dtype = getattr(torch, question.dtype, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise CannotEstimate(f"torch has no floating-point type {question.dtype!r}")
+    config = _configuration(model_class, question)
+    plan = Plan(batch=question.batch)
+    if question.sequence is not None:
+        plan = replace(plan, length=question.sequence)
+    return Trainee(Situation(model_class, config, plan, config), dtype)
+
+
+def _class_of(classes: Sequence[Any], wanted: str) -> Any:
+    by_name = {each.__name__: each for each in classes}
+    if wanted:
+        if wanted not in by_name:
+            close = difflib.get_close_matches(wanted, by_name, n=3) or sorted(by_name)
+            raise CannotEstimate(f"there is no model class {wanted!r}; there are {', '.join(close)}")
+        return by_name[wanted]
+    if not classes:
+        raise CannotEstimate("the file defines no model class that supports gradient checkpointing")
+    for pattern in _LIKELY:
+        found = [each for each in classes if re.search(pattern, each.__name__)]
+        if found:
+            return found[0]
+    return classes[-1]
+
+
+def _configuration(model_class: Any, question: Question) -> Any:
+    config_class = configuration_class(model_class)
+    if config_class is None:
+        raise CannotEstimate(f"{model_class.__name__} names no configuration class")
+    try:
+        config = _made(model_class, config_class, question)
+    except CannotEstimate:
+        raise
+    except NotSynthesisable as error:
+        raise CannotEstimate(f"{model_class.__name__} cannot be configured: {error}") from error
+    except Exception as error:
+        raise CannotEstimate(f"{config_class.__name__} refuses this: {in_a_line(error)}") from error
+    for part in descendants(config):
+        fields = fields_of(part)
+        for name, value in list(fields.items()):
+            if isinstance(value, float) and _ATTENTION_DROPOUT.search(str(name)):
+                fields[name] = 0.0
+        if fields.get(USE_CACHE):
+            fields[USE_CACHE] = False
+    return config
+
+
+def _made(model_class: Any, config_class: Any, question: Question) -> Any:
+    """Return the configuration with what was set, and with what follows from that."""
+    given: dict[str, Any] = copy.deepcopy(question.config or {})
+    if question.config is None:
+        reference = default_configuration(model_class)
+    else:
+        reference = completed(config_class.from_dict(copy.deepcopy(given)))
+    changes = [(_way_to(reference, name), value) for name, value in question.fields.items()]
+    if question.layers is not None:
+        changes += [(way, question.layers) for way in _depths(reference)]
+    if not changes:
+        return reference
+    for way, value in changes:
+        _put(given, way, value, reference)
+    try:
+        return completed(config_class.from_dict(given))
+    except Exception:
+        if question.config is None and not _has_defaults(config_class):
+            # It cannot be made without an example, which is changed in place.
+            for (*owners, name), value in changes:
+                fields_of(_part(reference, owners))[name] = value
+            return reference
+        raise
+
+
+def _has_defaults(config_class: Any) -> bool:
+    try:
+        config_class()
+    except Exception:
+        return False
+    return True
+
+
+def _way_to(config: Any, dotted: str) -> list[str]:
+    """Return the names that lead to a field, of which the last one may be in any one part.
+
+    Raises:
+        CannotEstimate: there is no such field, or several parts have it.
+    """
+    *owners, name = dotted.split(".")
+    try:
+        part = _part(config, owners)
+    except KeyError as error:
+        raise _unknown(config, dotted, str(error.args[0])) from None
+    own = _own_name(part, name)
+    if own is not None:
+        return [*owners, own]
+    inner = [(key, own) for key, child in children(part) if (own := _own_name(child, name)) is not None]
+    if len(inner) == 1:
+        return [*owners, *inner[0]]
+    if inner:
+        ways = ", ".join(".".join((*owners, key, own)) for key, own in inner)
+        raise CannotEstimate(f"several parts have a field {name!r}; say which: {ways}")
+    raise _unknown(config, dotted, name)
+
+
+def _unknown(config: Any, dotted: str, name: str) -> CannotEstimate:
+    known = {".".join((*way, key)): key for way, part in _parts(config) for key, _ in own_fields(part)}
+    near = difflib.get_close_matches(name, sorted(set(known.values())), n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return CannotEstimate(f"{type(config).__name__} has no field {dotted!r}{hint}")
+
+
+def _parts(config: Any) -> list[tuple[tuple[str, ...], Any]]:
+    return [((), config), *(((name,), child) for name, child in children(config))]
+
+
+def _part(config: Any, owners: Sequence[str]) -> Any:
+    for name in owners:
+        inner = dict(children(config))
+        if name not in inner:
+            raise KeyError(name)
+        config = inner[name]
+    return config
+
+
+def _own_name(part: Any, name: str) -> str | None:
+    """Return what the configuration itself calls a field, if it has it."""
+    name = getattr(type(part), "attribute_map", {}).get(name, name)
+    return name if name in fields_of(part) else None
+
+
+def _depths(config: Any) -> list[list[str]]:
+    """Return the ways to the fields that say how deep the stacks are; of a text model, where there is one.
+
+    Raises:
+        CannotEstimate: there is no such field.
+    """
+    text = config.get_text_config(decoder=True)
+    owner = next((way for way, part in _parts(config) if part is text), ())
+    found: list[list[str]] = []
+    for name in _DEPTHS:
+        own = _own_name(_part(config, owner), name)
+        if own is not None and isinstance(fields_of(_part(config, owner))[own], int):
+            found.append([*owner, own])
+    if not found:
+        raise CannotEstimate(
+            f"{type(config).__name__} has no field for the number of layers; set it with --set"
+        )
+    return [list(each) for each in dict.fromkeys(map(tuple, found))]
+
+
+def _put(given: dict[str, Any], way: Sequence[str], value: Any, reference: Any) -> None:
+    """Write a field into what a configuration is made of, and let lists with an entry a layer fit."""
+    *owners, name = way
+    inner = given
+    for each in owners:
+        inner = inner.setdefault(each, {})
+    before = fields_of(_part(reference, owners)).get(name)
+    if name in {*_DEPTHS} and isinstance(before, int) and isinstance(value, int):
+        for key, entries in inner.items():
+            if isinstance(entries, list) and before > 1 and len(entries) == before:
+                inner[key] = [entries[number % before] for number in range(value)]
+    inner[name] = value
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    """Return a value with its fractions in a type."""
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {name: _cast(each, dtype) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_cast(each, dtype) for each in value)
+    return value
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return what an error says, in one line of some length."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

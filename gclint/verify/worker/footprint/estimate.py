@@ -1,0 +1,213 @@
+"""The answer to a question about memory."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gclint.verify.worker.estimates import (
+    OPTIMIZERS,
+    Addition,
+    BlockBytes,
+    MemoryEstimate,
+    ModeEstimate,
+    Question,
+    Saved,
+)
+from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
+from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
+from gclint.verify.worker.footprint.step import blocks_of, built, take_step
+from gclint.verify.worker.modes import Mode
+from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
+from gclint.verify.worker.synthesis.hints.table import next_plan
+from gclint.verify.worker.synthesis.inputs.plan import Plan
+
+MODES: tuple[Mode, ...] = ("plain", "non-reentrant", "reentrant")
+_ATTEMPTS = 8
+_LARGEST = 12
+"""Lines of the source that are named."""
+
+
+def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
+    """Return what a question asks for.
+
+    Raises:
+        CannotEstimate: it has no answer.
+    """
+    started = time.monotonic()
+    trainee, names = _runnable(trainee_of(classes, question))
+    modes, additions = [], []
+    for mode in MODES:
+        seen, added = _mode(trainee, mode, names)
+        modes.append(seen)
+        additions += added
+    found = _described(trainee, question, MemoryEstimate(source, trainee.model_class.__name__))
+    return replace(
+        found,
+        modes=tuple(modes),
+        additions=tuple(additions),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _runnable(trainee: Trainee) -> tuple[Trainee, tuple[str, ...]]:
+    """Return the same with inputs that the class can be run with, and its blocks.
+
+    The configuration stays as it is: it is what the question is about.
+    """
+    tried: list[Plan] = []
+    first: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        plan = trainee.situation.plan
+        tried.append(plan)
+        try:
+            return trainee, blocks_of(trainee)
+        except Exception as error:
+            first = first or error
+            following = next_plan(trainee.situation, error, tried)
+        if following is None or (following.values, following.sizes) != (plan.values, plan.sizes):
+            break
+        trainee = trainee.planned(following)
+    assert first is not None
+    raise CannotEstimate(_reason(trainee, first)) from first
+
+
+def _reason(trainee: Trainee, error: Exception) -> str:
+    name = trainee.model_class.__name__
+    if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException"):
+        return (
+            f"{name} decides by numbers that it has computed ({error}), which tensors without content do "
+            "not have"
+        )
+    return f"{name} cannot be run at this size: {in_a_line(error)}"
+
+
+def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstimate, list[Addition]]:
+    def look(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
+        records = kept.records()
+        seen = ModeEstimate(
+            mode,
+            sum(each.size for each in records),
+            _by_block(records, kept),
+            largest=_saved(records)[:_LARGEST],
+        )
+        return seen, [] if mode == "plain" else _additions(mode, records, kept)
+
+    try:
+        step = take_step(trainee, mode, names, look)
+    except Exception as error:
+        return ModeEstimate(mode, error=in_a_line(error)), []
+    seen, additions = step.left
+    seen = replace(seen, peak_bytes=step.peak_bytes, forward_flops=step.forward_flops, flops=step.flops)
+    return seen, additions
+
+
+def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
+    sizes: Counter[str] = Counter()
+    for each in records:
+        if each.is_inside:
+            sizes[each.block] += each.size
+    return tuple(BlockBytes(name, kept.kinds[name], sizes[name]) for name in dict.fromkeys(kept.order))
+
+
+def _additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Addition]:
+    """Return what one more block of each stack adds."""
+    stacks: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys(kept.order):
+        stacks.setdefault((stack_of(name), kept.kinds[name]), []).append(name)
+    by_block: dict[str, list[Record]] = {}
+    for each in records:
+        by_block.setdefault(each.block, []).append(each)
+    boundaries = {storage_of(each) for each in kept.boundaries.values()}
+    found = []
+    for (stack, kind), blocks in stacks.items():
+        boundary = kept.boundaries.get(blocks[-1])
+        # The first block keeps what all share, and the last what comes after it.
+        inner = blocks[1:-1] or blocks[1:]
+        if boundary is None or not inner:
+            continue
+        sizes = {name: sum(each.size for each in by_block.get(name, ())) for name in inner}
+        usual = max(sizes, key=lambda name: sizes[name])
+        extras = [each for each in by_block.get(usual, ()) if storage_of(each.tensor) not in boundaries]
+        found.append(
+            Addition(
+                mode,
+                stack,
+                kind,
+                len(blocks),
+                boundary.untyped_storage().nbytes(),
+                tuple(boundary.shape),
+                sizes[usual],
+                _saved(extras),
+                recomputed=all(name in kept.checkpointed for name in blocks),
+            )
+        )
+    return found
+
+
+def stack_of(block: str) -> str:
+    """Return the name of the stack that a block is in."""
+    return re.sub(r"\.\d+$", "", block)
+
+
+def _saved(records: Iterable[Record]) -> tuple[Saved, ...]:
+    """Return records of the same line and shape together, the largest first."""
+    groups: dict[Any, list[Record]] = {}
+    for each in records:
+        module = re.sub(r"\.\d+(?=\.|$)", ".*", each.module)
+        key = (module, each.place, each.keeper, tuple(each.tensor.shape), str(each.tensor.dtype))
+        groups.setdefault(key, []).append(each)
+    found = [
+        Saved(
+            module, place, keeper, shape, dtype.removeprefix("torch."), len(same), sum(e.size for e in same)
+        )
+        for (module, place, keeper, shape, dtype), same in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda each: -each.size))
+
+
+def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> MemoryEstimate:
+    fake = PartlyFake()
+    with fake:
+        model = built(trainee, fake)
+    parameters = list(model.parameters())
+    numbers, width = OPTIMIZERS[question.optimizer]
+    count = sum(each.numel() for each in parameters)
+    size = sum(each.numel() * each.element_size() for each in parameters)
+    state = numbers * (size if width is None else count * width)
+    return replace(
+        empty,
+        batch=question.batch,
+        sequence=trainee.situation.plan.length if trainee.reads_text else None,
+        dtype=question.dtype,
+        settings=_settings(trainee.config),
+        inputs={name: _shape(each) for name, each in trainee.inputs().items()},
+        parameters=count,
+        weight_bytes=size + sum(each.numel() * each.element_size() for each in model.buffers()),
+        gradient_bytes=size,
+        optimizer=question.optimizer,
+        optimizer_bytes=state,
+        budget=question.budget,
+    )
+
+
+def _settings(config: Any, way: str = "") -> dict[str, Any]:
+    found = {
+        f"{way}{name}": value
+        for name, value in own_fields(config)
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+    for name, child in children(config):
+        found |= _settings(child, f"{way}{name}.")
+    return found
+
+
+def _shape(value: Any) -> str:
+    if hasattr(value, "shape"):
+        return f"{str(value.dtype).removeprefix('torch.')} {' x '.join(map(str, value.shape)) or 'scalar'}"
+    return str(value)[:60]

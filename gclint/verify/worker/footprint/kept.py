@@ -1,0 +1,187 @@
+"""What is left in memory between a forward pass and its backward pass, and which line left it there."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
+from gclint.verify.worker.examination.state import state_tensors
+from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.trace import innermost_place
+
+AUTOGRAD, CHECKPOINT = "autograd", "checkpoint"
+
+
+class Record:
+    """One tensor that is kept, as long as it is."""
+
+    __slots__ = ("__weakref__", "block", "keeper", "module", "number", "place", "tensor")
+
+    def __init__(self, tensor: Tensor, keeper: str, module: str, block: str, number: int) -> None:
+        """Take note of a tensor.
+
+        Args:
+            tensor: the tensor.
+            keeper: :data:`AUTOGRAD`, or :data:`CHECKPOINT` for what autograd does not see.
+            module: the name of the module that runs.
+            block: the name of the block that began to run last, if any has.
+            number: how many others were kept before.
+        """
+        self.tensor = tensor
+        self.keeper = keeper
+        self.module = module
+        self.block = block
+        self.number = number
+        self.place = innermost_place()
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the block itself runs, and not what comes after it."""
+        return bool(self.block) and f"{self.module}.".startswith(f"{self.block}.")
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole storage, of which the tensor may be a part."""
+        return int(self.tensor.untyped_storage().nbytes())
+
+
+class Kept:
+    """Watches, while it is entered, a forward pass, and knows afterwards what it has left in memory.
+
+    What autograd saves is alive as long as the graph that needs it. So only what is still there at the end
+    counts: a branch that the model throws away costs nothing.
+    """
+
+    def __init__(self, model: nn.Module, blocks: Mapping[str, nn.Module], *, keeps_boundaries: bool) -> None:
+        """Prepare to watch.
+
+        Args:
+            model: the model.
+            blocks: its blocks by name.
+            keeps_boundaries: whether to keep what the blocks are passed, which checkpoints keep anyway.
+        """
+        self._keeps_boundaries = keeps_boundaries
+        self._known = {storage_of(each) for each in state_tensors(model).values()}
+        self._names = {module: name for name, module in model.named_modules()}
+        self._blocks = {module: name for name, module in blocks.items()}
+        self.kinds = {name: type(module).__name__ for name, module in blocks.items()}
+        """The classes of the blocks."""
+        self._alive: WeakSet[Record] = WeakSet()
+        self._held: list[Record] = []
+        self._running: list[str] = [""]
+        self._block = ""
+        self._count = 0
+        self.order: list[str] = []
+        """The blocks as they began to run."""
+        self.boundaries: dict[str, Tensor] = {}
+        """The hidden states that each block was passed."""
+        self.checkpointed: set[str] = set()
+        """The blocks whose modules ran in checkpoints."""
+        self._open = 0
+        self._exit = ExitStack()
+
+    def records(self) -> list[Record]:
+        """Return what is kept now: for each piece of memory the first that kept it, in their order."""
+        found: dict[int, Record] = {}
+        for each in sorted((*self._alive, *self._held), key=lambda each: each.number):
+            storage = storage_of(each.tensor)
+            if storage is not None and storage not in self._known:
+                found.setdefault(storage, each)
+        return list(found.values())
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        self._held.clear()
+        self.boundaries.clear()
+
+    def __enter__(self) -> Kept:
+        enter = self._exit.enter_context
+        enter(Checkpoints((self,)))
+        enter(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
+        for module in self._names:
+            before = module.register_forward_pre_hook(self._before, with_kwargs=True, prepend=True)
+            after = module.register_forward_hook(self._after, always_call=True)
+            self._exit.callback(before.remove)
+            self._exit.callback(after.remove)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._exit.close()
+
+    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+        """Take note of what a checkpoint holds that autograd does not see: all but its arguments."""
+        self._open += 1
+        if region.outer is None and not region.is_again:
+            for value in (*_bound_in(region.function), region.keywords):
+                for _, tensor in tensors_in(value):
+                    self._held.append(self._record(tensor, CHECKPOINT))
+
+    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+        """Take note that the checkpoint is over."""
+        self._open -= 1
+
+    def saved(self, region: Region, tensor: Tensor) -> None:
+        """Do nothing: what is saved in a checkpoint is thrown away at its end."""
+
+    def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._running.append(self._names[module])
+        if self._open and self._running[-1].startswith(f"{self._block}."):
+            self.checkpointed.add(self._block)
+        if module in self._blocks:
+            self._block = self._blocks[module]
+            self.order.append(self._block)
+            states = next((each for _, each in tensors_in((args, kwargs)) if each.is_floating_point()), None)
+            if states is not None and self._keeps_boundaries:
+                self.boundaries.setdefault(self._block, states)
+
+    def _after(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._running.pop()
+
+    def _pack(self, tensor: Tensor) -> Record:
+        record = self._record(tensor, AUTOGRAD)
+        self._alive.add(record)
+        return record
+
+    def _record(self, tensor: Tensor, keeper: str) -> Record:
+        self._count += 1
+        return Record(tensor, keeper, self._running[-1], self._block, self._count)
+
+
+def storage_of(tensor: Tensor) -> int | None:
+    """Return what tells one piece of memory from another, fake ones as well; None where there is none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):
+        return None  # Sparse tensors and those of function transforms have no storage of their own.
+
+
+def _unpack(record: Record) -> Tensor:
+    return record.tensor
+
+
+def _bound_in(function: Any) -> Iterator[Any]:
+    """Yield what a function brings along: what it is bound to, and what it closes over."""
+    while isinstance(function, functools.partial):
+        yield function.args
+        yield function.keywords
+        function = function.func
+    if inspect.isfunction(function):
+        for cell in function.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:  # It has no value yet.
+                continue

@@ -1,0 +1,122 @@
+"""One training step of fake tensors, and what is seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker.examination.dissection import Dissection
+from gclint.verify.worker.examination.loss import OWN
+from gclint.verify.worker.examination.subject import switch_on
+from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.footprint.building import Trainee
+from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.kept import Kept
+from gclint.verify.worker.footprint.meter import Meter
+from gclint.verify.worker.modes import Mode
+
+_Seen = TypeVar("_Seen")
+
+
+@dataclass(frozen=True)
+class Step(Generic[_Seen]):
+    """What was seen of a step."""
+
+    left: _Seen
+    """What somebody made of what the forward pass left in memory."""
+    forward_flops: int
+    flops: int
+    peak_bytes: int
+
+
+def built(trainee: Trainee, fake: PartlyFake) -> Any:
+    """Return the model of a question, without its weights' content; ``fake`` is entered."""
+    fake.is_building = True
+    try:
+        model = trainee.build()
+        fake.convert_parameters(model)
+    finally:
+        fake.is_building = False
+    return model
+
+
+def blocks_of(trainee: Trainee) -> tuple[str, ...]:
+    """Return the names of the blocks of a model, the outermost of those inside of each other.
+
+    It takes a whole step for that, so whatever keeps the class from being run is raised here.
+    """
+    fake = PartlyFake()
+    with fake:
+        model = built(trainee, fake)
+        inputs = fake.convert(trainee.inputs())
+        with Dissection(model) as dissection:
+            loss = loss_of(model(**inputs))
+        loss.backward()
+    trained = [name for name, each in model.named_parameters() if each.grad is not None]
+    found = [each.name for each in dissection.blocks(trained) if each.is_trunk or each.is_layer]
+    return tuple(name for name in found if not any(name.startswith(f"{other}.") for other in found))
+
+
+def take_step(
+    trainee: Trainee, mode: Mode, names: Collection[str], look: Callable[[Kept], _Seen], **options: Any
+) -> Step[_Seen]:
+    """Take a step of fake tensors.
+
+    Args:
+        trainee: what to run.
+        mode: with which checkpointing.
+        names: the names of the blocks.
+        look: makes something of what the forward pass leaves in memory, while it is there.
+        options: of checkpointing.
+    """
+    fake = PartlyFake()
+    with fake:
+        model = built(trainee, fake)
+        if mode != "plain":
+            switch_on(model, mode, **options)
+        inputs = fake.convert(trainee.inputs())
+        meter = Meter(model)
+        with meter:
+            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain")
+            forward_flops = meter.flops
+            loss.backward()
+    return Step(left, forward_flops, meter.flops, meter.peak)
+
+
+def forward(
+    model: Any,
+    inputs: Mapping[str, Any],
+    names: Collection[str],
+    look: Callable[[Kept], _Seen],
+    *,
+    is_plain: bool,
+) -> tuple[_Seen, Tensor]:
+    """Take a forward pass, of fake tensors or of real ones; return what is left of it, and the loss."""
+    modules = dict(model.named_modules())
+    kept = Kept(model, {name: modules[name] for name in names}, keeps_boundaries=not is_plain)
+    with kept:
+        outputs = model(**inputs)
+    left = look(kept)
+    # What is looked at would live longer than the graph.
+    kept.forget()
+    return left, loss_of(outputs)
+
+
+def loss_of(outputs: Any) -> Tensor:
+    """Return what a step goes backward from: the model's own loss, or else the sum of its outputs.
+
+    Raises:
+        RuntimeError: no output requires grad.
+    """
+    found = dict(tensors_in((outputs,) if isinstance(outputs, Tensor) else outputs))
+    own = found.get(OWN)
+    if own is not None and own.requires_grad:
+        return own.sum()
+    terms = [each.float().sum() for each in found.values() if each.requires_grad and not each.is_complex()]
+    if not terms:
+        raise RuntimeError("no output of the model requires grad")
+    return torch.stack(terms).sum()

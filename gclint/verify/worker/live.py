@@ -1,0 +1,284 @@
+"""The examination of a model that somebody has built, in the process that they have built it in.
+
+All of it happens in forks, so that the model and everything around it stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+from gclint.verify.worker.child import Send, Task, run
+from gclint.verify.worker.ending import End
+from gclint.verify.worker.examination import examine
+from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.protocol import ClassResult, Source
+from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.training import trained
+from gclint.verify.worker.verdict import Record
+from gclint.verify.worker.watch import Reporter
+
+_WRAPPERS = ("module", "_orig_mod")
+"""Where what is put around a model for training keeps it."""
+_CANNOT_FORK = "a GPU has been used in this process"
+
+
+class NotExaminable(Exception):
+    """A model or a batch that nothing can be run with; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to run of what can be run."""
+
+    scenarios: frozenset[str] | None = None
+    """The names of the scenarios to run beside the first; None for all that apply."""
+    practices: tuple[Practice, ...] = ()
+    """The ways in which people train that are run beside the scenarios."""
+
+
+def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> ClassResult:
+    """Run a model with a batch in training scenarios, and judge what happens.
+
+    Args:
+        model: the model; it stays as it is.
+        batch: keyword arguments of its ``forward``.
+        wanted: what to run.
+        seconds: the time limit of all.
+
+    Raises:
+        NotExaminable: this cannot be done.
+    """
+    _look_at(model)
+    inputs = _arguments(model, batch)
+    kind = type(_own(model))
+    # What was typed in is in no file.
+    source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
+    record = Record(source.path, type(model).__name__)
+    function = partial(_live, source, model, inputs, wanted)
+    end = End("killed")
+    with _signals_as_they_are():
+        for _, event in run([Task(function, seconds)], 1):
+            if isinstance(event, End):
+                end = event
+            else:
+                record.take(event)
+    if _CANNOT_FORK in end.message:
+        raise NotExaminable(end.message)
+    result = record.result(end)
+    # How to make the model is not known, only how it was fed.
+    return replace(
+        result, recipe=None, notes=(*_notes(model, inputs, wanted.scenarios, result), *result.notes)
+    )
+
+
+def _live(
+    source: Source,
+    model: Any,
+    inputs: Mapping[str, Any],
+    wanted: Wanted,
+    send: Send,
+    _slot: int,
+) -> None:
+    """Examine the model; called in a fork."""
+    name = type(model).__name__
+    watch = Reporter(source.path, name, send)
+    _settle()
+
+    def build() -> Any:
+        _switch_off(model)
+        return model
+
+    specimen = Specimen(
+        "default",
+        model.config,
+        build,
+        lambda: {key: _copy(each) for key, each in inputs.items()},
+        wanted=wanted.scenarios,
+    )
+    with torch.inference_mode(False), torch.enable_grad():
+        try:
+            result = examine(source, type(model), [specimen], "cpu", watch=watch)
+        except NotSynthesisable as error:
+            result = ClassResult(source.path, name, "not run", str(error), error.category)
+        if wanted.practices and result.outcome != "not run":
+            result = trained(result, specimen, "cpu", wanted.practices, watch)
+    watch.known(result)
+
+
+def _settle() -> None:
+    """Let this process, which is a fork, compute as the worker does."""
+    warnings.simplefilter("ignore")
+    # The threads of a pool did not come along.
+    torch.set_num_threads(1)
+    torch.set_default_device(None)
+    # What is run is the code as it is written, not what is compiled from it.
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].config.disable = True
+    try:
+        torch.ones((), requires_grad=True).backward()
+    except RuntimeError as error:
+        # The threads of autograd that belong to GPUs, even if only the CPU has been used.
+        raise RuntimeError(f"{_CANNOT_FORK}, so that it cannot be forked") from error
+
+
+def _switch_off(model: Any) -> None:
+    """Switch off checkpointing that is on, as the plain runs are without it.
+
+    Raises:
+        NotSynthesisable: some of it stays on.
+    """
+    if _switched_on(model):
+        # Newer releases have another name for it, and warn of this one.
+        off = getattr(model, "activation_checkpointing_disable", model.gradient_checkpointing_disable)
+        off()
+    left = _switched_on(model)
+    if left:
+        raise NotSynthesisable(
+            "checkpointing stays on",
+            f"`gradient_checkpointing_disable()` leaves checkpointing on in {left[0] or type(model).__name__}"
+            ", so that there is nothing to compare with",
+        )
+
+
+def _switched_on(model: nn.Module) -> list[str]:
+    return [name for name, each in model.named_modules() if getattr(each, "gradient_checkpointing", False)]
+
+
+def _look_at(model: Any) -> None:
+    """Raise what keeps a model from being examined."""
+    kind = type(model).__name__
+    if not isinstance(model, nn.Module):
+        given = f"the class {model.__name__}; build it first" if isinstance(model, type) else f"a {kind}"
+        raise NotExaminable(f"the model has to be a module of torch, and is {given}")
+    inside = next((each for each in _WRAPPERS if _has_config(model._modules.get(each))), None)
+    if inside is not None:
+        raise NotExaminable(f"{kind} wraps the model; give the model itself, which is its `{inside}`")
+    if not (_has_config(model) and callable(getattr(model, "gradient_checkpointing_enable", None))):
+        raise NotExaminable(
+            f"{kind} is not a transformers model: it needs a `config` and `gradient_checkpointing_enable()`"
+        )
+    if not getattr(model, "supports_gradient_checkpointing", False):
+        raise NotExaminable(
+            f"`supports_gradient_checkpointing` of {kind} is not True, so checkpointing cannot be enabled"
+        )
+    if getattr(model.config, "gradient_checkpointing", False) is True:
+        raise NotExaminable(
+            "`config.gradient_checkpointing` is True, so that there is no run without checkpointing to "
+            "compare with; build the model with False"
+        )
+    wrapped = next((each for each in model.modules() if type(each).__name__ == "CheckpointWrapper"), None)
+    if wrapped is not None:
+        raise NotExaminable(
+            "checkpoint_wrapper has been applied to the model, and cannot be taken off; build it without"
+        )
+    if not any(each.requires_grad for each in model.parameters()):
+        raise NotExaminable(f"no parameter of {kind} requires grad, so there is nothing to train")
+    devices = {each.device.type for each in (*model.parameters(), *model.buffers())}
+    if devices != {"cpu"}:
+        where = ", ".join(sorted(devices))
+        raise NotExaminable(
+            f"the model has to be on the CPU, and is on {where}: gclint runs it in copies of this process, "
+            "and a process that uses a GPU cannot be copied. Build a small one on the CPU, in a process that "
+            "has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its environment)"
+        )
+
+
+def _arguments(model: Any, batch: Any) -> dict[str, Any]:
+    """Return the keyword arguments that a batch holds.
+
+    Raises:
+        NotExaminable: it holds something else.
+    """
+    forward = "keyword arguments of the model's forward(), such as {'input_ids': ..., 'labels': ...}"
+    if not isinstance(batch, Mapping):
+        raise NotExaminable(f"the batch has to be a dictionary of {forward}, and is a {type(batch).__name__}")
+    inputs = dict(batch)
+    if not inputs:
+        raise NotExaminable(f"the batch is empty; it has to hold {forward}")
+    taken = signature(_own(model).forward).parameters
+    takes_all = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
+    unknown = [name for name in inputs if not (isinstance(name, str) and (takes_all or name in taken))]
+    if unknown:
+        raise NotExaminable(
+            f"{type(_own(model)).__name__}.forward() has no argument {unknown[0]!r}, which the batch has; "
+            f"it takes {', '.join(taken)}"
+        )
+    missing = [
+        name
+        for name, each in taken.items()
+        if each.default is Parameter.empty
+        and each.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        and name not in inputs
+    ]
+    if missing:
+        raise NotExaminable(
+            f"the batch lacks {missing[0]!r}, which {type(_own(model)).__name__}.forward() needs"
+        )
+    try:
+        return {name: _copy(value) for name, value in inputs.items()}
+    except Exception as error:  # Whatever a copy raises.
+        raise NotExaminable(f"the batch cannot be copied: {type(error).__name__}: {error}") from error
+
+
+def _copy(value: Any) -> Any:
+    """Return a value with copies of its tensors, which belong to no graph, on the CPU."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if type(value) in (list, tuple):
+        return type(value)(_copy(each) for each in value)
+    if type(value) is dict:
+        return {name: _copy(each) for name, each in value.items()}
+    return copy.deepcopy(value)
+
+
+def _notes(
+    model: Any, inputs: Mapping[str, Any], wanted: Collection[str] | None, result: ClassResult
+) -> Iterator[str]:
+    """Yield what is worth knowing about what was run."""
+    if _switched_on(model):
+        yield "checkpointing was enabled; it was examined in both modes"
+    if "labels" in signature(_own(model).forward).parameters and "labels" not in inputs:
+        yield "the batch has no labels, so the model's own loss was not computed"
+    for name in sorted(set(wanted or ()) - set(result.scenarios)):
+        if result.outcome != "not run" and not any(each.startswith(f"{name}, ") for each in result.notes):
+            yield f"the scenario {name!r} does not apply to this model"
+
+
+def _own(model: Any) -> Any:
+    """Return the model that a library for adapters has put its own around."""
+    inside = getattr(model, "get_base_model", None)
+    return inside() if callable(inside) else model
+
+
+def _has_config(model: Any) -> bool:
+    return isinstance(getattr(model, "config", None), PretrainedConfig)
+
+
+@contextmanager
+def _signals_as_they_are() -> Iterator[None]:
+    """Undo what waiting for processes changes in how this one treats signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGCHLD)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL if before is None else before)

@@ -1,0 +1,234 @@
+"""What stands on the page, before it is HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gclint.report.page import matrix
+from gclint.report.page.view import Page, Row
+from gclint.verify.worker.protocol import ClassResult
+from tests.page.sample import (
+    ENVIRONMENT,
+    failing,
+    page_of,
+    passing,
+    report_of_repairs,
+    report_of_runs,
+    results_of,
+    verdict,
+)
+
+
+def _row(page: Page, name: str) -> Row:
+    return next(row for row in page.rows if row.name == name)
+
+
+def test_rows_begin_with_what_fails(tmp_path: Path) -> None:
+    page = page_of(report_of_runs(tmp_path))
+    assert [(row.name, row.outcome) for row in page.rows] == [
+        ("Fails", "failed"),
+        ("NotRun", "not run"),
+        ("Passes", "passed"),
+    ]
+    assert page.outcomes == (("failed", 1), ("not run", 1), ("passed", 1))
+
+
+def test_scenarios_and_set_ups_are_columns(tmp_path: Path) -> None:
+    page = page_of(report_of_runs(tmp_path))
+    assert [(each.group, each.title, each.detail) for each in page.columns] == [
+        ("scenarios", "default", ""),
+        ("scenarios", "dropout", ""),
+        ("ddp", "N/plain", "text"),
+        ("ddp", "R/plain", "text"),
+        ("ddp", "R/plain", "images"),
+    ]
+    assert page.groups == (("scenarios", 2), ("ddp", 3))
+    failed, unknown, passed = ([(each.state, each.text) for each in row.cells] for row in page.rows)
+    assert failed == [
+        ("partly", "R"),
+        ("works", "✓N"),
+        ("works", "✓"),
+        ("fails", "✗"),
+        ("not run", "\N{EN DASH}"),
+    ]
+    assert unknown == [("none", "")] * 5
+    assert passed == [("works", "✓"), *[("none", "")] * 4]
+
+
+def test_a_cell_says_in_words_what_it_shows_in_a_letter(tmp_path: Path) -> None:
+    labels = [cell.label for cell in page_of(report_of_runs(tmp_path)).rows[0].cells]
+    assert labels == [
+        "fails reentrant: a gradient is lost",
+        "works non-reentrant; the other mode was not run",
+        "works",
+        "fails: marked as ready twice: it raises",
+        "not run: no images: it takes none",
+    ]
+
+
+def _cells(result: ClassResult) -> list[tuple[str, str]]:
+    return [(each.state, each.text) for each in matrix.cells(result, matrix.columns([result]))]
+
+
+def test_what_fails_in_both_modes_is_left_with_none() -> None:
+    wrong = (verdict("default", "non-reentrant", "x"), verdict("default", "reentrant", "x"))
+    assert _cells(ClassResult("m.py", "M", "failed", scenarios=("default",), verdicts=wrong)) == [
+        ("fails", "N R")
+    ]
+
+
+def test_what_fails_without_checkpointing_fails_whatever_the_modes_do() -> None:
+    failure = replace(failing(Path("m.py"), "M").failures[0], mode="plain", scenario="frozen base")
+    runs = (verdict("frozen base", "non-reentrant"), verdict("frozen base", "reentrant"))
+    result = ClassResult(
+        "m.py", "M", "failed", scenarios=("frozen base",), failures=(failure,), verdicts=runs
+    )
+    assert _cells(result) == [("fails", "P")]
+
+
+def test_the_options_of_configurations_share_a_column() -> None:
+    names = ("option legacy=False", "option legacy=False, cache object", "default")
+    runs = (verdict(names[0], "non-reentrant"), verdict(names[1], "non-reentrant", "x"))
+    result = ClassResult("m.py", "M", "failed", scenarios=names, verdicts=runs)
+    assert [each.title for each in matrix.columns([result])] == ["default", "options"]
+    assert _cells(result) == [("not run", "\N{EN DASH}"), ("fails", "N")]
+
+
+def test_a_class_shows_the_lines_of_its_failing_calls(tmp_path: Path) -> None:
+    (story,) = _row(page_of(report_of_runs(tmp_path)), "Fails").detail.stories
+    (site,) = story.sites
+    assert [(line.number, line.is_meant) for line in site.lines] == [
+        (5, False),
+        (6, False),
+        (7, True),
+        (8, False),
+    ]
+    assert site.lines[2].text == "        x = layer(x, context=x)"
+    assert story.conditions == ("reentrant default",)
+    assert story.parameters == ("a.weight", "b.weight")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: path.unlink(), "the file cannot be read here"),
+        (lambda path: path.write_text("new"), "the file has changed since it was run"),
+    ],
+)
+def test_a_source_that_is_gone_or_another_is_not_shown(spoil: object, why: str, tmp_path: Path) -> None:
+    report = report_of_runs(tmp_path)
+    assert callable(spoil)
+    spoil(tmp_path / "modeling_toy.py")
+    report = replace(report, findings=(), weighed=None)
+    (site,) = _row(page_of(report), "Fails").detail.stories[0].sites
+    assert (site.lines, site.missing) == ((), why)
+    assert site.place.endswith("modeling_toy.py:7")
+
+
+def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
+    source = tmp_path / "modeling_toy.py"
+    source.write_text("")
+    missed = replace(verdict("default", "reentrant"), recomputed=())
+    observed = replace(
+        missed,
+        observations=(
+            replace(
+                verdict("default", "reentrant", "x").observations[0],
+                check="recomputation",
+                about=("model.tower.layers.10",),
+            ),
+        ),
+    )
+    result = replace(
+        passing(source, "M"),
+        verdicts=(
+            replace(
+                verdict("default", "non-reentrant"), recomputed=("model.layers.0", "model.tower.layers.2")
+            ),
+            replace(observed, recomputed=("model.layers.0",)),
+        ),
+    )
+    report = replace(report_of_runs(tmp_path), runs=results_of(result), weighed=None, findings=())
+    stacks = _row(page_of(report), "M").detail.stacks
+    assert [(stack.name, stack.said) for stack in stacks] == [
+        ("model.layers", "1 of 1 recomputed"),
+        ("model.tower.layers", "1 of 2 recomputed"),
+    ]
+    assert [(block.name, block.label) for block in stacks[1].blocks] == [
+        ("2", "recomputed non-reentrant only"),
+        ("10", "not recomputed"),
+    ]
+
+
+def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
+    detail = _row(page_of(report_of_runs(tmp_path)), "Fails").detail
+    assert detail.setting == "use_reentrant=False"
+    assert detail.setups[0].advice[0].name == "use_reentrant=False"
+    assert [(each.name, each.cells[0].text) for each in detail.setups[0].trials] == [
+        ("N/plain, text", "works"),
+        ("R/plain, text", "fails: marked as ready twice"),
+        ("R/plain, images", "not run: no images"),
+    ]
+    assert detail.commands[0].value.startswith("gclint verify ")
+    assert detail.commands[0].value.endswith("modeling_toy.py")
+    assert [(each.mode, each.saved, each.share) for each in detail.measures] == [
+        ("without checkpointing", "8 KiB", 1.0),
+        ("non-reentrant", "2 KiB", 0.25),
+    ]
+
+
+def test_what_would_repair_a_failure_is_shown_with_its_command(tmp_path: Path) -> None:
+    (repair,) = _row(page_of(report_of_runs(tmp_path)), "Fails").detail.repairs
+    assert repair.outcome == "suggested"
+    assert "gclint --fix --select GC003" in repair.command
+    assert [line.text for line in repair.diff if line.kind in ("added", "removed")] == [
+        "-        x = layer(x, context=x)",
+        "+        x = layer(x, x)",
+    ]
+
+
+def test_a_proven_repair_is_shown_with_its_diff_and_proof(tmp_path: Path) -> None:
+    page = page_of(report_of_repairs(tmp_path))
+    (row,), (repair,) = page.rows, page.repairs
+    assert (row.outcome, repair.outcome) == ("repaired", "proven")
+    assert row.detail.repairs == (repair,)
+    assert repair.runs[0].said.startswith("Model: failed before, passed after")
+    assert repair.runs[0].more[0].startswith("before, reentrant, default: a gradient is lost")
+    assert [line.text for line in repair.diff if line.kind == "added"] == ["+        x = layer(x, x)"]
+    # The file holds the repaired text by now; the call is shown as it was.
+    assert row.detail.earlier[0].sites[0].lines[2].text == "        x = layer(x, context=x)"
+    assert not row.detail.stories
+    assert {"torch", "transformers", "Device"} <= {fact.name for fact in page.facts}
+
+
+def test_a_refused_repair_says_why_and_leaves_the_class_as_it_was(tmp_path: Path) -> None:
+    page = page_of(report_of_repairs(tmp_path, "a gradient is lost"))
+    assert (page.rows[0].outcome, page.repairs[0].outcome) == ("failed", "refused")
+    assert page.repairs[0].reasons[0] == "not proven: a gradient is lost"
+    assert any(line.kind == "added" for line in page.repairs[0].diff)
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    sources = [tmp_path / name / "modeling_toy.py" for name in "ab"]
+    for source in sources:
+        source.parent.mkdir()
+        source.write_text("")
+    results = results_of(*(passing(source, "Model") for source in sources))
+    page = page_of(replace(report_of_runs(tmp_path), runs=results, weighed=None, findings=()))
+    assert len({row.key for row in page.rows}) == 2
+
+
+def test_what_was_run_and_where_is_said(tmp_path: Path) -> None:
+    facts = {fact.name: fact.value for fact in page_of(report_of_runs(tmp_path)).facts}
+    assert facts["Command"] == "gclint verify ."
+    assert facts["Made"] == "2026-01-02 03:04 UTC"
+    assert (facts["torch"], facts["Device"]) == (ENVIRONMENT.torch, ENVIRONMENT.device)
+    assert facts["Isolation"] == "no network"
+
+
+def test_what_could_not_be_run_says_why(tmp_path: Path) -> None:
+    row = _row(page_of(report_of_runs(tmp_path)), "NotRun")
+    assert (row.detail.reason, row.kinds) == ("no inputs were found", ("not run: inputs",))
