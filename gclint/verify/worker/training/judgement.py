@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gclint.verify.worker.examination.case import ENOUGH, UNSETTLED
 from gclint.verify.worker.examination.comparison import Agreement, is_nothing
-from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
@@ -88,6 +88,8 @@ def told(taken: Taken) -> str:
     assert taken.error is not None
     if taken.error.is_death:
         return f"there was {taken.error.message} during {taken.stage}"
+    if taken.error.kind == NO_GRADIENT:
+        return f"{taken.stage} returns nothing that requires grad"
     return f"{taken.stage} raises {described(taken.error)}"
 
 

@@ -108,7 +108,10 @@ class _Training:
         taken = self._take(practice, expected.scales)
         row = judge(practice, group, expected, taken, {})
         if row.outcome == "fails" and row.parameters:
+            differing = len(row.parameters)
             row = judge(practice, group, expected, taken, self._noise_of(reference))
+            if group.rounding is not None and row.outcome == "works":
+                row = replace(row, message=f"{differing} gradients differ by what rounding changes")
         return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
 
     def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
