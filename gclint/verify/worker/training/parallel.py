@@ -76,6 +76,12 @@ def exists(practice: Practice, subject: Subject) -> bool:
     return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
 
 
+def load() -> None:
+    """Import what the Trainer needs, and adapters for it."""
+    for name in ("accelerate", "transformers.trainer", "peft"):
+        library(name, DDP)
+
+
 def _batches(
     practice: Practice, subject: Subject, rank: Rank
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
