@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint import __version__
@@ -10,10 +11,12 @@ from gclint.engine.evidence import Weighed
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
 from gclint.report.page.excerpts import Sources, brief
-from gclint.report.page.view import Excerpt, Fact, Line, Origin, Page, Repair, Row
+from gclint.report.page.view import OUTCOMES, Excerpt, Fact, Line, Origin, Page, Repair, Row
 from gclint.report.report import Report
 from gclint.report.verification import remark_lines
-from gclint.verify.worker.protocol import ClassResult, Environment
+from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
+
+_SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run": "were not run"}
 
 
 def page(report: Report, origin: Origin) -> Page:
@@ -39,12 +42,13 @@ def page(report: Report, origin: Origin) -> Page:
     return Page(
         "Gradient checkpointing, checked by gclint",
         tuple(_facts(report, origin)),
-        tuple(_problems(report)),
-        columns,
-        tuple(sorted(rows, key=_urgency)),
-        all_repairs,
-        tuple(_findings(report)),
-        tuple(remark_lines(report.runs)) if report.runs is not None else (),
+        lead=" ".join((_counted(rows), *_counted_setups(each.result for each in found))),
+        problems=tuple(_problems(report)),
+        columns=columns,
+        rows=tuple(sorted(rows, key=_urgency)),
+        repairs=all_repairs,
+        findings=tuple(_findings(report)),
+        remarks=tuple(remark_lines(report.runs)) if report.runs is not None else (),
     )
 
 
@@ -89,12 +93,12 @@ def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
 
 
 def _urgency(row: Row) -> tuple[int, str, str]:
-    return ("failed", "repaired", "not run", "passed").index(row.outcome), row.model, row.name
+    return OUTCOMES.index(row.outcome), row.model, row.name
 
 
 def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
     yield Fact("Command", origin.command)
-    yield Fact("Made", origin.made.strftime("%Y-%m-%d %H:%M %Z").strip())
+    yield Fact("Made", origin.moment)
     yield Fact("gclint", __version__)
     for environment in _environments(report):
         yield Fact("transformers", environment.transformers)
@@ -138,8 +142,16 @@ def _findings(report: Report) -> Iterator[Excerpt]:
         )
 
 
-def counted_rows(page_: Page) -> str:
+def _counted(rows: Sequence[Row]) -> str:
     """Return how many classes did what, in a line."""
-    parts = ", ".join(f"{count:,} {outcome}" for outcome, count in page_.outcomes)
-    classes_ = "1 class" if len(page_.rows) == 1 else f"{len(page_.rows):,} classes"
-    return f"{classes_}: {parts}"
+    counts = Counter(row.outcome for row in rows)
+    parts = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    number = "1 class" if len(rows) == 1 else f"{len(rows):,} classes"
+    return f"{number}: {parts}." if rows else "No class was run."
+
+
+def _counted_setups(results: Iterable[ClassResult]) -> Iterator[str]:
+    counts = Counter(setup.outcome for result in results for setup in result.setups)
+    if counts:
+        parts = ", ".join(f"{counts[outcome]:,} {word}" for outcome, word in _SETUPS.items())
+        yield f"Of {counts.total():,} runs in further set-ups, {parts}."

@@ -44,7 +44,8 @@ _TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
 
 def charts(page: Page) -> tuple[Chart, ...]:
     """Return the charts that a page has something for."""
-    return tuple(chart for chart in (_by_column(page), _saved(page)) if chart is not None)
+    drawn = (_by_column(page), _saved(page), _depths(page), _trades(page))
+    return tuple(chart for chart in drawn if chart is not None)
 
 
 def _by_column(page: Page) -> Chart | None:
@@ -140,11 +141,67 @@ def _counts(shares: Sequence[float]) -> altair.Chart:
     return chart
 
 
+def _depths(page: Page) -> Chart | None:
+    if not page.depths:
+        return None
+    values = [
+        {"block": each.block, "bytes": each.size, "checkpointing": each.mode, "said": each.said}
+        for each in page.depths
+    ]
+    modes = list(dict.fromkeys(each.mode for each in page.depths))
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
+        .mark_line(point=altair.OverlayMarkDef(size=28))
+        .encode(
+            x=altair.X("block:Q", title="blocks that have run", axis=altair.Axis(format="d", tickMinStep=1)),
+            y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+            color=altair.Color(
+                "checkpointing:N",
+                title=None,
+                scale=altair.Scale(
+                    domain=modes, range=[_COLOURS["fails"], _ACCENT, _COLOURS["works"]][: len(modes)]
+                ),
+                legend=altair.Legend(orient="bottom", columns=1),
+            ),
+            strokeDash=altair.StrokeDash("checkpointing:N", legend=None, scale=altair.Scale(domain=modes)),
+            description="said:N",
+        )
+        .properties(height=220)
+    )
+    title = "Bytes by depth"
+    return Chart(title, "What is saved for the backward pass, as block after block runs.", _svg(chart, title))
+
+
+def _trades(page: Page) -> Chart | None:
+    if not page.trades:
+        return None
+    values = [
+        {"more": each.more, "bytes": each.size, "option": each.name, "said": each.said}
+        for each in page.trades
+    ]
+    # The names stand to the right of their points.
+    room = altair.Scale(domain=[0, max(each.more for each in page.trades) * 1.7 or 1])
+    base = altair.Chart(_data(values)).encode(
+        x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
+        y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+        description="said:N",
+    )
+    points = base.mark_point(filled=True, size=70, color=_ACCENT)
+    names = base.mark_text(align="left", dx=8, dy=-6, color=_INK).encode(text="option:N")
+    title = "Memory against compute"
+    caption = "What is saved on the device, and what recomputation costs, for each choice of layers."
+    return Chart(title, caption, _svg((points + names).properties(height=220), title))
+
+
+def _bytes_axis() -> altair.Axis:
+    return altair.Axis(format=".3~s")
+
+
 def _data(values: list[dict[str, Any]]) -> altair.InlineData:
     return altair.InlineData(values=values)
 
 
-def _svg(chart: altair.Chart, title: str) -> str:
+def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
     """Draw a chart."""
     axis: dict[str, Any] = {
         "labelColor": _INK,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gclint.verify.worker.modes import Mode
 
@@ -135,7 +136,27 @@ class AdapterPractice(Practice):
         return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
 
 
-DDP, PEFT, AUTOCAST = "ddp", "peft", "autocast"
+@dataclass(frozen=True)
+class WrapperPractice(Practice):
+    """Training with blocks that something other than transformers makes recompute."""
+
+    by: str = ""
+    """What does so: accelerate for ``fsdp`` or ``fsdp2``, or a checkpoint function that finds its layer by
+    ``func.__self__`` and the like."""
+    is_cached: bool = False
+    """Whether the cache is left at its default, in place of being turned off."""
+    has_dropout: bool = False
+
+    def reference(self) -> Practice:
+        """Return the plain run without a cache: one for all."""
+        return replace(self, name="plain", mode="plain", does="", by="", is_cached=False)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same cache without checkpointing."""
+        return ((replace(self, name="cache", mode="plain", does="", by=""), "checkpointing"),)
+
+
+DDP, PEFT, WRAPPER, AUTOCAST = "ddp", "peft", "wrapper", "autocast"
 
 _KBIT_CALL = "prepare_model_for_kbit_training"
 _KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
@@ -159,6 +180,18 @@ def _adapters() -> Iterator[Practice]:
         for short, mode in _SHORT.items():
             name = f"{kind.replace(' ', '-')}/{short}"
             yield AdapterPractice(PEFT, name, mode, kind, adapters=kind, enabling="after")
+
+
+def _wrappers() -> Iterator[Practice]:
+    for by, does in (("fsdp", "apply_activation_checkpointing"), ("fsdp2", "fsdp2_apply_ac")):
+        applied = f"accelerate's option fsdp_activation_checkpointing, which calls {does}"
+        make = partial(WrapperPractice, WRAPPER, mode="non-reentrant", by=by)
+        yield make(f"{by}/cache", does=f"{applied}, and use_cache at its default", is_cached=True)
+        yield make(f"{by}/no-cache", does=f"{applied}, and use_cache=False")
+        yield make(f"{by}/dropout", does=f"{applied}, and dropout", has_dropout=True)
+    for by in ("func.__self__", "func.func.__self__", "func.args[0]"):
+        does = f"a custom checkpoint function that finds its layer by {by}"
+        yield WrapperPractice(WRAPPER, f"custom/{by}", "non-reentrant", does, by=by)
 
 
 def _parallel() -> Iterator[Practice]:
@@ -202,6 +235,7 @@ def _parallel() -> Iterator[Practice]:
 PRACTICES: tuple[Practice, ...] = (
     *_parallel(),
     *_adapters(),
+    *_wrappers(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
 )
 """All practices, group by group, in the order in which they are run."""

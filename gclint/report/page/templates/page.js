@@ -94,8 +94,7 @@
   }
 
   function follow() {
-    const key = decodeURIComponent(location.hash.slice(1));
-    const each = key && rows.find(({ link }) => decodeURIComponent(link.hash.slice(1)) === key);
+    const each = location.hash && rows.find(({ link }) => link.hash === location.hash);
     if (each) open(each);
     else if (dialog.open) dialog.close();
   }

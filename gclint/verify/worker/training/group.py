@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.blocks import Block
@@ -116,6 +117,8 @@ class Group:
     """Returns which of them to use, from the rows of one class; None where there is nothing to say."""
     agreement: Callable[[Practice, Tensor, Tensor, float], Agreement] = _agreement
     """Compares a gradient with that of the reference; the last argument is what rounding does to it."""
+    rounding: torch.dtype | None = None
+    """The type that numbers are rounded to, if not that of the parameters."""
     exists: Callable[[Practice, Subject], bool] = lambda _practice, _subject: True
     """Whether a practice is one for this model; there is no row for what nobody can do."""
     load: Callable[[], object] = lambda: None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,9 +88,11 @@ def take(
         seed(0)
         subject.prepare(scenario_named("default"))
         if shaken:
-            subject.shake(shaken)
+            subject.shake(shaken, group.rounding)
         dressed = group.dress(practice, subject, blocks, rank)
-        with phases:
+        with phases, warnings.catch_warnings():
+            # Of what libraries do by default, such as which kind of checkpoint they choose.
+            warnings.simplefilter("ignore")
             for number in range(group.steps):
                 _step(number, dressed, phases, taken, enter)
         dressed.inspect()

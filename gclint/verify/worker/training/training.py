@@ -100,8 +100,7 @@ class _Training:
 
     def row(self, practice: Practice) -> SetUp | None:
         """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
-        group, reference = GROUPS[practice.group], practice.reference()
-        expected = self._reference(reference)
+        expected = self._reference(practice.reference())
         if not expected.is_whole:
             is_none = practice.is_tentative and expected.error is not None
             return None if is_none else self._without_reference(practice, expected)
@@ -110,10 +109,13 @@ class _Training:
 
     def _judged(self, practice: Practice, expected: Taken, taken: Taken) -> SetUp:
         """Return the row of a practice; what rounding does is only asked where gradients differ."""
-        row = judge(practice, GROUPS[practice.group], expected, taken, {})
+        group = GROUPS[practice.group]
+        row = judge(practice, group, expected, taken, {})
         if row.outcome == "fails" and row.parameters and taken.is_whole:
-            noise = self._noise_of(practice.reference())
-            row = judge(practice, GROUPS[practice.group], expected, taken, noise)
+            differing = len(row.parameters)
+            row = judge(practice, group, expected, taken, self._noise_of(practice.reference()))
+            if group.rounding is not None and row.outcome == "works":
+                row = replace(row, message=f"{differing} gradients differ by what rounding changes")
         return row
 
     def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
