@@ -121,6 +121,12 @@ def test_it_opens_a_class(opened: Opened, tmp_path: Path) -> None:
     expect(details).to_contain_text("A setting that works: use_reentrant=False.")
     details.get_by_role("button", name="Next").click()
     expect(page.get_by_role("dialog", name="NotRun")).to_contain_text("no inputs were found")
+    assert page.evaluate("document.activeElement.id") == "next"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Passes")).to_be_visible()
+    # There is no next one, so the focus is on what can be read.
+    assert page.evaluate("document.activeElement.id") == "details-title"
+    page.go_back()
     page.go_back()
     expect(page.get_by_role("dialog", name="Fails")).to_be_visible()
     page.keyboard.press("Escape")

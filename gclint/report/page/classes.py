@@ -85,7 +85,7 @@ def models(results: Iterable[ClassResult]) -> dict[str, str]:
     for result in results:
         files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
     return {
-        source: name if len(sources) == 1 else brief(source)
+        source: name if len(sources) == 1 else shown(source)
         for name, sources in files.items()
         for source in sources
     }

@@ -103,13 +103,16 @@
 
   function open(each) {
     opened = each;
+    find("details-title").textContent = each.link.textContent;
     dialog.querySelector("article").innerHTML = find(`d${each.number}`).textContent;
-    if (!dialog.open) dialog.showModal();
-    dialog.scrollTop = 0;
-    find("details-title").focus();
     const place = matching.indexOf(each);
     find("previous").disabled = place <= 0;
     find("next").disabled = place < 0 || place === matching.length - 1;
+    const stays = dialog.open && document.activeElement.matches("button:enabled");
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    // Who goes from class to class by a button goes on with it, and hears the title.
+    if (!stays) find("details-title").focus();
   }
 
   function follow() {
