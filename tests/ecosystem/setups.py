@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "models", nargs="*", help="model types; all that stand for their kinds if there are none"
     )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args(arguments)
     groups = options.group.split(",")
     found = trained(groups, options.models or MODELS, jobs=options.jobs, seconds=options.seconds)
@@ -108,7 +108,7 @@ def snapshot_lines(results: Iterable[ClassResult], group: str) -> Iterator[str]:
 
 
 def trained(
-    groups: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 600.0
+    groups: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 120.0
 ) -> list[ClassResult]:
     """Train one class of each model type in the set-ups of some groups."""
     results: dict[tuple[str, str], ClassResult] = {}
@@ -122,7 +122,8 @@ def trained(
             print(f"{message.source}: {message.message}", file=sys.stderr)
 
     go_offline()
-    request = Request(tuple(_sources(models)), device="cpu", seconds=seconds, jobs=jobs)
+    sources, asked = tuple(_sources(models)), tuple(groups)
+    request = Request(sources, device="cpu", seconds=seconds, jobs=jobs, practices=asked)
     serve(request, take, _Training(practices=groups))
     return list(results.values())
 
