@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -65,6 +65,8 @@ class Dressed:
     """Returns what is trained, by names that are the same in the reference."""
     batches: Callable[[int], Sequence[Mapping[str, Any]]]
     """Returns the batches of a step, from 0: each has a forward pass, then all go backward at once."""
+    parts: Mapping[str, nn.Module] = field(default_factory=dict)
+    """Parts of blocks that are recomputed in place of the whole, by names."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Returns what is entered around each forward pass."""
     inspect: Callable[[], None] = lambda: None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
@@ -90,6 +91,8 @@ def take(
         if shaken:
             subject.shake(shaken, group.rounding)
         dressed = group.dress(practice, subject, blocks, rank)
+        for name, part in dressed.parts.items():
+            phases.watch(name, part)
         with phases, warnings.catch_warnings():
             # Of what libraries do by default, such as which kind of checkpoint they choose.
             warnings.simplefilter("ignore")
@@ -127,6 +130,11 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
     torch.stack(present).sum().backward()
     phases.backward = False
     parameters = dressed.parameters()
-    taken.gradients.append({name: each.grad for name, each in parameters.items()})
+    taken.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
     for each in parameters.values():
         each.grad = None
+
+
+def _whole(gradient: Tensor | None) -> Tensor | None:
+    """Return a gradient as it is without the processes among which it is spread, of which there is one."""
+    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
