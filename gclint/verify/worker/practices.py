@@ -164,7 +164,24 @@ class WrapperPractice(Practice):
         return ((cached, "checkpointing"),) if self.is_cached else ()
 
 
-DDP, PEFT, WRAPPER, AUTOCAST = "ddp", "peft", "wrapper", "autocast"
+@dataclass(frozen=True)
+class CompilePractice(Practice):
+    """Training what torch.compile has compiled."""
+
+    is_cached: bool = False
+    """Whether the cache is left at its default, in place of being turned off."""
+    is_compiled: bool = True
+
+    def reference(self) -> Practice:
+        """Return the plain run of what is not compiled: one for all."""
+        return replace(self, name="plain", mode="plain", does="", is_cached=False, is_compiled=False)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing."""
+        return ((replace(self, name="compiled", mode="plain", does=""), "checkpointing"),)
+
+
+DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
 _KBIT_CALL = "prepare_model_for_kbit_training"
 _KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
@@ -244,11 +261,19 @@ def _parallel() -> Iterator[Practice]:
         )
 
 
+def _compiled() -> Iterator[Practice]:
+    make = partial(CompilePractice, COMPILE, is_usual=False)
+    yield make("N/cache", _SHORT["N"], "torch.compile, and use_cache at its default", is_cached=True)
+    for short, mode in _SHORT.items():
+        yield make(f"{short}/no-cache", mode, "torch.compile, and use_cache=False")
+
+
 PRACTICES: tuple[Practice, ...] = (
     *_parallel(),
     *_adapters(),
     *_wrappers(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
+    *_compiled(),
 )
 """All practices, group by group, in the order in which they are run."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -20,7 +21,7 @@ from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank, Seen
 
 _ORDINALS = ("", " of the second step", " of the third step")
 
@@ -93,7 +94,7 @@ def take(
         dressed = group.dress(practice, subject, blocks, rank)
         for name, part in dressed.parts.items():
             phases.watch(name, part)
-        with phases, warnings.catch_warnings():
+        with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
             # Of what libraries do by default, such as which kind of checkpoint they choose.
             warnings.simplefilter("ignore")
             for number in range(group.steps):
@@ -109,8 +110,11 @@ def take(
         taken.error = fault_of(error)
     if dressed is not None:
         taken.remark = dressed.remark()
-    taken.recorded += phases.runs[False]
-    taken.recomputed += phases.runs[True]
+    seen = Seen(phases.runs[False], phases.runs[True])
+    if dressed is not None and dressed.seen is not None:
+        seen = dressed.seen()
+    taken.recorded += seen.recorded
+    taken.recomputed += seen.recomputed
     return taken
 
 
