@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "models", nargs="*", help="model types; all that stand for their kinds if there are none"
     )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args(arguments)
     practices = options.group.split(",")
     groups = dict.fromkeys(each.partition(":")[0] for each in practices)
@@ -109,7 +109,7 @@ def snapshot_lines(results: Iterable[ClassResult], group: str) -> Iterator[str]:
 
 
 def trained(
-    practices: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 600.0
+    practices: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 120.0
 ) -> list[ClassResult]:
     """Train one class of each model type in some set-ups."""
     results: dict[tuple[str, str], ClassResult] = {}
@@ -123,7 +123,8 @@ def trained(
             print(f"{message.source}: {message.message}", file=sys.stderr)
 
     go_offline()
-    request = Request(tuple(_sources(models)), device="cpu", seconds=seconds, jobs=jobs)
+    sources, asked = tuple(_sources(models)), tuple(practices)
+    request = Request(sources, device="cpu", seconds=seconds, jobs=jobs, practices=asked)
     serve(request, take, _Training(practices=practices))
     return list(results.values())
 

@@ -166,11 +166,12 @@ def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
 def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
     detail = _row(page_of(report_of_runs(tmp_path)), "Fails").detail
     assert detail.setting == "use_reentrant=False"
-    assert detail.setups[0].advice[0].name == "use_reentrant=False"
-    assert [(each.name, each.cells[0].text) for each in detail.setups[0].trials] == [
-        ("N/plain, text", "works"),
-        ("R/plain, text", "fails: marked as ready twice"),
-        ("R/plain, images", "not run: no images"),
+    (ddp,) = detail.setups
+    assert (ddp.name, ddp.has_way, ddp.advice) == ("ddp", True, "Under DDP, use `use_reentrant=False`.")
+    assert [(each.title, [setup.name for setup in each.setups]) for each in ddp.fates] == [
+        ("works", ["N/plain, text"]),
+        ("fails: marked as ready twice", ["R/plain, text"]),
+        ("not run: no images", ["R/plain, images"]),
     ]
     assert detail.commands[0].value.startswith("gclint verify ")
     assert detail.commands[0].value.endswith("modeling_toy.py")

@@ -9,7 +9,7 @@ import pytest
 from gclint.verify.worker.practices import MISSING_LIBRARY
 from tests.verify.planted_setups import PlantedSetup, load_planted_setups, train_planted, unmet
 
-_LIBRARIES = {"peft": "peft", "wrapper": "accelerate"}
+_LIBRARIES = {"ddp": "accelerate", "peft": "peft", "wrapper": "accelerate"}
 """What a group needs."""
 
 

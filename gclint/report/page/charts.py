@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import altair
 import vl_convert
 
-from gclint.report.page.view import Chart, Page, State
+from gclint.report.page.view import STANDARD, Chart, Page, State
 
 _COLOURS: Mapping[State, str] = {
     "works": "#00c100",
@@ -36,7 +36,7 @@ _VARIABLES = {
 }
 """Colours that stand for the page's, light and dark: what draws the chart knows no others."""
 
-_WIDTH = 340
+_WIDTH = 460
 _FEW = 24
 """Classes that have a bar each; of more, the chart counts."""
 _TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
@@ -44,47 +44,46 @@ _TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
 
 def charts(page: Page) -> tuple[Chart, ...]:
     """Return the charts that a page has something for."""
-    drawn = (_by_column(page), _saved(page), _depths(page), _trades(page))
+    drawn = (*_outcomes(page), _saved(page), _depths(page), _trades(page))
     return tuple(chart for chart in drawn if chart is not None)
 
 
-def _by_column(page: Page) -> Chart | None:
-    order: list[State] = ["works", "partly", "fails", "not run"]
-    names = [each.name for each in page.columns]
-    values = []
-    for number in range(len(names)):
-        states = [row.cells[number].state for row in page.rows]
-        for place, state in enumerate(order):
-            if states.count(state):
-                values.append(
-                    {
-                        "scenario": names[number],
-                        "outcome": _WORDS[state],
-                        "classes": states.count(state),
-                        "place": place,
-                    }
-                )
-    if not values:
-        return None
-    chart = (
+def _outcomes(page: Page) -> Iterator[Chart]:
+    """Yield a chart for each group of columns."""
+    for group, _ in page.groups:
+        values = [
+            {"scenario": column.name, "outcome": _WORDS[state], "classes": count, "place": place}
+            for number, column in enumerate(page.columns)
+            for place, state in enumerate(_WORDS)
+            if column.group == group and (count := sum(row.cells[number].state == state for row in page.rows))
+        ]
+        names = [column.name for column in page.columns if column.group == group]
+        title = "Outcomes by scenario" if group == STANDARD else f"Outcomes with {group}"
+        if values:
+            chart = _stacked(values, names)
+            yield Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+
+
+def _stacked(values: list[dict[str, Any]], names: Sequence[str]) -> altair.Chart:
+    seen = [state for state, word in _WORDS.items() if any(each["outcome"] == word for each in values)]
+    chart: altair.Chart = (
         altair.Chart(_data(values))
         .mark_bar()
         .encode(
             x=altair.X("classes:Q", title="classes", axis=altair.Axis(format="d", tickMinStep=1)),
-            y=altair.Y("scenario:N", title=None, sort=names),
+            y=altair.Y("scenario:N", title=None, sort=list(names)),
             order=altair.Order("place:Q"),
             color=altair.Color(
                 "outcome:N",
                 title=None,
                 scale=altair.Scale(
-                    domain=[_WORDS[each] for each in order], range=[_COLOURS[each] for each in order]
+                    domain=[_WORDS[each] for each in seen], range=[_COLOURS[each] for each in seen]
                 ),
-                legend=altair.Legend(orient="bottom", columns=2),
+                legend=altair.Legend(orient="bottom"),
             ),
         )
     )
-    title = "Outcomes by scenario"
-    return Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+    return chart
 
 
 def _saved(page: Page) -> Chart | None:
@@ -212,10 +211,15 @@ def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
         "labelFontSize": 11,
         "titleFontSize": 11,
         "titleFontWeight": "normal",
-        "labelLimit": 150,
+        "labelLimit": 190,
     }
     styled = (
-        chart.properties(width=_WIDTH, background="transparent", description=title)
+        chart.properties(
+            width=_WIDTH,
+            autosize=altair.AutoSizeParams(type="fit-x", contains="padding"),
+            background="transparent",
+            description=title,
+        )
         .configure_axis(**axis)
         .configure_legend(labelColor=_INK, titleColor=_INK, labelFontSize=11)
         .configure_view(stroke=None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath
 
+from gclint.report import setups
 from gclint.report.live import size
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
@@ -16,16 +16,17 @@ from gclint.report.page.view import (
     Column,
     Detail,
     Fact,
+    Fate,
     Measure,
     Outcome,
     Repair,
     Row,
+    SetUpGroup,
     Site,
     Stack,
     State,
     Story,
     Trial,
-    TrialGroup,
 )
 from gclint.report.verification import stories
 from gclint.source.paths import shown
@@ -84,7 +85,7 @@ def models(results: Iterable[ClassResult]) -> dict[str, str]:
     for result in results:
         files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
     return {
-        source: name if len(sources) == 1 else brief(source)
+        source: name if len(sources) == 1 else shown(source)
         for name, sources in files.items()
         for source in sources
     }
@@ -238,19 +239,22 @@ def _trials(result: ClassResult) -> Iterator[Trial]:
         )
 
 
-def _setups(result: ClassResult) -> Iterator[TrialGroup]:
-    """Yield the set-ups of each group, with the setting to use."""
-    for group in dict.fromkeys(each.group for each in result.setups):
-        advice = tuple(Fact(each.setting, each.sentence) for each in result.advice if each.group == group)
-        yield TrialGroup(group, tuple(_setup(each) for each in result.setups if each.group == group), advice)
+def _setups(result: ClassResult) -> Iterator[SetUpGroup]:
+    for group, rows in setups.by_group(result.setups).items():
+        has_way = any(each.setting for each in result.advice if each.group == group)
+        fates = tuple(_fate(each) for each in setups.fates(rows))
+        yield SetUpGroup(group, setups.advised(result.advice, group), has_way, fates)
 
 
-def _setup(setup: SetUp) -> Trial:
-    cell = matrix.setup_cell(setup)
-    name = f"{setup.name}, {setup.data}" if setup.data else setup.name
-    recomputed = "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks}"
-    word = f"{setup.outcome}: {setup.symptom}" if setup.symptom else setup.outcome
-    return Trial(name, (replace(cell, text=word),), (recomputed,), setup.message, setup.parameters)
+def _fate(rows: Sequence[SetUp]) -> Fate:
+    first = rows[0]
+    names = tuple(Fact(setups.setup_name(each), _recomputed(each)) for each in rows)
+    title = f"{first.outcome}: {first.symptom}" if first.symptom else first.outcome
+    return Fate(matrix.setup_cell(first).state, title, first.message, names, first.parameters)
+
+
+def _recomputed(setup: SetUp) -> str:
+    return "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks} blocks recomputed"
 
 
 def _remarks(result: ClassResult) -> Iterator[Fact]:

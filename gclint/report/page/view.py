@@ -57,9 +57,8 @@ class Column:
 
     @property
     def name(self) -> str:
-        """What it is called where its heading is not above it."""
-        group = "" if self.group == STANDARD else self.group
-        return " ".join(part for part in (group, self.title, self.detail) if part)
+        """What it is called within its group."""
+        return f"{self.title}, {self.detail}" if self.detail else self.title
 
 
 @dataclass(frozen=True)
@@ -185,24 +184,36 @@ class Measure:
 
 @dataclass(frozen=True)
 class Trial:
-    """One scenario, or one set-up, in words."""
+    """One scenario, in words."""
 
     name: str
     cells: tuple[Cell, ...]
-    """One for each mode; of a set-up, one."""
-    counts: tuple[str, ...] = ()
-    """Beside each cell: the bytes saved for backward; of a set-up, the blocks recomputed."""
-    message: str = ""
-    parameters: tuple[str, ...] = ()
+    """One for each mode."""
+    saved: tuple[str, ...]
+    """The bytes saved for backward, by mode."""
 
 
 @dataclass(frozen=True)
-class TrialGroup:
-    """The set-ups of one kind, and what to do about those that fail."""
+class Fate:
+    """Set-ups of which the same is to be said."""
+
+    state: State
+    title: str
+    message: str
+    setups: tuple[Fact, ...]
+    """Their names, with the blocks that were recomputed."""
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SetUpGroup:
+    """The set-ups of one kind, and which of them to use."""
 
     name: str
-    trials: tuple[Trial, ...]
-    advice: tuple[Fact, ...]
+    advice: str
+    has_way: bool
+    """Whether there is one to use."""
+    fates: tuple[Fate, ...]
 
 
 @dataclass(frozen=True)
@@ -222,7 +233,7 @@ class Detail:
     sites: tuple[Site, ...] = ()
     measures: tuple[Measure, ...] = ()
     trials: tuple[Trial, ...] = ()
-    setups: tuple[TrialGroup, ...] = ()
+    setups: tuple[SetUpGroup, ...] = ()
     remarks: tuple[Fact, ...] = ()
     commands: tuple[Fact, ...] = ()
 

@@ -50,6 +50,8 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
     made = _batches(practice, subject, rank)
     model = _with_adapters(subject) if practice.has_adapters else subject.model
     parameters = trained_parameters(model)
+    if not practice.by_trainer:
+        switch_on(subject, practice.mode)
     if not practice.is_wrapped:
         return Dressed(model, parameters, made)
     join(rank)
@@ -57,7 +59,6 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
         wrapped = _as_trainer_does(practice, subject, model)
         chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
         return Dressed(wrapped, parameters, made, remark=lambda: chosen)
-    switch_on(subject, practice.mode)
     wrapped = DistributedDataParallel(
         model, find_unused_parameters=practice.find_unused, static_graph=practice.static
     )
@@ -74,6 +75,12 @@ def exists(practice: Practice, subject: Subject) -> bool:
         return bool(there)
     # Batches that are like any others are named by what they hold.
     return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
+
+
+def load() -> None:
+    """Import what the Trainer needs, and adapters for it."""
+    for name in ("accelerate", "transformers.trainer", "peft"):
+        library(name, DDP)
 
 
 def _batches(

@@ -100,27 +100,30 @@ class _Training:
 
     def row(self, practice: Practice) -> SetUp | None:
         """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
-        group, reference = GROUPS[practice.group], practice.reference()
-        expected = self._reference(reference)
+        expected = self._reference(practice.reference())
         if not expected.is_whole:
             is_none = practice.is_tentative and expected.error is not None
             return None if is_none else self._without_reference(practice, expected)
-        taken = self._take(practice, expected.scales)
+        row = self._judged(practice, expected, self._take(practice, expected.scales))
+        return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
+
+    def _judged(self, practice: Practice, expected: Taken, taken: Taken) -> SetUp:
+        """Return the row of a practice; what rounding does is only asked where gradients differ."""
+        group = GROUPS[practice.group]
         row = judge(practice, group, expected, taken, {})
-        if row.outcome == "fails" and row.parameters:
+        if row.outcome == "fails" and row.parameters and taken.is_whole:
             differing = len(row.parameters)
-            row = judge(practice, group, expected, taken, self._noise_of(reference))
+            row = judge(practice, group, expected, taken, self._noise_of(practice.reference()))
             if group.rounding is not None and row.outcome == "works":
                 row = replace(row, message=f"{differing} gradients differ by what rounding changes")
-        return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
+        return row
 
     def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
         """Return a failed row that says so if the same happens without something that it is about."""
         for control, without in practice.controls():
             if control not in self._controls:
                 self._controls[control] = self._take(control, expected.scales)
-            taken, noise = self._controls[control], self._noise_of(practice.reference())
-            again = judge(control, GROUPS[practice.group], expected, taken, noise)
+            again = self._judged(control, expected, self._controls[control])
             if (again.outcome, again.symptom) == (row.outcome, row.symptom):
                 return replace(row, message=f"{row.message}; without {without} as well")
         return row
