@@ -2,7 +2,8 @@
 
 A line says what a practice is to come to: ``# setup: peft:LoRA/R | fails | nothing recomputed | words``. All
 other practices of the groups that are named work; ``# setup: runs GROUP`` names a group of which all do.
-Where single practices are named so, as in ``# setup: runs ddp:N/plain``, no others of their group run.
+Where single practices are named so, as in ``# setup: runs ddp:N/plain``, no others of their group run. One
+that hangs says ``# setup: within SECONDS``, which is the time limit of each then.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from tests.verify.planted import specimen
@@ -24,6 +27,7 @@ from tests.verify.planted import specimen
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "setups"
 _SAYS = "# setup: "
 _RUNS = "runs "
+_WITHIN = "within "
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class PlantedSetup:
     said: tuple[Said, ...]
     asked: tuple[str, ...]
     """What is trained: names of groups and titles."""
+    seconds: float | None = None
+    """The time limit of each practice, if not the usual one."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -76,7 +82,7 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
     """Train a planted model in its groups, from this process."""
     import torch
 
-    from gclint.verify.worker.training import trained
+    from gclint.verify.worker.training import trained, training
     from gclint.verify.worker.watch import Unwatched
 
     torch.set_num_threads(1)
@@ -84,20 +90,24 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
         # What the helper builds is called ToyModel; peft takes a model's task from its name.
         module.ToyModel = getattr(module, "ToyForCausalLM", None) or module.ToyModel
         bare = ClassResult(module.__file__, module.ToyModel.__name__, "passed")
-        return trained(bare, _specimen(module), "cpu", practices_named(planted.asked), Unwatched())
+        with pytest.MonkeyPatch.context() as patch:
+            if planted.seconds is not None:
+                patch.setattr(training, "_SECONDS", planted.seconds)
+            return trained(bare, _specimen(module), "cpu", practices_named(planted.asked), Unwatched())
 
 
 def _load(file: Path) -> PlantedSetup:
     lines = file.read_text(encoding="utf-8").splitlines()
     said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
     assert said, f"{file} does not say what is to be found in it"
-    rows = tuple(Said(*each.split(" | ")) for each in said if not each.startswith(_RUNS))
+    rows = tuple(Said(*each.split(" | ")) for each in said if not each.startswith((_RUNS, _WITHIN)))
+    seconds = next((float(each.removeprefix(_WITHIN)) for each in said if each.startswith(_WITHIN)), None)
     asked = [each.removeprefix(_RUNS) for each in said if each.startswith(_RUNS)]
     singly = {each.partition(":")[0] for each in asked if ":" in each}
     for row in rows:
         group = row.title.partition(":")[0]
         asked.append(row.title if group in singly else group)
-    return PlantedSetup(file.parent.name, rows, tuple(dict.fromkeys(asked)))
+    return PlantedSetup(file.parent.name, rows, tuple(dict.fromkeys(asked)), seconds)
 
 
 def _specimen(module: Any) -> Any:

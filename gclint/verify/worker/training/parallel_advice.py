@@ -36,12 +36,16 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
 
 
 def _worded(setting: str) -> str:
-    return setting.replace(", ", " with ")
+    worded = setting.replace(", ", " with ")
+    # Left to itself, the Trainer passes something else where there is checkpointing.
+    in_trainer = " (ddp_find_unused_parameters=True in the Trainer)" if "find_unused" in setting else ""
+    return worded + in_trainer
 
 
 def _reason(row: SetUp) -> str:
     if row.symptom == UNUSED and row.parameters:
-        return f"the usual settings fail{_on(row)}, where {names(row.parameters)} receive no gradient"
+        of_data = f"on {row.data}, " if row.data else ""
+        return f"{of_data}no gradient reaches {names(row.parameters)}"
     return f"{row.name}{_on(row)} fails ({row.symptom})"
 
 
