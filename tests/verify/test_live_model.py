@@ -153,7 +153,7 @@ def test_a_loader_whose_processes_wait_goes_on(planted: Any) -> None:
 
     model, batch = planted("healthy")
     rows = [{"input_ids": each} for each in batch["input_ids"]]
-    loader = DataLoader(rows, batch_size=1, num_workers=1, persistent_workers=True)  # type: ignore[var-annotated]
+    loader = DataLoader(rows, batch_size=1, num_workers=1, persistent_workers=True)
     waiting = iter(loader)
     before = signal.getsignal(signal.SIGCHLD)
     assert gclint.check(model, next(waiting), scenarios=()).passed
@@ -194,6 +194,29 @@ def test_set_ups_are_rows_of_the_result(llama: Any) -> None:
     assert result.passed, result
     assert [(each.title, each.outcome) for each in result.details.setups] == [("autocast:N", "works")]
     assert "autocast, LlamaForCausalLM" in result.text
+
+
+def test_a_model_may_ask_for_threads(llama: Any) -> None:
+    import torch
+
+    model, batch = llama
+
+    def compute(*_: Any) -> None:
+        torch.set_num_threads(4)
+        large = torch.ones(600, 600)
+        assert (large @ large).isfinite().all()
+
+    handle = model.register_forward_pre_hook(compute)
+    result = gclint.check(model, batch, scenarios=(), seconds=60)
+    handle.remove()
+    assert result.passed, result
+
+
+def test_a_set_up_that_fails_and_that_no_other_helps_is_a_failure(llama: Any) -> None:
+    pytest.importorskip("peft")
+    result = gclint.check(*llama, scenarios=["peft:prefix-tuning/R"])
+    assert (result.passed, result.details.outcome) == (False, "passed")
+    assert "fails: prefix-tuning/R" in result.text
 
 
 def test_a_batch_may_be_what_a_tokenizer_returns(llama: Any) -> None:

@@ -5,33 +5,40 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from gclint.verify.cluster.driver import CannotReach, connected, messages
+from gclint.verify.worker.child import die_with_parent
 from gclint.verify.worker.protocol import Message, Request, Unusable, decode, encode
 
 
 def main() -> None:
     """Serve one request."""
+    # What nobody listens to any more has no end otherwise.
+    die_with_parent()
     content = json.loads(sys.stdin.readline())
     request = decode(content["request"])
     assert isinstance(request, Request)
     # Ray writes to standard output.
     answers = os.dup(1)
     os.dup2(2, 1)
-    for message in _messages(Path(content["python"]), request):
+
+    def send(message: Message) -> None:
         data = f"{encode(message)}\n".encode()
         while data:
             data = data[os.write(answers, data) :]
 
+    def give_up(reason: str) -> NoReturn:
+        send(Unusable(reason))
+        os._exit(1)
 
-def _messages(python: Path, request: Request) -> Iterator[Message]:
     try:
-        with connected() as ray:
-            yield from messages(ray, python, request)
+        with connected(give_up) as ray:
+            for message in messages(ray, Path(content["python"]), request):
+                send(message)
     except CannotReach as error:
-        yield Unusable(str(error))
+        send(Unusable(str(error)))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
         model: the model; it stays as it is.
         batch: keyword arguments of its ``forward``, or a list of two such, which take turns.
         wanted: what to run.
-        seconds: the time limit of all.
+        seconds: the time limit of the scenarios; each practice adds as much.
 
     Raises:
         NotExaminable: this cannot be done.
@@ -72,8 +72,9 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     record = Record(source.path, type(model).__name__)
     function = partial(_live, source, model, batches, wanted)
     end = End("killed")
+    limit = seconds * (1 + len(wanted.practices))
     with _signals_as_they_are():
-        for _, event in run([Task(function, seconds)], 1):
+        for _, event in run([Task(function, limit)], 1):
             if isinstance(event, End):
                 end = event
             else:
@@ -127,8 +128,9 @@ def _live(
 def _settle() -> None:
     """Let this process, which is a fork, compute as the worker does."""
     warnings.simplefilter("ignore")
-    # The threads of a pool did not come along.
+    # The threads of a pool did not come along, and who asked for more than one would wait for them forever.
     torch.set_num_threads(1)
+    torch.set_num_threads = lambda _number: None
     torch.set_default_device(None)
     # What is run is the code as it is written, not what is compiled from it.
     os.environ["TORCHDYNAMO_DISABLE"] = "1"
