@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import torch
 import torch.distributed
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -172,6 +173,8 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
         trainer = Trainer(model, arguments, train_dataset=[{}], data_collator=lambda _: {})
         with suppress(_Wrapped):
             trainer.train()
+    # accelerate takes all cores, and sums are rounded otherwise in several threads.
+    torch.set_num_threads(1)
     (wrapped,) = found
     assert isinstance(wrapped, DistributedDataParallel)
     return wrapped
