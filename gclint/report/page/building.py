@@ -89,7 +89,7 @@ def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
     if weighed is None:
         return
     hints = (hint for failure in found.result.failures for hint in weighed.hints_of(found.result, failure))
-    yield from repairs.suggested(report, dict.fromkeys(hints))
+    yield from repairs.suggested(report, hints)
 
 
 def _urgency(row: Row) -> tuple[int, str, str]:

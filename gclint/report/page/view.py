@@ -112,7 +112,6 @@ class Run:
 class Repair:
     """A change of the source, and what runs say about it."""
 
-    key: str
     title: str
     outcome: Literal["proven", "refused", "suggested"]
     said: str
