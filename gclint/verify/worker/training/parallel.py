@@ -54,7 +54,7 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
         switch_on(subject, practice.mode)
     if not practice.is_wrapped:
         return Dressed(model, parameters, made)
-    _join(rank)
+    join(rank)
     if practice.by_trainer:
         wrapped = _as_trainer_does(practice, subject, model)
         chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
@@ -112,7 +112,7 @@ def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequenc
     return made
 
 
-def _join(rank: Rank) -> None:
+def join(rank: Rank) -> None:
     """Become a member of a process group.
 
     Raises:
