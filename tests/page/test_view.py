@@ -173,7 +173,7 @@ def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
         ("fails: marked as ready twice", ["R/plain, text"]),
         ("not run: no images", ["R/plain, images"]),
     ]
-    assert detail.commands[0].value.startswith("gclint verify ")
+    assert detail.commands[0].value.startswith("gclint verify --scenario ddp ")
     assert detail.commands[0].value.endswith("modeling_toy.py")
     assert [(each.mode, each.saved, each.share) for each in detail.measures] == [
         ("without checkpointing", "8 KiB", 1.0),

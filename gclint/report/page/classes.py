@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from gclint.report import setups
 from gclint.report.live import size
@@ -276,7 +277,8 @@ def _remarks(result: ClassResult) -> Iterator[Fact]:
 
 
 def _commands(result: ClassResult, repeat: str) -> Iterator[Fact]:
-    path = shown(Path(result.source))
-    yield Fact("Run it again", f"{repeat} {path}")
+    path = shlex.quote(shown(result.source))
+    groups = ",".join(dict.fromkeys(each.group for each in result.setups))
+    yield Fact("Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}")
     if result.outcome == "failed" and result.recipe is not None:
         yield Fact("Show the failure without gclint", f"{repeat} --write-repro repro {path}")
