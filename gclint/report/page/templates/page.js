@@ -9,7 +9,7 @@
     number,
     link: row.querySelector("a"),
     outcome: row.dataset.o,
-    kinds: row.dataset.k.split("|"),
+    kinds: row.dataset.k.split("\n"),
     text: row.dataset.t,
     share: Number(row.dataset.v ?? "Infinity"),
   }));

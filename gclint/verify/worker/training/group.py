@@ -80,6 +80,8 @@ class Dressed:
     """Parts of blocks that are recomputed in place of the whole, by names."""
     seen: Callable[[], Seen] | None = None
     """Called at the end where no hook can see which blocks run; returns what was seen in another way."""
+    goes_back: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] = lambda outputs: outputs
+    """Returns those of the outputs that go backward."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Returns what is entered around each forward pass."""
     inspect: Callable[[], None] = lambda: None

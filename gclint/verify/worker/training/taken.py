@@ -125,7 +125,7 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
     for batch in dressed.batches(number):
         with dressed.around():
             outputs = outputs_of(dressed.model(**batch))
-        losses.append(total_loss(outputs, taken.scales))
+        losses.append(total_loss(dressed.goes_back(outputs), taken.scales))
     present = [each for each in losses if each is not None]
     if not present:
         raise NoGradient

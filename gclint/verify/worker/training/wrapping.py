@@ -35,7 +35,7 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: 
     parameters, given = trained_parameters(subject.model), CachesGiven(subject.model, blocks)
     made = batches(subject, says_cache=not practice.is_cached)
     if practice.by == SHARDED:
-        _shard(subject.model, blocks, rank)
+        _shard(subject, blocks, rank)
         switch_on(subject, practice.mode)
         return Dressed(subject.model, trained_parameters(subject.model), made)
     if practice.mode == "plain":
@@ -83,12 +83,12 @@ def _forgets_randomness(function: Any) -> bool:
     return isinstance(function, partial) and function.keywords.get("preserve_rng_state") is False
 
 
-def _shard(model: nn.Module, blocks: Sequence[Block], rank: Rank) -> None:
+def _shard(subject: Subject, blocks: Sequence[Block], rank: Rank) -> None:
     join(rank)
-    mesh = init_device_mesh("cpu", (rank.count,))
+    mesh = init_device_mesh(subject.device.type, (rank.count,))
     for block in blocks:
-        fully_shard(model.get_submodule(block.name), mesh=mesh)
-    fully_shard(model, mesh=mesh)
+        fully_shard(subject.model.get_submodule(block.name), mesh=mesh)
+    fully_shard(subject.model, mesh=mesh)
 
 
 def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> Any:
@@ -140,19 +140,15 @@ def _of_method(function: Any) -> Any:
 
 
 def _of_partial(function: Any) -> Any:
-    return _called(function).__self__
+    called: Any = function.func if isinstance(function, partial) else function
+    return called.__self__
 
 
-def _of_whatever(function: Any) -> Any:
-    method = _called(function)
-    return method.__self__ if hasattr(method, "__self__") else function.args[0]
+def _of_argument(function: Any) -> Any:
+    return function.args[0]
 
 
-def _called(function: Any) -> Any:
-    return function.func if isinstance(function, partial) else function
-
-
-_CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func.args[0]": _of_whatever}
+_CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func.args[0]": _of_argument}
 """How checkpoint functions find the layer that they are called for."""
 
 

@@ -46,7 +46,7 @@ def _custom(outcomes: Mapping[str, str]) -> list[str]:
     working = [each for each in tried if outcomes[f"custom/{each}"] == "works"]
     # Where all work there is nothing to say.
     return (
-        [f"a checkpoint function of your own finds its layer by {working[-1]}"]
+        [f"a checkpoint function of your own finds its layer by {working[0]}"]
         if working and (len(working) < len(tried) or len(tried) == 1)
         else []
     )
