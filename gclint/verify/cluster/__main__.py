@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import NoReturn
 
 from gclint.verify.cluster.driver import CannotReach, connected, messages
-from gclint.verify.worker.child import die_with_parent
 from gclint.verify.worker.protocol import Message, Request, Unusable, decode, encode
 
 
 def main() -> None:
     """Serve one request."""
-    # What nobody listens to any more has no end otherwise.
-    die_with_parent()
     content = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     request = decode(content["request"])
     assert isinstance(request, Request)
     # Ray writes to standard output.
@@ -39,6 +38,12 @@ def main() -> None:
                 send(message)
     except CannotReach as error:
         send(Unusable(str(error)))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that has started it ends, however it does."""
+    sys.stdin.read()
+    os._exit(1)
 
 
 if __name__ == "__main__":
