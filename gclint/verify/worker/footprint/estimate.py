@@ -44,7 +44,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         CannotEstimate: it has no answer.
     """
     started = time.monotonic()
-    trainee, anatomy = _runnable(trainee_of(classes, question))
+    trainee, anatomy = runnable(trainee_of(classes, question))
     names = anatomy.blocks
     modes, additions = [], []
     for mode in MODES:
@@ -65,7 +65,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
     )
 
 
-def _runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
+def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
     """Return the same with inputs that the class can be run with, and how it works.
 
     The configuration stays as it is: it is what the question is about.
