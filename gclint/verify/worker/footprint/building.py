@@ -37,6 +37,7 @@ _DEPTHS = (
     "num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_encoder_layers",
     "num_decoder_layers", "n_layer", "n_layers", "depth",
 )  # fmt: skip
+_MASKS = ("attention_mask", "decoder_attention_mask")
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
 
 
@@ -119,7 +120,13 @@ def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
     plan = Plan(batch=question.batch)
     if question.sequence is not None:
         plan = replace(plan, length=question.sequence)
-    return Trainee(Situation(model_class, config, plan, config), dtype)
+    situation = Situation(model_class, config, plan, config)
+    if question.padding:
+        masks = tuple(name for name in _MASKS if name in situation.parameters)
+        if not masks:
+            raise CannotEstimate(f"{model_class.__name__} takes no mask, so there is no padding")
+        situation = replace(situation, plan=replace(plan, training=masks))
+    return Trainee(situation, dtype)
 
 
 def _class_of(classes: Sequence[Any], wanted: str) -> Any:
