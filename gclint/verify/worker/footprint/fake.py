@@ -58,7 +58,9 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
                 if parameter is None or isinstance(parameter, FakeTensor):
                     continue
                 if parameter not in converted:
-                    fake = self._converted(parameter.detach())
+                    # One that was given fake data calls itself a meta tensor.
+                    with self._fake:
+                        fake = torch.empty(parameter.shape, dtype=parameter.dtype)
                     converted[parameter] = nn.Parameter(fake, requires_grad=parameter.requires_grad)
                 module._parameters[name] = converted[parameter]
 
