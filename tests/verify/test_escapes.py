@@ -120,6 +120,18 @@ def test_what_is_computed_beside_the_block_is_named_with_its_line() -> None:
     assert (extra.place.path, extra.place.line) == ("modeling_toy.py", line)
 
 
+def test_what_blocks_share_from_some_block_on_is_no_addition() -> None:
+    found = _addition(
+        _estimate(
+            """
+            shared = shared.cos() if layer is self.layers[2] else shared
+            hidden_states = layer(hidden_states, cosines=shared)
+            """
+        )
+    )
+    assert found.is_exact
+
+
 def test_a_cache_of_the_models_own_is_named() -> None:
     found = _addition(
         _estimate(

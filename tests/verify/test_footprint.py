@@ -29,7 +29,6 @@ _FAMILIES = [
     ("bart", "BartForConditionalGeneration"),
     ("qwen2_vl", "Qwen2VLForConditionalGeneration"),
     ("clip", "CLIPModel"),
-    ("deepseek_v3", "DeepseekV3ForCausalLM"),
 ]
 _MODES: tuple[Mode, ...] = ("plain", "non-reentrant", "reentrant")
 

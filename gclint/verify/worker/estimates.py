@@ -118,7 +118,7 @@ class Addition:
     """Of the hidden states that a block is passed, from which it is recomputed."""
     boundary_shape: tuple[int, ...]
     added_bytes: int
-    """What each block after the first adds."""
+    """What each block after the first adds, at most; without what only one of several adds."""
     extras: tuple[Saved, ...] = ()
     """What it adds besides, a block."""
     recomputed: bool = True

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 _MOST_WHOLE = 1 << 26
-"""Whole numbers and truth values in the largest real tensor."""
+"""The bytes of the largest real tensor of whole numbers or truth values."""
 _MOST_CONSTANTS = 1 << 22
 """The same of fractions that are all alike, or count."""
 _MOST_FRACTIONS = 1 << 12
@@ -116,7 +116,7 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         options = source.shape[dimension] if source.dim() else 1
 
         def even(each: Tensor) -> Tensor:
-            if not _is_whole(each) or each.numel() > _MOST_WHOLE:
+            if not _is_whole(each) or not _is_small(each):
                 return each
             return (torch.arange(each.numel(), dtype=each.dtype) % max(options, 1)).reshape(each.shape)
 
@@ -125,10 +125,14 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
 
 def _stays_real(func: Any, made: Tensor, given: list[Tensor]) -> bool:
     if _is_whole(made):
-        return bool(made.numel() <= _MOST_WHOLE)
+        return _is_small(made)
     if not given:
         return bool(made.numel() <= (_MOST_CONSTANTS if func.overloadpacket in _CONSTANT else 1))
     return bool(made.numel() <= _MOST_FRACTIONS)
+
+
+def _is_small(tensor: Tensor) -> bool:
+    return bool(tensor.numel() * tensor.element_size() <= _MOST_WHOLE)
 
 
 def _is_whole(tensor: Tensor) -> bool:

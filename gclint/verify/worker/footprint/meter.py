@@ -26,12 +26,18 @@ def _attention_backward(gradient: Tensor, *tensors: Any, **__: Any) -> int:
     return int(sdpa_backward_flop_count(gradient.shape, *(each.shape for each in tensors[:3])))
 
 
+def _grouped(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
+    groups = one.shape[0] if one.dim() == other.dim() == 3 else 1
+    return int(2 * groups * one.shape[-2] * one.shape[-1] * other.shape[-1])
+
+
 _FLOPS = {
+    _aten._grouped_mm: _grouped,
     **flop_registry,
     _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
-"""What torch's counter knows, and the attention that is chosen on a CPU, which it does not."""
+"""What torch's counter knows, and what some of its releases do not: experts, and attention on a CPU."""
 
 
 @dataclass(frozen=True)
