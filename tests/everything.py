@@ -15,7 +15,8 @@ _CHECKS = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("mypy",),
-    ("pytest", "-m", ""),
+    # Files stay whole, as their tests share what they have made.
+    ("pytest", "-m", "", "-n", "auto", "--dist", "loadfile"),
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gclint.engine.check import CheckResult
 from gclint.engine.shown import is_shown
-from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, Refusal, in_reading_order
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
@@ -29,6 +29,8 @@ class Hint:
     """Whether each place of the failure has such a finding."""
     needs_run: bool = False
     """Whether a fix rests on what a run saw, so that only a run that proves it makes it."""
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    """Those whose fixes they are; hints that say the same to do are the same."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class _Scales:
             own = (each for each in self._result.findings if each.code == rule.code)
             about = [[each for each in own if rule.concerns(each, failure, run)]]
         repairable = [[each for each in found if each.fix] for found in about]
-        fixes = [fix for found in repairable for each in found for fix in self._made_with(each)]
+        made = [other for found in repairable for each in found for other in self._made_with(each)]
+        fixes = [each.fix for each in made if each.fix is not None]
         if fixes:
             yield Hint(
                 rule.code,
@@ -142,14 +145,13 @@ class _Scales:
                 any(fix.applicability is Applicability.UNSAFE for fix in fixes),
                 all(repairable),
                 any(_rests_on_run(each) for found in repairable for each in found),
+                in_reading_order(set(made)),
             )
 
-    def _made_with(self, finding: Finding) -> Iterator[Fix]:
-        """Yield the fix of a finding, and those that are made together with it."""
+    def _made_with(self, finding: Finding) -> Iterator[Finding]:
+        """Yield a finding, and those whose fixes are made together with its own."""
         groups = (group for group in self._result.groups if finding in group)
-        for each in next(groups, frozenset((finding,))):
-            if each.fix is not None:
-                yield each.fix
+        yield from next(groups, frozenset((finding,)))
 
     def _seen_only(
         self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]

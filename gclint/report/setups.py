@@ -14,9 +14,9 @@ def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
     """Yield for each group of set-ups, and the classes that fare the same, what to use and what fails."""
     alike: defaultdict[tuple[str, str, _Rows], list[tuple[ClassResult, list[SetUp]]]] = defaultdict(list)
     for result in results:
-        for group, rows in _by_group(result.setups).items():
+        for group, rows in by_group(result.setups).items():
             signature = tuple((each.name, each.data, each.outcome, each.symptom) for each in rows)
-            alike[group, _sentence(result.advice, group), signature].append((result, rows))
+            alike[group, advised(result.advice, group), signature].append((result, rows))
     for (group, sentence, _), members in alike.items():
         names = [result.name for result, _ in members]
         who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
@@ -26,26 +26,34 @@ def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
         yield from _row_lines(members[0][1])
 
 
-def _by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
+def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
+    """Return set-ups by their groups."""
     found: defaultdict[str, list[SetUp]] = defaultdict(list)
     for each in rows:
         found[each.group].append(each)
     return dict(found)
 
 
-def _sentence(advice: Iterable[Advice], group: str) -> str:
+def advised(advice: Iterable[Advice], group: str) -> str:
+    """Return the sentence about which set-up of a group to use."""
     return next((each.sentence for each in advice if each.group == group), "nothing to recommend.")
 
 
 def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
-    # What is to be said of several is said once, and what works comes first.
-    alike: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for fate in fates(rows):
+        first, names = fate[0], "; ".join(map(setup_name, fate))
+        kind = f" ({first.symptom})" if first.symptom else ""
+        yield f"    {first.outcome}: {names}{kind}{f': {first.message}' if first.message else ''}"
+
+
+def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:
+    """Return set-ups, those of which the same is to be said together; what works comes first."""
+    alike: defaultdict[tuple[str, str, str], list[SetUp]] = defaultdict(list)
     for each in sorted(rows, key=lambda row: row.outcome != "works"):
-        alike[each.outcome, each.symptom, each.message].append(_name(each))
-    for (outcome, symptom, message), names in alike.items():
-        kind = f" ({symptom})" if symptom else ""
-        yield f"    {outcome}: {'; '.join(names)}{kind}{f': {message}' if message else ''}"
+        alike[each.outcome, each.symptom, each.message].append(each)
+    return list(alike.values())
 
 
-def _name(row: SetUp) -> str:
+def setup_name(row: SetUp) -> str:
+    """Return what a set-up is called within its group."""
     return f"{row.name}, {row.data}" if row.data else row.name

@@ -208,10 +208,14 @@ def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
 
 def advice(hint: Hint) -> str:
     """Return how much of a failure a rule repairs, and the command that does it."""
-    what = "it" if hint.is_whole else "a part of it"
+    return f"{hint.code} repairs {'it' if hint.is_whole else 'a part of it'}: {repair_command(hint)}"
+
+
+def repair_command(hint: Hint) -> str:
+    """Return the command that repairs a failure."""
     options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
     paths = " ".join(shown(path) for path in hint.paths)
-    return f"{hint.code} repairs {what}: gclint --fix{options} --select {hint.code} {paths}"
+    return f"gclint --fix{options} --select {hint.code} {paths}"
 
 
 def _listed(parameters: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -134,19 +135,27 @@ def report_of_runs(folder: Path, message: str = "a gradient is lost") -> Report:
     failed = failing(source, "Fails", message)
     results = results_of(failed, passing(source, "Passes"), not_run(source, "NotRun"))
     finding = _finding(source)
-    hint = Hint("GC003", (source,), False, True)
-    weighed = Weighed((finding,), {(failed.source, failed.name, failed.failures[0]): (hint,)})
+    hint = Hint("GC003", (source,), False, True, findings=(finding,))
+    # Another finding of that rule in the file has nothing to do with the failure.
+    other = replace(finding, symbol="Other", start=0, end=5)
+    weighed = Weighed((finding, other), {(failed.source, failed.name, failed.failures[0]): (hint,)})
     return Report(
-        Project(Settings(), [source]), (finding,), files=1, unsafe=True, runs=results, weighed=weighed
+        Project(Settings(), [source]), (finding, other), files=1, unsafe=True, runs=results, weighed=weighed
     )
 
 
-def report_of_repairs(folder: Path, *obstacles: str) -> Report:
-    """Return the report of a repair that was run; it is proven if nothing speaks against it."""
+def report_of_repairs(folder: Path, *obstacles: str, is_whole: bool = True) -> Report:
+    """Return the report of a repair that was run; it is proven if nothing speaks against it.
+
+    Args:
+        folder: where the file is.
+        obstacles: what speaks against it.
+        is_whole: whether the class passes with it.
+    """
     source = folder / "modeling_toy.py"
     source.write_text(TEXT)
     before = FileRun((failing(source, "Model"),), environment=ENVIRONMENT)
-    after = FileRun((passing(source, "Model"),), environment=ENVIRONMENT)
+    after = FileRun(((passing if is_whole else failing)(source, "Model"),), environment=ENVIRONMENT)
     changed = {source: (TEXT, TEXT.replace("context=x", "x"))}
     proof = Proof((source,), (_finding(source),), {source: before}, {source: after}, obstacles, (), changed)
     # What is proven is written before it is reported.

@@ -89,6 +89,19 @@ def test_it_filters(opened: Opened, tmp_path: Path) -> None:
     assert _names(page) == ["NotRun"]
 
 
+def test_it_shows_the_columns_of_one_group(opened: Opened, tmp_path: Path) -> None:
+    page = opened(report_of_runs(tmp_path))
+    heads = page.locator(".matrix .up:visible")
+    expect(heads).to_have_count(5)
+    page.get_by_label("Columns").select_option("ddp")
+    assert heads.all_inner_texts() == ["N/plain text", "R/plain text", "R/plain images"]
+    cells = page.locator(".matrix tbody tr").first.locator("td:visible")
+    assert cells.all_inner_texts()[3:] == ["✓", "✗", "\N{EN DASH}"]
+    # A scenario that is asked for is shown, whatever its group.
+    page.get_by_label("Scenario", exact=True).select_option(label="dropout")
+    expect(heads).to_have_count(5)
+
+
 def test_it_sorts(opened: Opened, tmp_path: Path) -> None:
     page = opened(report_of_runs(tmp_path))
     assert _names(page) == ["Fails", "NotRun", "Passes"]
@@ -108,6 +121,12 @@ def test_it_opens_a_class(opened: Opened, tmp_path: Path) -> None:
     expect(details).to_contain_text("A setting that works: use_reentrant=False.")
     details.get_by_role("button", name="Next").click()
     expect(page.get_by_role("dialog", name="NotRun")).to_contain_text("no inputs were found")
+    assert page.evaluate("document.activeElement.id") == "next"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Passes")).to_be_visible()
+    # There is no next one, so the focus is on what can be read.
+    assert page.evaluate("document.activeElement.id") == "details-title"
+    page.go_back()
     page.go_back()
     expect(page.get_by_role("dialog", name="Fails")).to_be_visible()
     page.keyboard.press("Escape")

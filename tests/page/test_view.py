@@ -166,13 +166,14 @@ def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
 def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
     detail = _row(page_of(report_of_runs(tmp_path)), "Fails").detail
     assert detail.setting == "use_reentrant=False"
-    assert detail.setups[0].advice[0].name == "use_reentrant=False"
-    assert [(each.name, each.cells[0].text) for each in detail.setups[0].trials] == [
-        ("N/plain, text", "works"),
-        ("R/plain, text", "fails: marked as ready twice"),
-        ("R/plain, images", "not run: no images"),
+    (ddp,) = detail.setups
+    assert (ddp.name, ddp.has_way, ddp.advice) == ("ddp", True, "Under DDP, use `use_reentrant=False`.")
+    assert [(each.title, [setup.name for setup in each.setups]) for each in ddp.fates] == [
+        ("works", ["N/plain, text"]),
+        ("fails: marked as ready twice", ["R/plain, text"]),
+        ("not run: no images", ["R/plain, images"]),
     ]
-    assert detail.commands[0].value.startswith("gclint verify ")
+    assert detail.commands[0].value.startswith("gclint verify --scenario ddp ")
     assert detail.commands[0].value.endswith("modeling_toy.py")
     assert [(each.mode, each.saved, each.share) for each in detail.measures] == [
         ("without checkpointing", "8 KiB", 1.0),
@@ -209,6 +210,14 @@ def test_a_refused_repair_says_why_and_leaves_the_class_as_it_was(tmp_path: Path
     assert (page.rows[0].outcome, page.repairs[0].outcome) == ("failed", "refused")
     assert page.repairs[0].reasons[0] == "not proven: a gradient is lost"
     assert any(line.kind == "added" for line in page.repairs[0].diff)
+
+
+def test_what_is_left_after_a_repair_is_shown_in_the_repaired_text(tmp_path: Path) -> None:
+    (row,) = page_of(report_of_repairs(tmp_path, is_whole=False)).rows
+    assert row.outcome == "failed"
+    (now,), (before,) = row.detail.stories, row.detail.earlier
+    assert now.sites[0].lines[2].text == "        x = layer(x, x)"
+    assert before.sites[0].lines[2].text == "        x = layer(x, context=x)"
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:

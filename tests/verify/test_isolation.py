@@ -50,15 +50,34 @@ def _run(program: str, **variables: str) -> str:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_programs_that_are_started_reach_no_network() -> None:
+@pytest.mark.parametrize("address", ["this machine's", "192.0.2.1"])
+def test_programs_that_are_started_reach_no_network(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        reach = f"import socket; socket.create_connection({server.getsockname()!r}); print('reached')"
+        here = server.getsockname()
+        reach = f"import socket; socket.create_connection({here!r}); print('reached')"
         assert subprocess.run([sys.executable, "-c", reach], capture_output=True, check=True).stdout
+        # What is listening outside is not listening on the loopback interface in there.
+        refusal = "ConnectionRefusedError: [Errno 111] Connection refused"
+        if address == "192.0.2.1":
+            reach, refusal = (
+                reach.replace("127.0.0.1", address),
+                "OSError: [Errno 101] Network is unreachable",
+            )
         program = f"""
         done = subprocess.run([sys.executable, "-c", {reach!r}], capture_output=True, text=True)
         print(told[0], done.returncode, done.stderr.splitlines()[-1])
         """
-        assert _run(program) == "no network 1 OSError: [Errno 101] Network is unreachable"
+        assert _run(program) == f"no network 1 {refusal}"
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_processes_reach_one_another_as_a_process_group_has_to() -> None:
+    program = """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reach = f"import socket; socket.create_connection({server.getsockname()!r}); print('reached')"
+        print(told[0], subprocess.run([sys.executable, "-c", reach], capture_output=True).stdout)
+    """
+    assert _run(program) == "no network b'reached\\n'"
 
 
 _DAEMON = """

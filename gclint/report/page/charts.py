@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import altair
 import vl_convert
 
-from gclint.report.page.view import Chart, Page, State
+from gclint.report.page.view import STANDARD, Chart, Page, State
 
 _COLOURS: Mapping[State, str] = {
     "works": "#00c100",
@@ -36,54 +36,59 @@ _VARIABLES = {
 }
 """Colours that stand for the page's, light and dark: what draws the chart knows no others."""
 
-_WIDTH = 340
+_WIDTH = 460
 _FEW = 24
 """Classes that have a bar each; of more, the chart counts."""
-_TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
+_FEW_TICKS = 8
+_TITLE = re.compile(r'(<path[^>]*?aria-label="([^"]*)"[^>]*?)/>')
 
 
 def charts(page: Page) -> tuple[Chart, ...]:
     """Return the charts that a page has something for."""
-    return tuple(chart for chart in (_by_column(page), _saved(page)) if chart is not None)
+    drawn = (*_outcomes(page), _saved(page), _depths(page), _trades(page))
+    return tuple(chart for chart in drawn if chart is not None)
 
 
-def _by_column(page: Page) -> Chart | None:
-    order: list[State] = ["works", "partly", "fails", "not run"]
-    names = [each.name for each in page.columns]
-    values = []
-    for number in range(len(names)):
-        states = [row.cells[number].state for row in page.rows]
-        for place, state in enumerate(order):
-            if states.count(state):
-                values.append(
-                    {
-                        "scenario": names[number],
-                        "outcome": _WORDS[state],
-                        "classes": states.count(state),
-                        "place": place,
-                    }
-                )
-    if not values:
-        return None
-    chart = (
+def _outcomes(page: Page) -> Iterator[Chart]:
+    """Yield a chart for each group of columns."""
+    for group, _ in page.groups:
+        values = [
+            {"scenario": column.name, "outcome": _WORDS[state], "classes": count, "place": place}
+            for number, column in enumerate(page.columns)
+            for place, state in enumerate(_WORDS)
+            if column.group == group and (count := sum(row.cells[number].state == state for row in page.rows))
+        ]
+        names = [column.name for column in page.columns if column.group == group]
+        title = "Outcomes by scenario" if group == STANDARD else f"Outcomes with {group}"
+        if values:
+            chart = _stacked(values, names)
+            yield Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+
+
+def _stacked(values: list[dict[str, Any]], names: Sequence[str]) -> altair.Chart:
+    totals = Counter[str]()
+    for each in values:
+        totals[each["scenario"]] += each["classes"]
+    most = max(totals.values())
+    seen = [state for state, word in _WORDS.items() if any(each["outcome"] == word for each in values)]
+    chart: altair.Chart = (
         altair.Chart(_data(values))
         .mark_bar()
         .encode(
-            x=altair.X("classes:Q", title="classes", axis=altair.Axis(format="d", tickMinStep=1)),
-            y=altair.Y("scenario:N", title=None, sort=names),
+            x=altair.X("classes:Q", title="classes", axis=_whole_numbers(most)),
+            y=altair.Y("scenario:N", title=None, sort=list(names)),
             order=altair.Order("place:Q"),
             color=altair.Color(
                 "outcome:N",
                 title=None,
                 scale=altair.Scale(
-                    domain=[_WORDS[each] for each in order], range=[_COLOURS[each] for each in order]
+                    domain=[_WORDS[each] for each in seen], range=[_COLOURS[each] for each in seen]
                 ),
-                legend=altair.Legend(orient="bottom", columns=2),
+                legend=altair.Legend(orient="bottom"),
             ),
         )
     )
-    title = "Outcomes by scenario"
-    return Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+    return chart
 
 
 def _saved(page: Page) -> Chart | None:
@@ -140,11 +145,90 @@ def _counts(shares: Sequence[float]) -> altair.Chart:
     return chart
 
 
+def _depths(page: Page) -> Chart | None:
+    if not page.depths:
+        return None
+    values = [
+        {"block": each.block, "bytes": each.size, "checkpointing": each.mode, "said": each.said}
+        for each in page.depths
+    ]
+    modes = list(dict.fromkeys(each.mode for each in page.depths))
+    chart: altair.Chart = (
+        altair.Chart(_data(values))
+        .mark_line(point=altair.OverlayMarkDef(size=28))
+        .encode(
+            x=altair.X(
+                "block:Q",
+                title="blocks that have run",
+                scale=altair.Scale(zero=True),
+                axis=_whole_numbers(max(each.block for each in page.depths)),
+            ),
+            y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+            color=altair.Color(
+                "checkpointing:N",
+                title=None,
+                scale=altair.Scale(
+                    domain=modes, range=[_COLOURS["fails"], _ACCENT, _COLOURS["works"]][: len(modes)]
+                ),
+                legend=altair.Legend(orient="bottom", columns=1),
+            ),
+            strokeDash=altair.StrokeDash("checkpointing:N", legend=None, scale=altair.Scale(domain=modes)),
+            description="said:N",
+        )
+        .properties(height=220)
+    )
+    title = "Bytes by depth"
+    return Chart(title, "What is saved for the backward pass, as block after block runs.", _svg(chart, title))
+
+
+def _trades(page: Page) -> Chart | None:
+    if not page.trades:
+        return None
+    costs = [each.more for each in page.trades]
+    values = [
+        {
+            "more": each.more,
+            "bytes": each.size,
+            "said": each.said,
+            # The names of two that cost the same would stand one on the other.
+            "above": each.name if each.more not in costs[:number] else "",
+            "below": each.name if each.more in costs[:number] else "",
+        }
+        for number, each in enumerate(page.trades)
+    ]
+    # There is room for names to the right of their points.
+    room = altair.Scale(domain=[0, max(costs) * 1.7 or 1])
+    base = altair.Chart(_data(values)).encode(
+        x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
+        y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
+        description="said:N",
+    )
+    points = base.mark_point(filled=True, size=70, color=_ACCENT)
+    names = [
+        base.mark_text(align="left", dx=8, dy=dy, color=_INK).encode(text=f"{where}:N")
+        for where, dy in (("above", -8), ("below", 2))
+    ]
+    title = "Memory against compute"
+    caption = "What is saved on the device, and what recomputation costs, for each choice of layers."
+    return Chart(title, caption, _svg(altair.layer(points, *names).properties(height=220), title))
+
+
+def _whole_numbers(most: int) -> altair.Axis:
+    """Return an axis that has no ticks between numbers, of which there are few."""
+    if most > _FEW_TICKS:
+        return altair.Axis(format=",d")
+    return altair.Axis(format="d", values=list(range(most + 1)))
+
+
+def _bytes_axis() -> altair.Axis:
+    return altair.Axis(format=".3~s")
+
+
 def _data(values: list[dict[str, Any]]) -> altair.InlineData:
     return altair.InlineData(values=values)
 
 
-def _svg(chart: altair.Chart, title: str) -> str:
+def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
     """Draw a chart."""
     axis: dict[str, Any] = {
         "labelColor": _INK,
@@ -155,10 +239,15 @@ def _svg(chart: altair.Chart, title: str) -> str:
         "labelFontSize": 11,
         "titleFontSize": 11,
         "titleFontWeight": "normal",
-        "labelLimit": 150,
+        "labelLimit": 190,
     }
     styled = (
-        chart.properties(width=_WIDTH, background="transparent", description=title)
+        chart.properties(
+            width=_WIDTH,
+            autosize=altair.AutoSizeParams(type="fit-x", contains="padding"),
+            background="transparent",
+            description=title,
+        )
         .configure_axis(**axis)
         .configure_legend(labelColor=_INK, titleColor=_INK, labelFontSize=11)
         .configure_view(stroke=None)

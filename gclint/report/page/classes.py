@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import PurePath
 
+from gclint.report import setups
 from gclint.report.live import size
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
@@ -16,16 +18,17 @@ from gclint.report.page.view import (
     Column,
     Detail,
     Fact,
+    Fate,
     Measure,
     Outcome,
     Repair,
     Row,
+    SetUpGroup,
     Site,
     Stack,
     State,
     Story,
     Trial,
-    TrialGroup,
 )
 from gclint.report.verification import stories
 from gclint.source.paths import shown
@@ -37,32 +40,40 @@ _CHECKPOINTED: Mode = "non-reentrant"
 _INDEX = re.compile(r"\.?(\d+)$")
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What came of a class, and the texts that it was run with."""
+
+    result: ClassResult
+    sources: Sources
+
+
 def row(
-    result: ClassResult,
+    now: Ran,
     model: str,
     columns: Sequence[Column],
-    sources: Sources,
     repairs: Iterable[Repair] = (),
-    before: ClassResult | None = None,
+    before: Ran | None = None,
     repeat: str = "gclint verify",
 ) -> Row:
     """Return the row of a class.
 
     Args:
-        result: what came of it; with its repair, if that is proven.
+        now: what came of it; with its repair, if that is proven.
         model: what people call the model that its file defines.
         columns: those of the matrix.
-        sources: where to read what is at its places.
         repairs: what repairs it, or would.
         before: what came of it before a proven repair.
         repeat: the command that runs files in the same way.
     """
+    result = now.result
     outcome: Outcome = result.outcome
-    if before is not None and before.outcome == "failed" and outcome == "passed":
-        outcome = "repaired"
+    told = result
+    if before is not None and before.result.outcome == "failed" and outcome == "passed":
+        outcome, told = "repaired", before.result
     share, saved = _saving(result)
-    kinds = tuple(dict.fromkeys(_kinds(before if outcome == "repaired" and before else result)))
-    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in result.failures)]
+    kinds = tuple(dict.fromkeys(_kinds(told)))
+    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in told.failures)]
     return Row(
         f"{model}/{result.name}",
         result.name,
@@ -73,7 +84,7 @@ def row(
         share,
         saved,
         matrix.cells(result, columns),
-        _detail(result, sources, tuple(repairs), before, repeat),
+        _detail(now, tuple(repairs), before, repeat),
         " ".join(words).lower(),
     )
 
@@ -84,7 +95,7 @@ def models(results: Iterable[ClassResult]) -> dict[str, str]:
     for result in results:
         files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
     return {
-        source: name if len(sources) == 1 else brief(source)
+        source: name if len(sources) == 1 else shown(source)
         for name, sources in files.items()
         for source in sources
     }
@@ -109,18 +120,18 @@ def _saving(result: ClassResult) -> tuple[float | None, str]:
 
 
 def _detail(
-    result: ClassResult,
-    sources: Sources,
+    now: Ran,
     repairs: tuple[Repair, ...],
-    before: ClassResult | None,
+    before: Ran | None,
     repeat: str,
 ) -> Detail:
+    result = now.result
     return Detail(
         brief(result.source),
         result.reason or "",
         proven_setting(result) or "",
-        tuple(_stories(result, sources)),
-        tuple(_stories(before, sources)) if before is not None else (),
+        tuple(_stories(now)),
+        tuple(_stories(before)) if before is not None else (),
         repairs,
         tuple(_stacks(result)),
         tuple(_site(each) for each in sorted(result.sites, key=_weight)),
@@ -132,8 +143,9 @@ def _detail(
     )
 
 
-def _stories(result: ClassResult, sources: Sources) -> Iterator[Story]:
-    for story in stories([result], None):
+def _stories(ran: Ran) -> Iterator[Story]:
+    sources = ran.sources
+    for story in stories([ran.result], None):
         first = story.first
         different = first.difference
         yield Story(
@@ -238,19 +250,22 @@ def _trials(result: ClassResult) -> Iterator[Trial]:
         )
 
 
-def _setups(result: ClassResult) -> Iterator[TrialGroup]:
-    """Yield the set-ups of each group, with the setting to use."""
-    for group in dict.fromkeys(each.group for each in result.setups):
-        advice = tuple(Fact(each.setting, each.sentence) for each in result.advice if each.group == group)
-        yield TrialGroup(group, tuple(_setup(each) for each in result.setups if each.group == group), advice)
+def _setups(result: ClassResult) -> Iterator[SetUpGroup]:
+    for group, rows in setups.by_group(result.setups).items():
+        has_way = any(each.setting for each in result.advice if each.group == group)
+        fates = tuple(_fate(each) for each in setups.fates(rows))
+        yield SetUpGroup(group, setups.advised(result.advice, group), has_way, fates)
 
 
-def _setup(setup: SetUp) -> Trial:
-    cell = matrix.setup_cell(setup)
-    name = f"{setup.name}, {setup.data}" if setup.data else setup.name
-    recomputed = "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks}"
-    word = f"{setup.outcome}: {setup.symptom}" if setup.symptom else setup.outcome
-    return Trial(name, (replace(cell, text=word),), (recomputed,), setup.message, setup.parameters)
+def _fate(rows: Sequence[SetUp]) -> Fate:
+    first = rows[0]
+    names = tuple(Fact(setups.setup_name(each), _recomputed(each)) for each in rows)
+    title = f"{first.outcome}: {first.symptom}" if first.symptom else first.outcome
+    return Fate(matrix.setup_cell(first).state, title, first.message, names, first.parameters)
+
+
+def _recomputed(setup: SetUp) -> str:
+    return "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks} blocks recomputed"
 
 
 def _remarks(result: ClassResult) -> Iterator[Fact]:
@@ -272,7 +287,8 @@ def _remarks(result: ClassResult) -> Iterator[Fact]:
 
 
 def _commands(result: ClassResult, repeat: str) -> Iterator[Fact]:
-    path = shown(Path(result.source))
-    yield Fact("Run it again", f"{repeat} {path}")
+    path = shlex.quote(shown(result.source))
+    groups = ",".join(dict.fromkeys(each.group for each in result.setups))
+    yield Fact("Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}")
     if result.outcome == "failed" and result.recipe is not None:
         yield Fact("Show the failure without gclint", f"{repeat} --write-repro repro {path}")

@@ -60,6 +60,8 @@ def setup_cell(setup: SetUp) -> Cell:
 
 def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
     """Return what came of each mode of a scenario."""
+    if messages := _messages(result, scenario, "plain"):
+        return (Cell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(MODES)
     found = []
     for mode in MODES:
         messages = _messages(result, scenario, mode)

@@ -10,7 +10,6 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gclint.report.page.building import counted_rows
 from gclint.report.page.charts import charts
 from gclint.report.page.view import Page
 
@@ -31,7 +30,6 @@ def rendered(page: Page) -> str:
     script = _asset("page.js")
     return environment.get_template("page.html").render(
         page=replace(page, charts=(*page.charts, *charts(page))),
-        counted=counted_rows(page),
         style=Markup(_asset("page.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

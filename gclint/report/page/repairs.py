@@ -13,8 +13,7 @@ from gclint.report.findings import headline, obstacle
 from gclint.report.page.excerpts import brief
 from gclint.report.page.view import DiffLine, Repair, Run
 from gclint.report.proofs import outcome, reasons, run_lines
-from gclint.report.verification import advice
-from gclint.source.paths import shown
+from gclint.report.verification import repair_command
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Hint
@@ -28,23 +27,21 @@ _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "remov
 
 def proven_and_refused(report: Report) -> tuple[Repair, ...]:
     """Return the repairs that were run."""
-    return tuple(_of_proof(f"repair-{number}", proof) for number, proof in enumerate(report.proofs or (), 1))
+    return tuple(map(_of_proof, report.proofs or ()))
 
 
 def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
     """Yield what would repair a failure, a finding at a time, with the command that does it."""
-    for hint in hints:
-        paths = set(hint.paths)
-        for finding in report.findings:
-            if finding.code == hint.code and any(edit.path in paths for edit in finding.edits):
-                yield _of_finding(report.project, finding, advice(hint))
+    for finding, command in dict.fromkeys(
+        (finding, repair_command(hint)) for hint in hints for finding in hint.findings if finding.fix
+    ):
+        yield _of_finding(report.project, finding, command)
 
 
-def _of_proof(key: str, proof: Proof) -> Repair:
+def _of_proof(proof: Proof) -> Repair:
     codes = dict.fromkeys(f"{each.code} {each.name}" for each in proof.repairs)
     files = " and ".join(brief(path) for path in proof.paths)
     return Repair(
-        key,
         f"{files}: {', '.join(codes)}" if codes else files,
         "refused" if proof.obstacles else "proven",
         outcome(proof),
@@ -74,7 +71,6 @@ def _of_finding(project: Project, finding: Finding, command: str) -> Repair:
     row = project.file(finding.path).position(finding.start).row
     why = obstacle(finding)
     return Repair(
-        f"{finding.code}-{shown(finding.path)}-{finding.start}",
         f"{brief(finding.path)}:{row}: {headline(finding)}",
         "suggested",
         finding.fix.message if finding.fix else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -11,6 +11,9 @@ State = Literal["works", "partly", "fails", "not run", "none"]
 
 Outcome = Literal["passed", "failed", "repaired", "not run"]
 """What a row says; ``repaired`` failed before a repair that a run has proven."""
+
+OUTCOMES: tuple[Outcome, ...] = ("failed", "repaired", "not run", "passed")
+"""All of them, the most urgent first."""
 
 
 STANDARD = "scenarios"
@@ -26,6 +29,11 @@ class Origin:
     made: datetime
     repeat: str = "gclint verify"
     """The command that runs files in the same way, without the files."""
+
+    @property
+    def moment(self) -> str:
+        """When it was made, for people."""
+        return self.made.strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 @dataclass(frozen=True)
@@ -49,9 +57,8 @@ class Column:
 
     @property
     def name(self) -> str:
-        """What it is called where its heading is not above it."""
-        group = "" if self.group == STANDARD else self.group
-        return " ".join(part for part in (group, self.title, self.detail) if part)
+        """What it is called within its group."""
+        return f"{self.title}, {self.detail}" if self.detail else self.title
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,6 @@ class Run:
 class Repair:
     """A change of the source, and what runs say about it."""
 
-    key: str
     title: str
     outcome: Literal["proven", "refused", "suggested"]
     said: str
@@ -177,24 +183,36 @@ class Measure:
 
 @dataclass(frozen=True)
 class Trial:
-    """One scenario, or one set-up, in words."""
+    """One scenario, in words."""
 
     name: str
     cells: tuple[Cell, ...]
-    """One for each mode; of a set-up, one."""
-    counts: tuple[str, ...] = ()
-    """Beside each cell: the bytes saved for backward; of a set-up, the blocks recomputed."""
-    message: str = ""
-    parameters: tuple[str, ...] = ()
+    """One for each mode."""
+    saved: tuple[str, ...]
+    """The bytes saved for backward, by mode."""
 
 
 @dataclass(frozen=True)
-class TrialGroup:
-    """The set-ups of one kind, and what to do about those that fail."""
+class Fate:
+    """Set-ups of which the same is to be said."""
+
+    state: State
+    title: str
+    message: str
+    setups: tuple[Fact, ...]
+    """Their names, with the blocks that were recomputed."""
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SetUpGroup:
+    """The set-ups of one kind, and which of them to use."""
 
     name: str
-    trials: tuple[Trial, ...]
-    advice: tuple[Fact, ...]
+    advice: str
+    has_way: bool
+    """Whether there is one to use."""
+    fates: tuple[Fate, ...]
 
 
 @dataclass(frozen=True)
@@ -214,7 +232,7 @@ class Detail:
     sites: tuple[Site, ...] = ()
     measures: tuple[Measure, ...] = ()
     trials: tuple[Trial, ...] = ()
-    setups: tuple[TrialGroup, ...] = ()
+    setups: tuple[SetUpGroup, ...] = ()
     remarks: tuple[Fact, ...] = ()
     commands: tuple[Fact, ...] = ()
 
@@ -252,11 +270,46 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Numbers by rows."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """The first of each says what the others are about."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """What has been saved for the backward pass when a block has run."""
+
+    mode: str
+    block: int
+    """Its number in the order of the run, from 1."""
+    size: int
+    said: str
+
+
+@dataclass(frozen=True)
+class Trade:
+    """What an option saves, and what it costs."""
+
+    name: str
+    more: float
+    """Further FLOPs, as a part of those without checkpointing."""
+    size: int
+    said: str
+
+
+@dataclass(frozen=True)
 class Page:
     """All of it."""
 
     title: str
     facts: tuple[Fact, ...]
+    lead: str = ""
+    """What comes of it all, in a sentence."""
     problems: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -264,7 +317,9 @@ class Page:
     findings: tuple[Excerpt, ...] = ()
     remarks: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
-    totals: tuple[Fact, ...] = field(default=())
+    tables: tuple[Table, ...] = ()
+    depths: tuple[Depth, ...] = ()
+    trades: tuple[Trade, ...] = ()
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -286,6 +341,5 @@ class Page:
     @property
     def outcomes(self) -> tuple[tuple[Outcome, int], ...]:
         """How many rows say what; nothing that none says."""
-        order: tuple[Outcome, ...] = ("failed", "repaired", "not run", "passed")
-        counts = {each: sum(row.outcome == each for row in self.rows) for each in order}
+        counts = {each: sum(row.outcome == each for row in self.rows) for each in OUTCOMES}
         return tuple((outcome, count) for outcome, count in counts.items() if count)

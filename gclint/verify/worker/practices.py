@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gclint.verify.worker.modes import Mode
 
@@ -45,22 +46,79 @@ class Practice:
     """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
 
     @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1
+
+    @property
     def title(self) -> str:
         """The name that it is asked for by alone."""
         return title_of(self.group, self.name, self.data)
 
-    def control(self) -> Practice:
-        """Return the same without checkpointing."""
-        return replace(self, mode="plain")
-
     def reference(self) -> Practice:
         """Return what its gradients have to be those of."""
-        return self.control()
+        return replace(self, mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return what else to try where it fails, each with what it does without, to follow "without"."""
+        return ()
 
 
 def title_of(group: str, name: str, data: str) -> str:
     """Return the name that a practice is asked for by alone, which has no spaces."""
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
+
+
+TEXT, IMAGES, MIXED = "text", "images", "images and videos"
+ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
+"""What batches hold."""
+
+
+@dataclass(frozen=True)
+class ParallelPractice(Practice):
+    """Training with DistributedDataParallel."""
+
+    find_unused: bool = False
+    """The value of ``find_unused_parameters``."""
+    static: bool = False
+    """The value of ``static_graph``."""
+    by_trainer: bool = False
+    """Whether the Trainer of transformers chooses both."""
+    has_adapters: bool = False
+    """Whether adapters are trained, on a frozen model."""
+    is_wrapped: bool = True
+    """Whether it is done at all; without, it is what to compare with."""
+
+    @property
+    def is_together(self) -> bool:
+        """Whether there are several processes, which exchange gradients."""
+        return self.ranks > 1 and self.is_wrapped
+
+    def reference(self) -> Practice:
+        """Return training without DistributedDataParallel and checkpointing, one for all settings."""
+        return replace(self._alone(), mode="plain")
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without either of the two; each is one for several settings."""
+        alone = (self._alone(), "DistributedDataParallel")
+        if self.by_trainer:
+            # Without checkpointing it would choose something else.
+            return (alone,)
+        setting = self.name.partition("/")[2]
+        return (replace(self, name=setting, mode="plain"), "checkpointing"), alone
+
+    def _alone(self) -> ParallelPractice:
+        return ParallelPractice(
+            self.group,
+            "alone",
+            self.mode,
+            "no DistributedDataParallel",
+            self.data,
+            ranks=self.ranks,
+            is_tentative=self.is_tentative,
+            has_adapters=self.has_adapters,
+            is_wrapped=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -78,8 +136,52 @@ class AdapterPractice(Practice):
         return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
 
 
-AUTOCAST = "autocast"
-PEFT = "peft"
+SHARDED = "fully_shard"
+
+
+@dataclass(frozen=True)
+class WrapperPractice(Practice):
+    """Training with blocks that something other than transformers makes recompute."""
+
+    by: str = ""
+    """What does so: accelerate for ``fsdp`` or ``fsdp2``, or a checkpoint function that finds its layer by
+    ``func.__self__`` and the like; for ``fully_shard`` it is transformers."""
+    is_cached: bool = False
+    """Whether the cache is left at its default, in place of being turned off."""
+    has_dropout: bool = False
+    are_named: bool = False
+    """Whether the classes of the blocks are named, in place of those that the model does not want split."""
+
+    def reference(self) -> Practice:
+        """Return the plain run without a cache: one for all."""
+        return replace(self, name="plain", mode="plain", does="", by="", is_cached=False, are_named=False)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing, where that is another run than the reference."""
+        if self.by == SHARDED:
+            return ((replace(self, mode="plain"), "checkpointing"),)
+        cached = replace(self, name="cache", mode="plain", does="", by="")
+        return ((cached, "checkpointing"),) if self.is_cached else ()
+
+
+@dataclass(frozen=True)
+class CompilePractice(Practice):
+    """Training what torch.compile has compiled."""
+
+    is_cached: bool = False
+    """Whether the cache is left at its default, in place of being turned off."""
+    is_compiled: bool = True
+
+    def reference(self) -> Practice:
+        """Return the plain run of what is not compiled: one for all."""
+        return replace(self, name="plain", mode="plain", does="", is_cached=False, is_compiled=False)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing."""
+        return ((replace(self, name="compiled", mode="plain", does=""), "checkpointing"),)
+
+
+DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
 _KBIT_CALL = "prepare_model_for_kbit_training"
 _KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
@@ -105,9 +207,73 @@ def _adapters() -> Iterator[Practice]:
             yield AdapterPractice(PEFT, name, mode, kind, adapters=kind, enabling="after")
 
 
+def _wrappers() -> Iterator[Practice]:
+    for by, does in (("fsdp", "apply_activation_checkpointing"), ("fsdp2", "fsdp2_apply_ac")):
+        applied = f"accelerate's option fsdp_activation_checkpointing, which calls {does}"
+        make = partial(WrapperPractice, WRAPPER, mode="non-reentrant", by=by)
+        yield make(f"{by}/cache", does=f"{applied}, and use_cache at its default", is_cached=True)
+        yield make(f"{by}/no-cache", does=f"{applied}, and use_cache=False")
+        named = "the blocks' classes in fsdp_transformer_layer_cls_to_wrap"
+        yield make(f"{by}/named", does=f"{applied}, use_cache=False, and {named}", are_named=True)
+        yield make(f"{by}/dropout", does=f"{applied}, and dropout", has_dropout=True, are_named=True)
+    does = "torch's fully_shard on each block, and transformers' own checkpointing"
+    yield WrapperPractice(WRAPPER, SHARDED, "non-reentrant", does, by=SHARDED)
+    for by in ("func.__self__", "func.func.__self__", "func.args[0]"):
+        does = f"a custom checkpoint function that finds its layer by {by}"
+        yield WrapperPractice(WRAPPER, f"custom/{by}", "non-reentrant", does, by=by)
+
+
+def _parallel() -> Iterator[Practice]:
+    options = {
+        "plain": {},
+        "find-unused": {"find_unused": True},
+        "static": {"static": True},
+    }
+    cells = ("N/plain", "N/find-unused", "R/plain", "R/static")
+    wanted = [(cell, data) for data in ("", TEXT, IMAGES, MIXED, TWO_FORWARDS) for cell in cells]
+    # What fails on any data, and what shows with one process as with two.
+    wanted += [("R/find-unused", data) for data in ("", IMAGES)]
+    wanted += [(cell, ONE_IMAGE) for cell in cells] + [(cell, TWO_RANKS) for cell in ("N/plain", "R/static")]
+    for name, data in wanted:
+        mode, _, option = name.partition("/")
+        keywords = options[option]
+        said = ", ".join(f"{each}=True" for each in keywords) or "no options"
+        yield ParallelPractice(
+            DDP,
+            name,
+            _SHORT[mode],
+            f"DistributedDataParallel with {said}",
+            data,
+            ranks=2 if data in (ONE_IMAGE, TWO_RANKS) else 1,
+            is_tentative=data in (TEXT, IMAGES, MIXED, ONE_IMAGE),
+            **keywords,
+        )
+    for short, mode in _SHORT.items():
+        yield ParallelPractice(DDP, f"{short}/Trainer", mode, "the Trainer of transformers", by_trainer=True)
+        yield ParallelPractice(
+            DDP,
+            f"{short}/Trainer/LoRA",
+            mode,
+            "the Trainer of transformers and adapters of peft",
+            by_trainer=True,
+            has_adapters=True,
+            is_tentative=True,
+        )
+
+
+def _compiled() -> Iterator[Practice]:
+    make = partial(CompilePractice, COMPILE, is_usual=False)
+    yield make("N/cache", _SHORT["N"], "torch.compile, and use_cache at its default", is_cached=True)
+    for short, mode in _SHORT.items():
+        yield make(f"{short}/no-cache", mode, "torch.compile, and use_cache=False")
+
+
 PRACTICES: tuple[Practice, ...] = (
+    *_parallel(),
     *_adapters(),
+    *_wrappers(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
+    *_compiled(),
 )
 """All practices, group by group, in the order in which they are run."""
 
@@ -141,7 +307,7 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
 
 
 def _is_meant(practice: Practice, name: str) -> bool:
-    if name in (practice.title, title_of(practice.group, practice.name, "")):
+    if name == practice.title:
         return True
     # A group in which nothing is usual is asked for by its name only.
     is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))

@@ -21,6 +21,7 @@ from gclint.verify.worker.importing import extend_search_path, import_source, la
 from gclint.verify.worker.isolation import settle
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
+from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
@@ -138,8 +139,9 @@ def _freeze() -> None:
 class _SourceRun:
     """What has come of a source so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, is_listing: bool) -> None:
         self.source = source
+        self._is_listing = is_listing
         self.is_imported = False
         self._missing: list[str] = []
 
@@ -147,7 +149,7 @@ class _SourceRun:
         """Take note of a message about the source."""
         if isinstance(message, Discovered):
             self.is_imported = True
-            self._missing = list(message.classes)
+            self._missing = [] if self._is_listing else list(message.classes)
         elif isinstance(message, ClassResult):
             self._missing.remove(message.name)
 
@@ -173,7 +175,7 @@ class _Server:
         self._jobs = request.jobs or (len(devices) if is_gpu else _cores())
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
-        self._limit = request.seconds * (1 + len(request.practices))
+        self._limit = request.seconds * (1 + len(practices_named(request.practices)))
         """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)
@@ -182,7 +184,9 @@ class _Server:
         """Run all classes of all sources, and yield what happens."""
         limit = self._limit + _MARGIN
         runs = {
-            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(source)
+            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(
+                source, is_listing=self._request.is_listing
+            )
             for source in self._request.sources
         }
         for task, event in run(runs, self._jobs):
@@ -221,6 +225,8 @@ class _Server:
         module = self._imported(source)
         classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
         send(encode(Discovered(source.path, tuple(each.__name__ for each in classes))))
+        if self._request.is_listing:
+            return
         _freeze()
         records: dict[Task, Record] = {}
 

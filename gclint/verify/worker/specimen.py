@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from gclint.verify.worker.protocol import Place
 
@@ -52,6 +52,17 @@ class BrokenModel(NotSynthesisable):
         return type(self), (str(self), self.reason, self.place)
 
 
+class Variants(Protocol):
+    """Batches that can be made of the usual one."""
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """Those of ``image``, ``video`` and ``audio`` that can be left out of the usual batch."""
+
+    def inputs(self, kept: Collection[str]) -> dict[str, Any]:
+        """Return a batch of text and of the modalities that are ``kept``; nobody has tried it."""
+
+
 @dataclass(frozen=True)
 class Specimen:
     """One way to build and feed a tiny model; forward and backward have been tried.
@@ -75,7 +86,13 @@ class Specimen:
     """The optional inputs, as training has them, that the class could not be run with."""
     keeps_cache: bool = False
     """Whether it can only be run with the cache that it makes by itself."""
+    variants: Variants | None = None
+    """Makes batches without some modalities, where the class takes any beside text."""
     wanted: frozenset[str] | None = None
     """The names of the scenarios to run beside the first of its feature; None for all that apply."""
     without: tuple[Callable[[], Specimen], ...] = ()
     """Make the specimens that have one option less each, where it has several."""
+
+    def modalities(self) -> frozenset[str]:
+        """Return what batches hold beside text that can be left out."""
+        return frozenset() if self.variants is None else self.variants.modalities

@@ -9,7 +9,7 @@
     number,
     link: row.querySelector("a"),
     outcome: row.dataset.o,
-    kinds: row.dataset.k.split("|"),
+    kinds: row.dataset.k.split("\n"),
     text: row.dataset.t,
     share: Number(row.dataset.v ?? "Infinity"),
   }));
@@ -56,10 +56,29 @@
     const scenario = value("scenario");
     if (scenario !== "") {
       const column = Number(scenario) + first;
+      if (find("group")) find("group").value = "";
+      arrange();
       for (const each of rows) each.row.cells[column].classList.add("chosen");
       document.querySelectorAll(".matrix thead tr:last-child th")[column].classList.add("chosen");
     }
     filter();
+  }
+
+  const hiding = document.head.appendChild(document.createElement("style")).sheet;
+
+  // One rule hides columns sooner than a change of each of their cells.
+  function arrange() {
+    const group = value("group");
+    while (hiding.cssRules.length) hiding.deleteRule(0);
+    let column = first;
+    for (const head of document.querySelectorAll(".matrix [data-g]")) {
+      head.hidden = group !== "" && head.dataset.g !== group;
+      const [from, to] = [column + 1, (column += head.colSpan)];
+      if (head.hidden) {
+        const cell = `:nth-child(n + ${from}):nth-child(-n + ${to})`;
+        hiding.insertRule(`.matrix :is(td, .up)${cell} { display: none }`);
+      }
+    }
   }
 
   const keys = {
@@ -84,18 +103,20 @@
 
   function open(each) {
     opened = each;
+    find("details-title").textContent = each.link.textContent;
     dialog.querySelector("article").innerHTML = find(`d${each.number}`).textContent;
-    if (!dialog.open) dialog.showModal();
-    dialog.scrollTop = 0;
-    find("details-title").focus();
     const place = matching.indexOf(each);
     find("previous").disabled = place <= 0;
     find("next").disabled = place < 0 || place === matching.length - 1;
+    const stays = dialog.open && document.activeElement.matches("button:enabled");
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    // Who goes from class to class by a button goes on with it, and hears the title.
+    if (!stays) find("details-title").focus();
   }
 
   function follow() {
-    const key = decodeURIComponent(location.hash.slice(1));
-    const each = key && rows.find(({ link }) => decodeURIComponent(link.hash.slice(1)) === key);
+    const each = location.hash && rows.find(({ link }) => link.hash === location.hash);
     if (each) open(each);
     else if (dialog.open) dialog.close();
   }
@@ -106,9 +127,10 @@
   }
 
   find("filters").addEventListener("submit", (event) => event.preventDefault());
-  find("filters").addEventListener("reset", () => setTimeout(choose));
+  find("filters").addEventListener("reset", () => setTimeout(() => { arrange(); choose(); }));
   find("q").addEventListener("input", filter);
   for (const id of ["outcome", "kind"]) find(id)?.addEventListener("change", filter);
+  find("group")?.addEventListener("change", arrange);
   find("scenario").addEventListener("change", choose);
   find("more").addEventListener("click", () => { limit += PAGE; show(); });
   find("all").addEventListener("click", () => { limit = Infinity; show(); });

@@ -26,7 +26,7 @@ ENOUGH = 0.7
 normalisations, whose gradients are nothing but rounding, in a model that is built of nothing else."""
 ZERO = 1e-4
 """The part of the median size of all gradients up to which one may be zero but for rounding."""
-_UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
+UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
 """What double precision may settle."""
 _OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
 """What is wrong if nothing settles it."""
@@ -228,7 +228,7 @@ class Case:
 
     def _compared(self, step: int) -> dict[str, Agreement]:
         found = self._at_first_sight(step)
-        unsettled = {name: each for name, each in found.items() if each in _UNSETTLED}
+        unsettled = {name: each for name, each in found.items() if each in UNSETTLED}
         if self.exact is not None and unsettled:
             # What is rounding in single precision is far less in double precision.
             exact = self.exact.agreements(step)
@@ -251,7 +251,7 @@ class Case:
         if expected is None or found is None:
             return ("output", name) not in self.unstable
         agreement = self._agreement(("output", name), expected, found)
-        if agreement in _UNSETTLED and self.exact is not None and self.exact.has(step):
+        if agreement in UNSETTLED and self.exact is not None and self.exact.has(step):
             return self.exact._is_other_output(step, name)
         return agreement in _OTHER
 

@@ -134,14 +134,19 @@ class Subject:
         self._leaves = {}
         return gradients
 
-    def shake(self, number: int) -> None:
-        """Change the parameters by the rounding error of their type, each number in another way."""
+    def shake(self, number: int, kind: torch.dtype | None = None) -> None:
+        """Change the parameters by a rounding error, each number in another way.
+
+        Args:
+            number: which way.
+            kind: the type that is rounded to, if not each parameter's own.
+        """
         generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
             for parameter in self._parameters.values():
                 if parameter.is_floating_point():
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
-                    parameter.detach().mul_(1 + torch.finfo(parameter.dtype).eps * noise)
+                    parameter.detach().mul_(1 + torch.finfo(kind or parameter.dtype).eps * noise)
 
     def switch_on(self, mode: Mode) -> frozenset[str]:
         """Switch checkpointing on in the way that the release has; return whose switch that set to off."""

@@ -80,10 +80,21 @@ def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
             "prefix tuning": peft.PrefixTuningConfig,
         }[practice.adapters]
         return kind(task_type=_task(subject), num_virtual_tokens=_PROMPT)
+    return lora(subject, peft, [_embeddings(subject)] if practice.adapters == "modules_to_save" else None)
+
+
+def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
+    """Return the configuration of LoRA on all linear layers.
+
+    Args:
+        subject: what gets it.
+        peft: the library.
+        saved: modules that are trained as a whole besides.
+    """
     # With B at zero, as it is by default, the gradient of A is zero too and shows nothing.
-    config = peft.LoraConfig(r=_RANK, target_modules="all-linear", init_lora_weights=False)
-    if practice.adapters == "modules_to_save":
-        config.modules_to_save = [_embeddings(subject)]
+    config = peft.LoraConfig(
+        r=_RANK, target_modules="all-linear", init_lora_weights=False, modules_to_save=saved
+    )
     config.exclude_modules = _refused(subject, peft, config)
     return config
 
@@ -113,7 +124,7 @@ def _embeddings(subject: Subject) -> str:
 def _task(subject: Subject) -> str | None:
     """Return the task of peft that the model is for; None where peft knows none."""
     name = type(subject.model).__name__
-    if subject.model.main_input_name not in ("input_ids", "inputs_embeds"):
+    if getattr(subject.model, "main_input_name", None) != "input_ids":
         return None
     task = next((task for end, task in _TASKS if name.endswith(end)), None)
     return "CAUSAL_LM" if task == "SEQ_2_SEQ_LM" and not subject.model.config.is_encoder_decoder else task

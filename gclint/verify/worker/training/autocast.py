@@ -8,18 +8,17 @@ import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement
+from gclint.verify.worker.examination.comparison import Agreement, deviation
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import Dressed, Group, Rank
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
-_TOLERANCE = 0.02
-"""How far a gradient may be off with reentrant checkpointing, as a part of its norm.
+_TIMES = 3
+"""How many times what rounding of the parameters to bfloat16 is seen to change, a gradient may be off.
 
-What is recomputed there is cast again, so that sums of gradients are rounded in another order; 1 % was
-measured on 31 model types.
+What is recomputed casts weights again, and adds up gradients in another order.
 """
 
 
@@ -30,26 +29,27 @@ def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank
         subject.model,
         trained_parameters(subject.model),
         batches(subject),
-        lambda: torch.autocast(kind, dtype=torch.bfloat16),
+        around=lambda: torch.autocast(kind, dtype=torch.bfloat16),
     )
 
 
-def _agreement(practice: Practice, expected: Tensor, found: Tensor, _noise: float) -> Agreement:
-    if torch.equal(expected, found):
-        return Agreement.SAME
-    if practice.mode == "reentrant":
-        distance = float((expected.double() - found.double()).norm())
-        if distance <= _TOLERANCE * float(expected.double().norm()):
-            return Agreement.SAME
-    return Agreement.DIFFERENT
+def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: float) -> Agreement:
+    """Compare bit by bit, and by what rounding does to a gradient once that is known."""
+    is_same = torch.equal(expected, found) or deviation(expected, found) <= _TIMES * noise
+    return Agreement.SAME if is_same else Agreement.DIFFERENT
 
 
 def _advise(rows: Sequence[SetUp]) -> Advice | None:
     working = [each.name for each in rows if each.outcome == "works"]
-    if not working:
-        return None
-    setting = f"use_reentrant={working[0] != 'N'}"
-    return Advice(AUTOCAST, setting, f"Under autocast in bfloat16, use {setting}.")
+    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
+    if working:
+        setting = f"use_reentrant={working[0] != 'N'}"
+        instead = f"; this fails: {', '.join(failing)}" if failing else ""
+        return Advice(AUTOCAST, setting, f"Under autocast in bfloat16, use {setting}{instead}.")
+    if failing:
+        return Advice(AUTOCAST, "", "Under autocast in bfloat16, checkpointing works in neither mode.")
+    return None
 
 
-AUTOCASTING = Group(_dress, _advise, _agreement)
+AUTOCASTING = Group(_dress, _advise, _agreement, rounding=torch.bfloat16)
+"""Training in mixed precision."""

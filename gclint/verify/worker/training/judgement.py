@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
+from gclint.verify.worker.examination.case import ENOUGH, UNSETTLED
 from gclint.verify.worker.examination.comparison import Agreement, is_nothing
-from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
@@ -14,15 +16,24 @@ from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.taken import Taken
 
 NOTHING_RECOMPUTED = "nothing recomputed"
+NOT_COMPARED = "not compared"
 LOST = "lost gradients"
 WRONG = "wrong gradients"
+READY_TWICE, UNUSED = "marked as ready twice", "unused parameters"
 _SYMPTOMS = (
-    (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), "marked as ready twice"),
-    (re.compile(r"Expected to have finished reduction"), "unused parameters"),
+    (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), READY_TWICE),
+    (re.compile(r"Expected to have finished reduction"), UNUSED),
+    (re.compile(r"backward through the graph a second time"), "graph freed too early"),
+    (re.compile(r"training graph has changed"), "graph changed"),
+    (re.compile(r"Timed out waiting|[Cc]onnection closed by peer"), "ranks out of step"),
     (re.compile(r"A different number of tensors was saved|different metadata"), "recomputed otherwise"),
     (re.compile(r"does not require grad|no gradient"), "no gradient"),
+    (re.compile(r"Could not find the transformer layer class"), "unknown layer class"),
+    (re.compile(r"The size of tensor a \(\d+\) must match"), "sizes do not match"),
 )
 """What libraries say, and what it is called."""
+_NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+) has been marked as ready")
+"""The parameters that DistributedDataParallel names."""
 
 
 def judge(
@@ -41,18 +52,25 @@ def judge(
         return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
     if taken.error is not None:
         outcome: SetUpOutcome = "not run" if taken.error.is_foreign else "fails"
-        return _row(practice, taken, outcome, symptom_of(taken.error), told(taken))
+        about = _named(taken.error)
+        message = f"{told(taken)} ({names(about)})" if about else told(taken)
+        return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
     if practice.mode != "plain" and not any(taken.recomputed.values()):
         return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if taken.bad is not None:
         return _row(practice, taken, "fails", *taken.bad)
-    lost, wrong = _compared(practice, group, reference, taken, noise)
-    if lost:
-        message = f"{len(lost)} parameters have a gradient without checkpointing only: {names(lost)}"
-        return _row(practice, taken, "fails", LOST, message, lost)
-    if wrong:
-        message = f"{len(wrong)} parameters have other gradients than without checkpointing: {names(wrong)}"
-        return _row(practice, taken, "fails", WRONG, message, wrong)
+    found = _compared(practice, group, reference, taken, noise)
+    if found.lost:
+        message = f"{_many(found.lost)} a gradient without checkpointing only: {names(found.lost)}"
+        return _row(practice, taken, "fails", LOST, message, tuple(found.lost))
+    if found.wrong:
+        message = f"{_many(found.wrong)} other gradients than without checkpointing: {names(found.wrong)}"
+        return _row(practice, taken, "fails", WRONG, message, tuple(found.wrong))
+    if len(found.unknown) > (1 - ENOUGH) * len(found.all):
+        message = f"rounding alone changes the gradients of {names(found.unknown)} as much"
+        return _row(practice, taken, "not run", NOT_COMPARED, message, tuple(found.unknown))
+    if not found.all:
+        return _row(practice, taken, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
     return _row(practice, taken, "works")
 
 
@@ -61,32 +79,58 @@ def symptom_of(fault: Fault) -> str:
     return next((name for pattern, name in _SYMPTOMS if pattern.search(fault.message)), fault.kind)
 
 
+def _named(fault: Fault) -> tuple[str, ...]:
+    """Return the names of the parameters that an error is about, if it says."""
+    found = _NAMED.search(fault.message)
+    return tuple(sorted((found[1] or found[2]).split(", "))) if found else ()
+
+
 def told(taken: Taken) -> str:
     """Return what steps ended with, in words."""
     assert taken.error is not None
     if taken.error.is_death:
         return f"there was {taken.error.message} during {taken.stage}"
+    if taken.error.kind == NO_GRADIENT:
+        return f"{taken.stage} returns nothing that requires grad"
     return f"{taken.stage} raises {described(taken.error)}"
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """The names of parameters, each in order and once."""
+
+    all: dict[str, None] = field(default_factory=dict)
+    """Those with a gradient in any of the steps."""
+    lost: dict[str, None] = field(default_factory=dict)
+    wrong: dict[str, None] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+    """Those of which rounding lets nobody tell."""
+
+
+def _many(parameters: Collection[str]) -> str:
+    return f"{len(parameters)} parameter{' has' if len(parameters) == 1 else 's have'}"
 
 
 def _compared(
     practice: Practice, group: Group, reference: Taken, taken: Taken, noise: Mapping[tuple[int, str], float]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the parameters that lost their gradients, and of those that have other ones."""
-    lost: dict[str, None] = {}
-    wrong: dict[str, None] = {}
+) -> _Comparison:
+    """Compare the gradients of all steps."""
+    result = _Comparison()
     for number, (expected, found) in enumerate(zip(reference.gradients, taken.gradients, strict=False)):
         for name in {**expected, **found}:
             one, other = expected.get(name), found.get(name)
             if is_nothing(one) and is_nothing(other):
                 continue
+            result.all[name] = None
             if one is None or other is None:
-                (lost if other is None else wrong)[name] = None
-            elif is_nothing(other):
-                lost[name] = None
-            elif group.agreement(practice, one, other, noise.get((number, name), 0.0)) is Agreement.DIFFERENT:
-                wrong[name] = None
-    return tuple(lost), tuple(wrong)
+                (result.lost if other is None else result.wrong)[name] = None
+                continue
+            agreement = group.agreement(practice, one, other, noise.get((number, name), 0.0))
+            if agreement in UNSETTLED:
+                result.unknown[name] = None
+            elif agreement is Agreement.DIFFERENT:
+                (result.lost if is_nothing(other) else result.wrong)[name] = None
+    return result
 
 
 def _row(

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.tensors import carries_gradient, tensors_in
+from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, tensors_in
 from gclint.verify.worker.training.group import BadPractice
 
 
@@ -27,6 +27,27 @@ class Fed:
     def _watch(self, name: str, block: nn.Module) -> None:
         def look(_block: nn.Module, args: Any, kwargs: Any) -> None:
             self._fed.setdefault(name, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
+
+        block.register_forward_pre_hook(look, with_kwargs=True)
+
+
+class CachesGiven:
+    """Notes which blocks are given a cache."""
+
+    def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
+        self._given: dict[str, None] = {}
+        for block in blocks:
+            self._watch(block.name, model.get_submodule(block.name))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of these blocks."""
+        return list(self._given)
+
+    def _watch(self, name: str, block: nn.Module) -> None:
+        def look(_block: nn.Module, args: Any, kwargs: Any) -> None:
+            if any(map(is_cache, (*args, *kwargs.values()))):
+                self._given[name] = None
 
         block.register_forward_pre_hook(look, with_kwargs=True)
 

@@ -100,28 +100,33 @@ class _Training:
 
     def row(self, practice: Practice) -> SetUp | None:
         """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
-        group, reference = GROUPS[practice.group], practice.reference()
-        expected = self._reference(reference)
+        expected = self._reference(practice.reference())
         if not expected.is_whole:
-            return None if practice.is_tentative else self._without_reference(practice, expected)
-        taken = self._take(practice, expected.scales)
-        row = judge(practice, group, expected, taken, {})
-        if row.outcome == "fails" and row.parameters:
-            row = judge(practice, group, expected, taken, self._noise_of(reference))
-        return self._with_control(practice, row, expected) if row.outcome == "fails" else row
+            is_none = practice.is_tentative and expected.error is not None
+            return None if is_none else self._without_reference(practice, expected)
+        row = self._judged(practice, expected, self._take(practice, expected.scales))
+        return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
 
-    def _with_control(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
-        """Return a failed row that says so if the same happens without checkpointing."""
-        control = practice.control()
-        if control == practice.reference():
-            return row
-        if control not in self._controls:
-            self._controls[control] = self._take(control, expected.scales)
-        taken = self._controls[control]
-        again = judge(control, GROUPS[practice.group], expected, taken, self._noise_of(practice.reference()))
-        if (again.outcome, again.symptom) != (row.outcome, row.symptom):
-            return row
-        return replace(row, message=f"{row.message}; without checkpointing as well")
+    def _judged(self, practice: Practice, expected: Taken, taken: Taken) -> SetUp:
+        """Return the row of a practice; what rounding does is only asked where gradients differ."""
+        group = GROUPS[practice.group]
+        row = judge(practice, group, expected, taken, {})
+        if row.outcome == "fails" and row.parameters and taken.is_whole:
+            differing = len(row.parameters)
+            row = judge(practice, group, expected, taken, self._noise_of(practice.reference()))
+            if group.rounding is not None and row.outcome == "works":
+                row = replace(row, message=f"{differing} gradients differ by what rounding changes")
+        return row
+
+    def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
+        """Return a failed row that says so if the same happens without something that it is about."""
+        for control, without in practice.controls():
+            if control not in self._controls:
+                self._controls[control] = self._take(control, expected.scales)
+            again = self._judged(control, expected, self._controls[control])
+            if (again.outcome, again.symptom) == (row.outcome, row.symptom):
+                return replace(row, message=f"{row.message}; without {without} as well")
+        return row
 
     def _without_reference(self, practice: Practice, expected: Taken) -> SetUp:
         if expected.error is not None:
@@ -157,7 +162,7 @@ class _Training:
         """Take the steps of a practice, in a fork for each of the processes that train together."""
         if practice.ranks == 1:
             return self._forked(practice, [ALONE], scales, shaken)[0]
-        if practice == practice.reference():
+        if not practice.is_together:
             apart: list[Taken] = []
             for number in range(practice.ranks):
                 # One after the other: outputs are measured by what they are where they first are.

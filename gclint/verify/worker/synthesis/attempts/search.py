@@ -24,6 +24,7 @@ from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.inputs.modalities import Variants
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -223,6 +224,7 @@ def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...])
         build=partial(trial.build, situation.model_class, situation.config),
         inputs=partial(make_inputs, situation),
         not_covered=not_covered,
+        variants=Variants(situation),
     )
 
 

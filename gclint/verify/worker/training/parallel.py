@@ -1,0 +1,200 @@
+"""Training with torch's DistributedDataParallel, in a real process group of gloo."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from gclint.verify.worker import child
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.loss import OWN
+from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.practices import (
+    DDP,
+    IMAGES,
+    MIXED,
+    ONE_IMAGE,
+    PEFT,
+    TEXT,
+    TWO_FORWARDS,
+    TWO_RANKS,
+    ParallelPractice,
+    Practice,
+)
+from gclint.verify.worker.scenarios import scenario_named
+from gclint.verify.worker.training.adapters import lora
+from gclint.verify.worker.training.group import DoesNotApply, Dressed, Rank, library
+from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+
+_LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+_PATIENCE = 0.5
+"""How much of the time limit a process waits for the others, so that it can still say so."""
+_KEPT = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
+"""The modalities in batches; what is left out of none is the usual batch."""
+
+
+def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Dressed:
+    """Wrap a model, or leave it as it is where the practice is the one to compare with."""
+    assert isinstance(practice, ParallelPractice)
+    made = _batches(practice, subject, rank)
+    model = _with_adapters(subject) if practice.has_adapters else subject.model
+    parameters = trained_parameters(model)
+    if not practice.by_trainer:
+        switch_on(subject, practice.mode)
+    if not practice.is_wrapped:
+        return Dressed(model, parameters, made, goes_back=_loss)
+    join(rank)
+    if practice.by_trainer:
+        wrapped = _as_trainer_does(practice, subject, model)
+        chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
+        return Dressed(wrapped, parameters, made, goes_back=_loss, remark=lambda: chosen)
+    wrapped = DistributedDataParallel(
+        model, find_unused_parameters=practice.find_unused, static_graph=practice.static
+    )
+    return Dressed(wrapped, parameters, made, goes_back=_loss)
+
+
+def exists(practice: Practice, subject: Subject) -> bool:
+    """Tell whether a class takes such batches."""
+    assert isinstance(practice, ParallelPractice)
+    there = subject.specimen.modalities()
+    if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
+        return True
+    if practice.data == TEXT:
+        return bool(there)
+    # Batches that are like any others are named by what they hold.
+    return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
+
+
+def _loss(outputs: dict[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return the model's own loss where it has one: what else it returns uses parameters in no training."""
+    loss = outputs.get(OWN)
+    return outputs if loss is None or not loss.requires_grad else {OWN: loss}
+
+
+def load() -> None:
+    """Import what the Trainer needs, and adapters for it."""
+    for name in ("accelerate", "transformers.trainer", "peft"):
+        library(name, DDP)
+
+
+def _batches(
+    practice: Practice, subject: Subject, rank: Rank
+) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+    if practice.data == TWO_FORWARDS:
+        return batches(subject, 2)
+    if practice.data == TWO_RANKS:
+        usual = scenario_named("default")
+        return lambda step: [subject.inputs(usual, step + rank.number)]
+    if practice.data == ONE_IMAGE:
+        # They take turns, as chance would have it.
+        kept = (_holding(subject, _KEPT[ONE_IMAGE]), _holding(subject, _KEPT[TEXT]))
+        return lambda step: kept[(step + rank.number) % 2](step)
+    return _holding(subject, _KEPT[practice.data]) if practice.data else batches(subject)
+
+
+def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+    """Return what returns batches that hold these modalities and no others."""
+    held = subject.specimen
+    if held.variants is not None and not held.variants.modalities <= frozenset(kept):
+        held = replace(held, inputs=partial(held.variants.inputs, kept), other_inputs=None)
+    usual = batches(subject)
+
+    def made(step: int) -> Sequence[Mapping[str, Any]]:
+        subject.specimen = held
+        return usual(step)
+
+    return made
+
+
+def join(rank: Rank) -> None:
+    """Become a member of a process group.
+
+    Raises:
+        DoesNotApply: this machine lets nobody have one.
+    """
+    if torch.distributed.is_initialized():
+        raise DoesNotApply("no process group", "this process is a member of a process group already")
+    # Whatever the machine is called, and whatever else it has: nothing has to leave it.
+    os.environ["GLOO_SOCKET_IFNAME"] = _LOOPBACK
+    os.environ.update(
+        RANK=str(rank.number),
+        LOCAL_RANK=str(rank.number),
+        WORLD_SIZE=str(rank.count),
+        LOCAL_WORLD_SIZE=str(rank.count),
+    )
+    alone = rank.count == 1
+    patience = timedelta(seconds=_PATIENCE * (child.seconds() or 60.0))
+    try:
+        store = (
+            torch.distributed.HashStore() if alone else torch.distributed.FileStore(rank.meeting, rank.count)
+        )
+        torch.distributed.init_process_group(
+            "gloo", store=store, rank=rank.number, world_size=rank.count, timeout=patience
+        )
+    except Exception as error:
+        message = f"gloo cannot use the network interface {_LOOPBACK!r} of this machine: {error}"
+        raise DoesNotApply("no process group", message) from error
+    # Errors name the parameters that they are about.
+    torch.distributed.set_debug_level(torch.distributed.DebugLevel.INFO)
+
+
+class _Wrapped(Exception):
+    """The Trainer has got as far as the first step."""
+
+
+def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> DistributedDataParallel:
+    """Return what the Trainer of transformers makes of a model when it begins to train it."""
+    library("accelerate", DDP)
+    trainer_module = library("transformers.trainer", DDP)
+    arguments_module = library("transformers.training_args", DDP)
+    found: list[Any] = []
+
+    class Trainer(trainer_module.Trainer):  # type: ignore[misc, name-defined]
+        def training_step(self, model: Any, *_arguments: Any, **_keywords: Any) -> Any:
+            found.append(model)
+            raise _Wrapped
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arguments = arguments_module.TrainingArguments(
+            output_dir=tempfile.gettempdir(),
+            use_cpu=subject.device.type == "cpu",
+            gradient_checkpointing=True,
+            gradient_checkpointing_kwargs={"use_reentrant": practice.mode == "reentrant"},
+            report_to="none",
+            max_steps=1,
+            disable_tqdm=True,
+        )
+        trainer = Trainer(model, arguments, train_dataset=[{}], data_collator=lambda _: {})
+        with suppress(_Wrapped):
+            trainer.train()
+    # accelerate takes all cores, and sums are rounded otherwise in several threads.
+    torch.set_num_threads(1)
+    (wrapped,) = found
+    assert isinstance(wrapped, DistributedDataParallel)
+    return wrapped
+
+
+def _with_adapters(subject: Subject) -> nn.Module:
+    """Add LoRA to all linear layers, whose gradients begin at the inputs, as people have it."""
+    peft = library("peft", PEFT)
+    with suppress(NotImplementedError):
+        subject.model.enable_input_require_grads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model: nn.Module = peft.get_peft_model(subject.model, lora(subject, peft))
+    return model.train()

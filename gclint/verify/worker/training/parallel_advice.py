@@ -1,0 +1,53 @@
+"""Which settings to train with under DistributedDataParallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gclint.verify.worker.examination.words import names
+from gclint.verify.worker.practices import DDP
+from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.judgement import UNUSED
+
+_SETTINGS = {
+    "N/plain": "use_reentrant=False",
+    "N/find-unused": "use_reentrant=False, find_unused_parameters=True",
+    "R/static": "use_reentrant=True, static_graph=True",
+    "R/plain": "use_reentrant=True",
+}
+"""What to choose, in this order: the rows that show it, and how it is set."""
+
+
+def advise(rows: Sequence[SetUp]) -> Advice | None:
+    """Return the first setting that works in all of its rows, and what it avoids."""
+    ran = [each for each in rows if each.outcome != "not run" and each.name in _SETTINGS]
+    failed = [each for each in ran if each.outcome == "fails"]
+    for name, setting in _SETTINGS.items():
+        of_setting = [each for each in ran if each.name == name]
+        if of_setting and not any(each in failed for each in of_setting):
+            before = list(_SETTINGS)[: list(_SETTINGS).index(name)]
+            avoided = next((each for each in failed if each.name in before), None)
+            instead = f": {_reason(avoided)}" if avoided else ""
+            return Advice(DDP, setting, f"With DistributedDataParallel, use {_worded(setting)}{instead}.")
+    if not ran:
+        return None
+    why = f": {failed[0].name}{_on(failed[0])} fails ({failed[0].symptom})"
+    return Advice(DDP, "", f"With DistributedDataParallel, no setting works with all data{why}.")
+
+
+def _worded(setting: str) -> str:
+    worded = setting.replace(", ", " with ")
+    # Left to itself, the Trainer passes something else where there is checkpointing.
+    in_trainer = " (ddp_find_unused_parameters=True in the Trainer)" if "find_unused" in setting else ""
+    return worded + in_trainer
+
+
+def _reason(row: SetUp) -> str:
+    if row.symptom == UNUSED and row.parameters:
+        of_data = f"on {row.data}, " if row.data else ""
+        return f"{of_data}no gradient reaches {names(row.parameters)}"
+    return f"{row.name}{_on(row)} fails ({row.symptom})"
+
+
+def _on(row: SetUp) -> str:
+    return f" on {row.data}" if row.data else ""
