@@ -115,7 +115,7 @@ class Addition:
     """The class of the blocks."""
     blocks: int
     boundary_bytes: int
-    """Of the hidden states that a block is passed, from which it is recomputed."""
+    """Of the hidden states that such a block is passed, from which it is recomputed."""
     boundary_shape: tuple[int, ...]
     added_bytes: int
     """What each block after the first adds, at most; without what only one of several adds."""

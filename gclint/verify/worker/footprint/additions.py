@@ -29,8 +29,7 @@ def _addition(
 ) -> Addition | None:
     # The first block keeps what all share, and the last what comes after it.
     inner = blocks[1:-1] or blocks[1:]
-    boundary = kept.boundaries.get(blocks[-1])
-    if boundary is None or not inner:
+    if not inner or any(name not in kept.boundaries for name in inner):
         return None
     boundaries = {storage_of(each) for each in kept.boundaries.values()}
     own: dict[str, int] = {}
@@ -49,6 +48,7 @@ def _addition(
     }
     sizes = {name: own[name] + sum(each.size for each in again[name]) for name in inner}
     most = max(sizes, key=lambda name: sizes[name])
+    boundary = kept.boundaries[most]
     return Addition(
         mode,
         stack,
