@@ -212,6 +212,14 @@ def test_a_refused_repair_says_why_and_leaves_the_class_as_it_was(tmp_path: Path
     assert any(line.kind == "added" for line in page.repairs[0].diff)
 
 
+def test_what_is_left_after_a_repair_is_shown_in_the_repaired_text(tmp_path: Path) -> None:
+    (row,) = page_of(report_of_repairs(tmp_path, is_whole=False)).rows
+    assert row.outcome == "failed"
+    (now,), (before,) = row.detail.stories, row.detail.earlier
+    assert now.sites[0].lines[2].text == "        x = layer(x, x)"
+    assert before.sites[0].lines[2].text == "        x = layer(x, context=x)"
+
+
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     sources = [tmp_path / name / "modeling_toy.py" for name in "ab"]
     for source in sources:

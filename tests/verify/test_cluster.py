@@ -214,6 +214,15 @@ def test_an_address_where_nobody_answers_is_named(command: Command, tmp_path: Pa
     assert f"nobody answers at {address}, which RAY_ADDRESS names: Connection refused" in out
 
 
+@pytest.mark.ray
+def test_an_address_where_somebody_else_listens_is_named(command: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "a", passing("A"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        out, _ = _ended(command("--executor", "ray", RAY_ADDRESS=address, GCLINT_RAY_TIMEOUT="1"), 2)
+    assert f"there is no cluster of Ray at {address}: no answer in 1 s" in out
+
+
 def test_a_missing_library_is_named(command: Command, tmp_path: Path) -> None:
     _write(tmp_path, "a", passing("A"))
     (tmp_path / "ray.py").write_text("raise ModuleNotFoundError(\"No module named 'ray'\")")

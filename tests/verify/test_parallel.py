@@ -105,6 +105,14 @@ def test_without_a_loopback_interface_the_row_says_so(monkeypatch: pytest.Monkey
     assert "gloo cannot use the network interface 'none7' of this machine" in rows[0].message
 
 
+def test_a_process_that_has_a_process_group_gets_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch.distributed
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    rows = _trained("branch_used")
+    assert {each.message for each in rows} == {"this process is a member of a process group already"}
+
+
 def test_advice_is_the_first_setting_that_always_works_and_what_it_avoids() -> None:
     from gclint.verify.worker.training.parallel_advice import advise
 

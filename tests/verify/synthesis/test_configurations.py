@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.towers import drop_unread_layers  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
 
 
@@ -40,3 +41,12 @@ def test_heads_times_their_width_stays_the_multiple_of_the_width_that_it_was() -
     assert small.num_attention_heads * small.head_dim == 2 * small.hidden_size
     assert small.num_attention_heads % small.num_key_value_heads == 0
     assert small.num_key_value_heads < small.num_attention_heads
+
+
+def test_a_tower_hands_on_as_many_layers_as_the_text_has_to_add_them_to() -> None:
+    config = OneLayerConfig()
+    config.text_config, config.vision_config = OneLayerConfig(), OneLayerConfig()
+    config.text_config.num_hidden_layers = 2
+    config.vision_config.deepstack_visual_indexes = [2, 3, 4]
+    drop_unread_layers(config)
+    assert config.vision_config.deepstack_visual_indexes == [2, 3]

@@ -126,6 +126,8 @@ def join(rank: Rank) -> None:
     Raises:
         DoesNotApply: this machine lets nobody have one.
     """
+    if torch.distributed.is_initialized():
+        raise DoesNotApply("no process group", "this process is a member of a process group already")
     # Whatever the machine is called, and whatever else it has: nothing has to leave it.
     os.environ["GLOO_SOCKET_IFNAME"] = _LOOPBACK
     os.environ.update(

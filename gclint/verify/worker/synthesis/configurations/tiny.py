@@ -12,7 +12,7 @@ from typing import Any
 from gclint.verify.worker.synthesis.configurations.known import apply_known, is_given
 from gclint.verify.worker.synthesis.configurations.rope import fill_sections
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
-from gclint.verify.worker.synthesis.configurations.towers import deepen_towers
+from gclint.verify.worker.synthesis.configurations.towers import deepen_towers, drop_unread_layers
 from gclint.verify.worker.synthesis.configurations.tree import descendants
 
 
@@ -28,6 +28,7 @@ def make_tiny(model_class: Any, default: Any, sizes: Sizes) -> Any:
     small = shrink(default, sizes)
     apply_known(model_class, small)
     deepen_towers(small, sizes.layers)
+    drop_unread_layers(small)
     fill_sections(small, _source(model_class))
     for part in list(descendants(small)):
         # A part may belong to a model of its own, whose text has a default for it.
