@@ -10,8 +10,17 @@ from rich.table import Table
 
 from gclint.source.paths import printable, shown
 from gclint.verify.memory import Estimated
-from gclint.verify.worker.estimates import Addition, MemoryEstimate, ModeEstimate, Saved
+from gclint.verify.worker.estimates import (
+    Addition,
+    Fit,
+    Measurement,
+    MemoryEstimate,
+    ModeEstimate,
+    Option,
+    Saved,
+)
 
+_LINES = 6
 _NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
 
 
@@ -44,6 +53,8 @@ def _head(found: Estimated) -> Iterator[str]:
     )
     sequence = "" if estimate.sequence is None else f" x {estimate.sequence:,} tokens"
     yield f"batch {estimate.batch}{sequence}, {estimate.dtype}, {estimate.parameters:,} parameters"
+    inputs = ", ".join(f"{name} {each}" for name, each in estimate.inputs.items() if " " in each)
+    yield f"inputs: {inputs}"
     yield (
         f"weights {size(estimate.weight_bytes)}, gradients {size(estimate.gradient_bytes)}, "
         f"{estimate.optimizer} {size(estimate.optimizer_bytes)}"
@@ -73,21 +84,63 @@ def _cells(mode: ModeEstimate, plain: ModeEstimate | None) -> list[str]:
 
 
 def _rest(estimate: MemoryEstimate) -> Iterator[str]:
-    for each in estimate.additions:
-        yield from _addition(each)
+    for each in estimate.measurements:
+        yield _measured(each, estimate)
+    for addition in _different(estimate.additions):
+        yield from _addition(addition)
     for mode in estimate.modes:
         if mode.mode != "reentrant" and mode.largest:
             yield ""
             yield f"Most of what is saved, {_NAMES[mode.mode]}:"
-            yield from (f"  {_line(each)}" for each in mode.largest[:6])
-    if estimate.notes:
+            yield from (f"  {_line(each)}" for each in mode.largest[:_LINES])
+    if estimate.options:
         yield ""
-        yield from estimate.notes
+        yield "Options of activation_checkpointing_enable, non-reentrant:"
+        yield from (f"  {_option(each)}" for each in estimate.options)
+    if estimate.budget is not None:
+        yield ""
+        yield f"Largest that fit {size(estimate.budget)}, all else being the same:"
+        yield from (f"  {_fit(each)}" for each in estimate.fits)
+    yield ""
+    yield from estimate.notes
+
+
+def _different(additions: tuple[Addition, ...]) -> list[Addition]:
+    """Return the additions, without those of a mode that says the same as the one before."""
+    found: dict[tuple[object, ...], Addition] = {}
+    for each in additions:
+        key = (each.stack, each.kind, each.boundary_bytes, each.added_bytes, each.extras, each.recomputed)
+        found.setdefault(key, each)
+    return list(found.values())
+
+
+def _measured(each: Measurement, estimate: MemoryEstimate) -> str:
+    if each.error:
+        return f"measured on {each.device}, {_NAMES[each.mode]}: {each.error}"
+    expected = estimate.mode(each.mode)
+    difference = 0 if expected is None else each.saved_bytes - expected.saved_bytes
+    same = "as estimated, to the byte" if not difference else f"{difference:+,} bytes of what was estimated"
+    peak = "" if each.peak_bytes is None else f", peak {size(each.peak_bytes)}"
+    saved = f"{size(each.saved_bytes)} saved ({same})"
+    return f"measured on {each.device}, {_NAMES[each.mode]}: {saved}{peak}, {each.seconds:.3g} s a step"
+
+
+def _option(each: Option) -> str:
+    name = "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
+    host = f" and {size(each.host_bytes)} in the host's memory" if each.offload else ""
+    return f"{name:<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
+
+
+def _fit(each: Fit) -> str:
+    if not each.largest:
+        return f"{each.dimension}, {_NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
+    limit = ", and more are not asked of it" if each.is_limit else ""
+    return f"{each.dimension}, {_NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
 
 
 def _addition(each: Addition) -> Iterator[str]:
     yield ""
-    what = f"{each.mode}: {each.blocks} blocks of {each.kind} in {each.stack}; each one more adds"
+    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each one more adds"
     boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
     if each.is_exact:
         yield f"{what} {boundary}, and nothing else."

@@ -75,8 +75,10 @@ class Trainee:
         finally:
             torch.set_default_dtype(before)
         for module in model.modules():
-            if isinstance(getattr(module, "layerdrop", None), float):
-                module.layerdrop = 0.0
+            for name, value in list(vars(module).items()):
+                is_attention = "Attention" in type(module).__name__ and "drop" in name
+                if isinstance(value, float) and (is_attention or name == "layerdrop"):
+                    setattr(module, name, 0.0)
         return model.train()
 
     def inputs(self) -> dict[str, Any]:

@@ -20,8 +20,12 @@ from gclint.verify.worker.estimates import (
 )
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.fits import fits
 from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
-from gclint.verify.worker.footprint.step import blocks_of, built, take_step
+from gclint.verify.worker.footprint.measured import measurements
+from gclint.verify.worker.footprint.notes import notes
+from gclint.verify.worker.footprint.options import options
+from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.table import next_plan
@@ -40,23 +44,29 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         CannotEstimate: it has no answer.
     """
     started = time.monotonic()
-    trainee, names = _runnable(trainee_of(classes, question))
+    trainee, anatomy = runnable(trainee_of(classes, question))
+    names = anatomy.blocks
     modes, additions = [], []
     for mode in MODES:
         seen, added = _mode(trainee, mode, names)
         modes.append(seen)
         additions += added
     found = _described(trainee, question, MemoryEstimate(source, trainee.model_class.__name__))
+    able = [each.mode for each in modes if not each.error]
     return replace(
         found,
         modes=tuple(modes),
         additions=tuple(additions),
+        options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
+        fits=tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else (),
+        measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
+        notes=tuple(notes(trainee, question, anatomy)),
         seconds=time.monotonic() - started,
     )
 
 
-def _runnable(trainee: Trainee) -> tuple[Trainee, tuple[str, ...]]:
-    """Return the same with inputs that the class can be run with, and its blocks.
+def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
+    """Return the same with inputs that the class can be run with, and how it works.
 
     The configuration stays as it is: it is what the question is about.
     """
@@ -66,7 +76,7 @@ def _runnable(trainee: Trainee) -> tuple[Trainee, tuple[str, ...]]:
         plan = trainee.situation.plan
         tried.append(plan)
         try:
-            return trainee, blocks_of(trainee)
+            return trainee, anatomy_of(trainee)
         except Exception as error:
             first = first or error
             following = next_plan(trainee.situation, error, tried)
@@ -92,7 +102,7 @@ def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstim
         records = kept.records()
         seen = ModeEstimate(
             mode,
-            sum(each.size for each in records),
+            kept.total,
             _by_block(records, kept),
             largest=_saved(records)[:_LARGEST],
         )

@@ -98,6 +98,11 @@ class Kept:
                 found.setdefault(storage, each)
         return list(found.values())
 
+    @property
+    def total(self) -> int:
+        """The bytes of all that is kept now."""
+        return sum(each.size for each in self.records())
+
     def forget(self) -> None:
         """Let go of everything."""
         self._held.clear()
