@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from xml.etree import ElementTree
 
 from gclint.report.page.memory import memory_page
 from gclint.report.page.render import rendered
@@ -47,7 +49,11 @@ _ESTIMATE = MemoryEstimate(
     additions=(Addition("non-reentrant", "model.layers", "Layer", 2, 64, (1, 8, 2), 64),),
     fits=(Fit("batch", "plain", 0, 90 * _GIGA), Fit("batch", "non-reentrant", 3, 70 * _GIGA)),
     budget=80 * _GIGA,
-    options=(Option(1, False, _GIGA, 0, 400, 5 * _GIGA), Option(2, False, 3 * _GIGA, 0, 350, 5 * _GIGA)),
+    options=(
+        Option(1, False, _GIGA, 0, 400, 5 * _GIGA),
+        Option(2, False, 3 * _GIGA, 0, 350, 5 * _GIGA),
+        Option(1, True, _GIGA // 2, _GIGA // 2, 400, 5 * _GIGA),
+    ),
     measurements=(
         Measurement("plain", "H200", 10 * _GIGA, 1.5),
         Measurement("reentrant", "H200", error="none"),
@@ -85,6 +91,7 @@ def test_options_are_points_between_compute_and_memory() -> None:
         ("nothing checkpointed", 0.0, 10 * _GIGA),
         ("every_n_layers=1", 0.333, _GIGA),
         ("every_n_layers=2", 0.167, 3 * _GIGA),
+        ("offload=True", 0.333, _GIGA // 2),
     ]
 
 
@@ -107,6 +114,9 @@ def test_a_mode_that_cannot_be_run_says_why() -> None:
 
 def test_it_is_drawn() -> None:
     text = rendered(_page())
+    for svg in re.findall("<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(svg)
+    assert ">offload=True</text>" in text
     assert "Bytes by depth" in text
     assert "Memory against compute" in text
     assert 'aria-label="every_n_layers=2: 3.00 GB, +16.7% FLOPs"' in text

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 from gclint.report.page.render import rendered
 from gclint.verify.results import Results
@@ -65,5 +66,7 @@ def test_a_run_of_nothing_has_a_page(tmp_path: Path) -> None:
 
 def test_charts_have_the_colours_of_the_page(tmp_path: Path) -> None:
     text = rendered(page_of(report_of_repairs(tmp_path)))
+    for svg in re.findall("<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(svg)
     assert "var(--works)" in text
     assert not re.search(r'(?:fill|stroke)="#', text)

@@ -39,7 +39,8 @@ _VARIABLES = {
 _WIDTH = 460
 _FEW = 24
 """Classes that have a bar each; of more, the chart counts."""
-_TITLE = re.compile(r'(<(?:path|text)[^>]*?aria-label="([^"]*)"[^>]*?)/>')
+_FEW_TICKS = 8
+_TITLE = re.compile(r'(<path[^>]*?aria-label="([^"]*)"[^>]*?)/>')
 
 
 def charts(page: Page) -> tuple[Chart, ...]:
@@ -65,12 +66,16 @@ def _outcomes(page: Page) -> Iterator[Chart]:
 
 
 def _stacked(values: list[dict[str, Any]], names: Sequence[str]) -> altair.Chart:
+    totals = Counter[str]()
+    for each in values:
+        totals[each["scenario"]] += each["classes"]
+    most = max(totals.values())
     seen = [state for state, word in _WORDS.items() if any(each["outcome"] == word for each in values)]
     chart: altair.Chart = (
         altair.Chart(_data(values))
         .mark_bar()
         .encode(
-            x=altair.X("classes:Q", title="classes", axis=altair.Axis(format="d", tickMinStep=1)),
+            x=altair.X("classes:Q", title="classes", axis=_whole_numbers(most)),
             y=altair.Y("scenario:N", title=None, sort=list(names)),
             order=altair.Order("place:Q"),
             color=altair.Color(
@@ -152,7 +157,12 @@ def _depths(page: Page) -> Chart | None:
         altair.Chart(_data(values))
         .mark_line(point=altair.OverlayMarkDef(size=28))
         .encode(
-            x=altair.X("block:Q", title="blocks that have run", axis=altair.Axis(format="d", tickMinStep=1)),
+            x=altair.X(
+                "block:Q",
+                title="blocks that have run",
+                scale=altair.Scale(zero=True),
+                axis=_whole_numbers(max(each.block for each in page.depths)),
+            ),
             y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
             color=altair.Color(
                 "checkpointing:N",
@@ -174,22 +184,40 @@ def _depths(page: Page) -> Chart | None:
 def _trades(page: Page) -> Chart | None:
     if not page.trades:
         return None
+    costs = [each.more for each in page.trades]
     values = [
-        {"more": each.more, "bytes": each.size, "option": each.name, "said": each.said}
-        for each in page.trades
+        {
+            "more": each.more,
+            "bytes": each.size,
+            "said": each.said,
+            # The names of two that cost the same would stand one on the other.
+            "above": each.name if each.more not in costs[:number] else "",
+            "below": each.name if each.more in costs[:number] else "",
+        }
+        for number, each in enumerate(page.trades)
     ]
-    # The names stand to the right of their points.
-    room = altair.Scale(domain=[0, max(each.more for each in page.trades) * 1.7 or 1])
+    # There is room for names to the right of their points.
+    room = altair.Scale(domain=[0, max(costs) * 1.7 or 1])
     base = altair.Chart(_data(values)).encode(
         x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
         y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
         description="said:N",
     )
     points = base.mark_point(filled=True, size=70, color=_ACCENT)
-    names = base.mark_text(align="left", dx=8, dy=-6, color=_INK).encode(text="option:N")
+    names = [
+        base.mark_text(align="left", dx=8, dy=dy, color=_INK).encode(text=f"{where}:N")
+        for where, dy in (("above", -8), ("below", 2))
+    ]
     title = "Memory against compute"
     caption = "What is saved on the device, and what recomputation costs, for each choice of layers."
-    return Chart(title, caption, _svg((points + names).properties(height=220), title))
+    return Chart(title, caption, _svg(altair.layer(points, *names).properties(height=220), title))
+
+
+def _whole_numbers(most: int) -> altair.Axis:
+    """Return an axis that has no ticks between numbers, of which there are few."""
+    if most > _FEW_TICKS:
+        return altair.Axis(format=",d")
+    return altair.Axis(format="d", values=list(range(most + 1)))
 
 
 def _bytes_axis() -> altair.Axis:
