@@ -38,6 +38,7 @@ from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
 from gclint.verify import journal
+from gclint.verify.executors import EXECUTORS
 from gclint.verify.files import Audience
 from gclint.verify.repro import write_scripts
 from gclint.verify.results import Results
@@ -113,6 +114,13 @@ _page = page_option(_results)
 )
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
+@_runs(
+    "--executor",
+    type=click.Choice(list(EXECUTORS)),
+    default=RunSettings.executor,
+    show_default=True,
+    help="Run models on this machine, or on a cluster of Ray (that of RAY_ADDRESS, or the one at hand).",
+)
 @_results(
     "--results",
     "results_path",
@@ -138,6 +146,7 @@ def run(
     include: tuple[str, ...],
     practices: tuple[str, ...],
     part: tuple[int, int],
+    executor: str,
     results_path: Path,
     resume: bool,
     output_format: str,
@@ -155,7 +164,7 @@ def run(
     """
     require_page(page_path)
     settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
-    settings = replace(settings, practices=practices)
+    settings = replace(settings, practices=practices, executor=executor)
     targets, problems = _targets(paths, models, include, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):

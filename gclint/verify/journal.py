@@ -39,7 +39,7 @@ _FINISHED = {"finished": True}
 _KEPT = (Environment, Discovered, Unusable, ClassResult)
 _HEADS = "gclint"
 """The field that only headers have."""
-_ELSEWHERE = frozenset(("python", "jobs"))
+_ELSEWHERE = frozenset(("python", "jobs", "executor"))
 """Settings that results do not depend on; the environments say what the interpreter is."""
 
 

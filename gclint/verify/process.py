@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,50 +30,67 @@ def work(python: Path, request: Request) -> Generator[Message]:
     The last one is ``Done``, or ``Unusable`` without a source. Everything that was started is killed
     when the generator is closed, and not interrupted by what the terminal sends to this process.
     """
-    with temporary_home() as home, tempfile.TemporaryFile() as errors:
+    with temporary_home() as home:
+        # The order of sets is the same in each run, and with it what models compute.
+        environment = {**harmless(os.environ), "PYTHONHASHSEED": "0"}
+        line = encode(replace(request, home=str(home)))
+        yield from converse([str(python), str(_PROGRAM)], line, environment, f"the worker in {python}")
+
+
+def converse(
+    command: Sequence[str], line: str, environment: Mapping[str, str], name: str
+) -> Generator[Message]:
+    """Start a program, send it one line, and yield its messages, as :func:`work` does.
+
+    Args:
+        command: the program and its arguments.
+        line: what to send to its standard input.
+        environment: its environment variables.
+        name: what it is called in messages.
+    """
+    with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
-                [python, _PROGRAM],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                # The order of sets is the same in each run, and with it what models compute.
-                env={**harmless(os.environ), "PYTHONHASHSEED": "0"},
+                env=environment,
                 start_new_session=True,
             )
         except OSError as error:
-            yield Unusable(f"{python} cannot be started: {error.strerror or error}")
+            yield Unusable(f"{command[0]} cannot be started: {error.strerror or error}")
             return
         try:
             assert process.stdin
             assert process.stdout
             message: Message | None = None
-            for message in _converse(process.stdin, process.stdout, replace(request, home=str(home))):
+            for message in _converse(process.stdin, process.stdout, line):
                 yield message
                 if isinstance(message, Done) or (isinstance(message, Unusable) and not message.source):
                     return
             words = _last_words(process.wait(), errors, has_answered=message is not None)
-            yield Unusable(f"the worker in {python} has ended: {words}")
+            yield Unusable(f"{name} has ended: {words}")
         finally:
             _kill(process)
 
 
-def _converse(requests: IO[bytes], answers: IO[bytes], request: Request) -> Iterator[Message]:
+def _converse(requests: IO[bytes], answers: IO[bytes], line: str) -> Iterator[Message]:
     """Send the request, and yield what is answered.
 
     What an interpreter prints when it starts is passed over; later, nobody but the worker answers.
     """
     try:
-        requests.write(encode(request).encode() + b"\n")
+        requests.write(line.encode() + b"\n")
         requests.flush()
     except BrokenPipeError:  # It has ended, and has left its last words.
         return
     passed_over = _PASSED_OVER
-    for line in iter(partial(answers.readline, _LONGEST), b""):
+    for answer in iter(partial(answers.readline, _LONGEST), b""):
         try:
-            message = decode(line.decode(errors="replace"))
+            message = decode(answer.decode(errors="replace"))
             if isinstance(message, Request):
-                raise ValueError(f"not an answer: {line[:80]!r}")
+                raise ValueError(f"not an answer: {answer[:80]!r}")
         except ValueError as error:
             passed_over -= 1
             if passed_over < 0:

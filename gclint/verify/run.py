@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile
 from gclint.verify.changed import changed_places
-from gclint.verify.process import work
+from gclint.verify.executors import EXECUTORS
 from gclint.verify.results import Results
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
@@ -59,6 +59,7 @@ def verify(
     digests = {target.source.path: digest(target.source, overlay) for target in targets}
     for tree, sources in _left_by_tree(targets, digests, earlier, results).items():
         # Without any source as well: that the environment is still the same has to be seen.
+        work = EXECUTORS[settings.executor]
         with closing(work(settings.python, _request(tree, sources, overlay, settings))) as messages:
             for message in messages:
                 if isinstance(message, Environment):

@@ -28,5 +28,7 @@ class RunSettings:
     """What users say about classes of theirs."""
     complete: bool = False
     """Whether to run also what only a comparison of two texts of a model needs."""
+    executor: str = "local"
+    """The name of what starts the workers, in the table of them."""
     practices: tuple[str, ...] = ()
     """The names of the practices in training that are run beside the scenarios."""

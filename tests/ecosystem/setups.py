@@ -78,8 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args(arguments)
-    groups = options.group.split(",")
-    found = trained(groups, options.models or MODELS, jobs=options.jobs, seconds=options.seconds)
+    practices = options.group.split(",")
+    groups = dict.fromkeys(each.partition(":")[0] for each in practices)
+    found = trained(practices, options.models or MODELS, jobs=options.jobs, seconds=options.seconds)
     for group in groups:
         text = "".join(f"{line}\n" for line in snapshot_lines(found, group))
         if options.models:
@@ -108,9 +109,9 @@ def snapshot_lines(results: Iterable[ClassResult], group: str) -> Iterator[str]:
 
 
 def trained(
-    groups: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 120.0
+    practices: Sequence[str], models: Iterable[str], *, jobs: int = 1, seconds: float = 120.0
 ) -> list[ClassResult]:
-    """Train one class of each model type in the set-ups of some groups."""
+    """Train one class of each model type in some set-ups."""
     results: dict[tuple[str, str], ClassResult] = {}
 
     def take(message: Message) -> None:
@@ -122,9 +123,9 @@ def trained(
             print(f"{message.source}: {message.message}", file=sys.stderr)
 
     go_offline()
-    sources, asked = tuple(_sources(models)), tuple(groups)
+    sources, asked = tuple(_sources(models)), tuple(practices)
     request = Request(sources, device="cpu", seconds=seconds, jobs=jobs, practices=asked)
-    serve(request, take, _Training(practices=groups))
+    serve(request, take, _Training(practices=practices))
     return list(results.values())
 
 

@@ -144,12 +144,18 @@ def report_of_runs(folder: Path, message: str = "a gradient is lost") -> Report:
     )
 
 
-def report_of_repairs(folder: Path, *obstacles: str) -> Report:
-    """Return the report of a repair that was run; it is proven if nothing speaks against it."""
+def report_of_repairs(folder: Path, *obstacles: str, is_whole: bool = True) -> Report:
+    """Return the report of a repair that was run; it is proven if nothing speaks against it.
+
+    Args:
+        folder: where the file is.
+        obstacles: what speaks against it.
+        is_whole: whether the class passes with it.
+    """
     source = folder / "modeling_toy.py"
     source.write_text(TEXT)
     before = FileRun((failing(source, "Model"),), environment=ENVIRONMENT)
-    after = FileRun((passing(source, "Model"),), environment=ENVIRONMENT)
+    after = FileRun(((passing if is_whole else failing)(source, "Model"),), environment=ENVIRONMENT)
     changed = {source: (TEXT, TEXT.replace("context=x", "x"))}
     proof = Proof((source,), (_finding(source),), {source: before}, {source: after}, obstacles, (), changed)
     # What is proven is written before it is reported.

@@ -173,7 +173,7 @@ def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
         ("fails: marked as ready twice", ["R/plain, text"]),
         ("not run: no images", ["R/plain, images"]),
     ]
-    assert detail.commands[0].value.startswith("gclint verify ")
+    assert detail.commands[0].value.startswith("gclint verify --scenario ddp ")
     assert detail.commands[0].value.endswith("modeling_toy.py")
     assert [(each.mode, each.saved, each.share) for each in detail.measures] == [
         ("without checkpointing", "8 KiB", 1.0),
@@ -210,6 +210,14 @@ def test_a_refused_repair_says_why_and_leaves_the_class_as_it_was(tmp_path: Path
     assert (page.rows[0].outcome, page.repairs[0].outcome) == ("failed", "refused")
     assert page.repairs[0].reasons[0] == "not proven: a gradient is lost"
     assert any(line.kind == "added" for line in page.repairs[0].diff)
+
+
+def test_what_is_left_after_a_repair_is_shown_in_the_repaired_text(tmp_path: Path) -> None:
+    (row,) = page_of(report_of_repairs(tmp_path, is_whole=False)).rows
+    assert row.outcome == "failed"
+    (now,), (before,) = row.detail.stories, row.detail.earlier
+    assert now.sites[0].lines[2].text == "        x = layer(x, x)"
+    assert before.sites[0].lines[2].text == "        x = layer(x, context=x)"
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gclint import __version__
 from gclint.engine.evidence import Weighed
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
+from gclint.report.page.classes import Ran
 from gclint.report.page.excerpts import Sources, brief
 from gclint.report.page.view import OUTCOMES, Excerpt, Fact, Line, Origin, Page, Repair, Row
 from gclint.report.report import Report
@@ -21,18 +22,15 @@ _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run":
 
 def page(report: Report, origin: Origin) -> Page:
     """Return what stands on the page of a report."""
-    before = {path: texts[0] for proof in report.proofs or () for path, texts in proof.changed.items()}
-    sources = Sources.of(report.runs, before)
     all_repairs = repairs.proven_and_refused(report)
     found = [*_run(report), *_repaired(report, all_repairs)]
-    columns = matrix.columns(each.result for each in found)
-    models = classes.models(each.result for each in found)
+    results = [each.now.result for each in found]
+    columns, models = matrix.columns(results), classes.models(results)
     rows = tuple(
         classes.row(
-            each.result,
-            models[each.result.source],
+            each.now,
+            models[each.now.result.source],
             columns,
-            sources,
             (*each.repairs, *_hinted(report, each)),
             each.before,
             origin.repeat,
@@ -42,7 +40,7 @@ def page(report: Report, origin: Origin) -> Page:
     return Page(
         "Gradient checkpointing, checked by gclint",
         tuple(_facts(report, origin)),
-        lead=" ".join((_counted(rows), *_counted_setups(each.result for each in found))),
+        lead=" ".join((_counted(rows), *_counted_setups(results))),
         problems=tuple(_problems(report)),
         columns=columns,
         rows=tuple(sorted(rows, key=_urgency)),
@@ -56,27 +54,33 @@ def page(report: Report, origin: Origin) -> Page:
 class _Found:
     """What came of a class, and of its repair."""
 
-    result: ClassResult
-    before: ClassResult | None = None
+    now: Ran
+    before: Ran | None = None
     repairs: tuple[Repair, ...] = ()
 
 
 def _run(report: Report) -> Iterator[_Found]:
-    for result in report.runs.sorted() if report.runs is not None else ():
-        yield _Found(result)
+    if report.runs is not None:
+        sources = Sources(report.runs.digests, {})
+        yield from (_Found(Ran(result, sources)) for result in report.runs.sorted())
 
 
 def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[_Found]:
     """Yield each class that repairs were run with: as it is with those that are proven."""
+    proofs = report.proofs or ()
+    texts = {path: own for proof in proofs for path, own in proof.changed.items()}
+    refused = {path for proof in proofs if proof.obstacles for path in proof.changed}
+    old = Sources({}, {path: before for path, (before, _) in texts.items()})
+    new = Sources({}, {path: own[path not in refused] for path, own in texts.items()})
     found: dict[tuple[str, str], _Found] = {}
-    for proof, repair in zip(report.proofs or (), all_repairs, strict=True):
+    for proof, repair in zip(proofs, all_repairs, strict=True):
         earlier = {_key(each): each for run in proof.before.values() for each in run.results}
         later = {_key(each): each for run in proof.after.values() for each in run.results}
         for key, before in earlier.items():
-            known = found.get(key, _Found(before))
+            known = found.get(key, _Found(Ran(before, old)))
             if not proof.obstacles and key in later:
-                known = _Found(later[key], before, known.repairs)
-            found[key] = _Found(known.result, known.before, (*known.repairs, repair))
+                known = _Found(Ran(later[key], new), Ran(before, old), known.repairs)
+            found[key] = replace(known, repairs=(*known.repairs, repair))
     yield from (found[key] for key in sorted(found))
 
 
@@ -88,7 +92,8 @@ def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
     weighed: Weighed | None = report.weighed
     if weighed is None:
         return
-    hints = (hint for failure in found.result.failures for hint in weighed.hints_of(found.result, failure))
+    result = found.now.result
+    hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
     yield from repairs.suggested(report, hints)
 
 

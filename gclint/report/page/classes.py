@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import PurePath
 
 from gclint.report import setups
 from gclint.report.live import size
@@ -38,32 +40,40 @@ _CHECKPOINTED: Mode = "non-reentrant"
 _INDEX = re.compile(r"\.?(\d+)$")
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What came of a class, and the texts that it was run with."""
+
+    result: ClassResult
+    sources: Sources
+
+
 def row(
-    result: ClassResult,
+    now: Ran,
     model: str,
     columns: Sequence[Column],
-    sources: Sources,
     repairs: Iterable[Repair] = (),
-    before: ClassResult | None = None,
+    before: Ran | None = None,
     repeat: str = "gclint verify",
 ) -> Row:
     """Return the row of a class.
 
     Args:
-        result: what came of it; with its repair, if that is proven.
+        now: what came of it; with its repair, if that is proven.
         model: what people call the model that its file defines.
         columns: those of the matrix.
-        sources: where to read what is at its places.
         repairs: what repairs it, or would.
         before: what came of it before a proven repair.
         repeat: the command that runs files in the same way.
     """
+    result = now.result
     outcome: Outcome = result.outcome
-    if before is not None and before.outcome == "failed" and outcome == "passed":
-        outcome = "repaired"
+    told = result
+    if before is not None and before.result.outcome == "failed" and outcome == "passed":
+        outcome, told = "repaired", before.result
     share, saved = _saving(result)
-    kinds = tuple(dict.fromkeys(_kinds(before if outcome == "repaired" and before else result)))
-    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in result.failures)]
+    kinds = tuple(dict.fromkeys(_kinds(told)))
+    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in told.failures)]
     return Row(
         f"{model}/{result.name}",
         result.name,
@@ -74,7 +84,7 @@ def row(
         share,
         saved,
         matrix.cells(result, columns),
-        _detail(result, sources, tuple(repairs), before, repeat),
+        _detail(now, tuple(repairs), before, repeat),
         " ".join(words).lower(),
     )
 
@@ -110,18 +120,18 @@ def _saving(result: ClassResult) -> tuple[float | None, str]:
 
 
 def _detail(
-    result: ClassResult,
-    sources: Sources,
+    now: Ran,
     repairs: tuple[Repair, ...],
-    before: ClassResult | None,
+    before: Ran | None,
     repeat: str,
 ) -> Detail:
+    result = now.result
     return Detail(
         brief(result.source),
         result.reason or "",
         proven_setting(result) or "",
-        tuple(_stories(result, sources)),
-        tuple(_stories(before, sources)) if before is not None else (),
+        tuple(_stories(now)),
+        tuple(_stories(before)) if before is not None else (),
         repairs,
         tuple(_stacks(result)),
         tuple(_site(each) for each in sorted(result.sites, key=_weight)),
@@ -133,8 +143,9 @@ def _detail(
     )
 
 
-def _stories(result: ClassResult, sources: Sources) -> Iterator[Story]:
-    for story in stories([result], None):
+def _stories(ran: Ran) -> Iterator[Story]:
+    sources = ran.sources
+    for story in stories([ran.result], None):
         first = story.first
         different = first.difference
         yield Story(
@@ -276,7 +287,8 @@ def _remarks(result: ClassResult) -> Iterator[Fact]:
 
 
 def _commands(result: ClassResult, repeat: str) -> Iterator[Fact]:
-    path = shown(Path(result.source))
-    yield Fact("Run it again", f"{repeat} {path}")
+    path = shlex.quote(shown(result.source))
+    groups = ",".join(dict.fromkeys(each.group for each in result.setups))
+    yield Fact("Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}")
     if result.outcome == "failed" and result.recipe is not None:
         yield Fact("Show the failure without gclint", f"{repeat} --write-repro repro {path}")

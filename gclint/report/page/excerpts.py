@@ -9,7 +9,6 @@ from gclint.report.page.view import Excerpt, Line
 from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
-from gclint.verify.results import Results
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Place
 
@@ -37,11 +36,6 @@ class Sources:
         self._digests = digests
         self._texts = {str(path.absolute()): text for path, text in texts.items()}
         self._known: dict[str, list[str] | str] = {}
-
-    @classmethod
-    def of(cls, runs: Results | None, texts: Mapping[Path, str]) -> Sources:
-        """Return the sources of runs."""
-        return cls(runs.digests if runs is not None else {}, texts)
 
     def excerpt(self, place: Place) -> Excerpt:
         """Return a place with its lines and some around them, or with why there are none."""

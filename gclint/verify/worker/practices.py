@@ -136,27 +136,52 @@ class AdapterPractice(Practice):
         return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
 
 
+SHARDED = "fully_shard"
+
+
 @dataclass(frozen=True)
 class WrapperPractice(Practice):
     """Training with blocks that something other than transformers makes recompute."""
 
     by: str = ""
     """What does so: accelerate for ``fsdp`` or ``fsdp2``, or a checkpoint function that finds its layer by
-    ``func.__self__`` and the like."""
+    ``func.__self__`` and the like; for ``fully_shard`` it is transformers."""
     is_cached: bool = False
     """Whether the cache is left at its default, in place of being turned off."""
     has_dropout: bool = False
+    are_named: bool = False
+    """Whether the classes of the blocks are named, in place of those that the model does not want split."""
 
     def reference(self) -> Practice:
         """Return the plain run without a cache: one for all."""
-        return replace(self, name="plain", mode="plain", does="", by="", is_cached=False)
+        return replace(self, name="plain", mode="plain", does="", by="", is_cached=False, are_named=False)
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
-        """Return the same cache without checkpointing."""
-        return ((replace(self, name="cache", mode="plain", does="", by=""), "checkpointing"),)
+        """Return the same without checkpointing, where that is another run than the reference."""
+        if self.by == SHARDED:
+            return ((replace(self, mode="plain"), "checkpointing"),)
+        cached = replace(self, name="cache", mode="plain", does="", by="")
+        return ((cached, "checkpointing"),) if self.is_cached else ()
 
 
-DDP, PEFT, WRAPPER, AUTOCAST = "ddp", "peft", "wrapper", "autocast"
+@dataclass(frozen=True)
+class CompilePractice(Practice):
+    """Training what torch.compile has compiled."""
+
+    is_cached: bool = False
+    """Whether the cache is left at its default, in place of being turned off."""
+    is_compiled: bool = True
+
+    def reference(self) -> Practice:
+        """Return the plain run of what is not compiled: one for all."""
+        return replace(self, name="plain", mode="plain", does="", is_cached=False, is_compiled=False)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing."""
+        return ((replace(self, name="compiled", mode="plain", does=""), "checkpointing"),)
+
+
+DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
 _KBIT_CALL = "prepare_model_for_kbit_training"
 _KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
@@ -188,7 +213,11 @@ def _wrappers() -> Iterator[Practice]:
         make = partial(WrapperPractice, WRAPPER, mode="non-reentrant", by=by)
         yield make(f"{by}/cache", does=f"{applied}, and use_cache at its default", is_cached=True)
         yield make(f"{by}/no-cache", does=f"{applied}, and use_cache=False")
-        yield make(f"{by}/dropout", does=f"{applied}, and dropout", has_dropout=True)
+        named = "the blocks' classes in fsdp_transformer_layer_cls_to_wrap"
+        yield make(f"{by}/named", does=f"{applied}, use_cache=False, and {named}", are_named=True)
+        yield make(f"{by}/dropout", does=f"{applied}, and dropout", has_dropout=True, are_named=True)
+    does = "torch's fully_shard on each block, and transformers' own checkpointing"
+    yield WrapperPractice(WRAPPER, SHARDED, "non-reentrant", does, by=SHARDED)
     for by in ("func.__self__", "func.func.__self__", "func.args[0]"):
         does = f"a custom checkpoint function that finds its layer by {by}"
         yield WrapperPractice(WRAPPER, f"custom/{by}", "non-reentrant", does, by=by)
@@ -232,11 +261,19 @@ def _parallel() -> Iterator[Practice]:
         )
 
 
+def _compiled() -> Iterator[Practice]:
+    make = partial(CompilePractice, COMPILE, is_usual=False)
+    yield make("N/cache", _SHORT["N"], "torch.compile, and use_cache at its default", is_cached=True)
+    for short, mode in _SHORT.items():
+        yield make(f"{short}/no-cache", mode, "torch.compile, and use_cache=False")
+
+
 PRACTICES: tuple[Practice, ...] = (
     *_parallel(),
     *_adapters(),
     *_wrappers(),
     *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
+    *_compiled(),
 )
 """All practices, group by group, in the order in which they are run."""
 

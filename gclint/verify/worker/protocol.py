@@ -72,6 +72,8 @@ class Request:
     """The names of the practices in training that are run beside the scenarios."""
     question: Question | None = None
     """What to estimate, in place of running classes of the one source."""
+    is_listing: bool = False
+    """Whether only to say which classes the sources have, in place of running them."""
 
 
 @dataclass(frozen=True)

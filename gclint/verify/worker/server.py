@@ -139,8 +139,9 @@ def _freeze() -> None:
 class _SourceRun:
     """What has come of a source so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, is_listing: bool) -> None:
         self.source = source
+        self._is_listing = is_listing
         self.is_imported = False
         self._missing: list[str] = []
 
@@ -148,7 +149,7 @@ class _SourceRun:
         """Take note of a message about the source."""
         if isinstance(message, Discovered):
             self.is_imported = True
-            self._missing = list(message.classes)
+            self._missing = [] if self._is_listing else list(message.classes)
         elif isinstance(message, ClassResult):
             self._missing.remove(message.name)
 
@@ -183,7 +184,9 @@ class _Server:
         """Run all classes of all sources, and yield what happens."""
         limit = self._limit + _MARGIN
         runs = {
-            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(source)
+            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(
+                source, is_listing=self._request.is_listing
+            )
             for source in self._request.sources
         }
         for task, event in run(runs, self._jobs):
@@ -222,6 +225,8 @@ class _Server:
         module = self._imported(source)
         classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
         send(encode(Discovered(source.path, tuple(each.__name__ for each in classes))))
+        if self._request.is_listing:
+            return
         _freeze()
         records: dict[Task, Record] = {}
 

@@ -29,6 +29,10 @@ class Phases:
             self._blocks.setdefault(model.get_submodule(block.inside), []).append(block.name)
         self._hooks: list[Any] = []
 
+    def watch(self, name: str, module: nn.Module) -> None:
+        """Count the runs of another module as well, from when it is entered."""
+        self._blocks.setdefault(module, []).append(name)
+
     def __enter__(self) -> Phases:
         self._hooks = [module.register_forward_pre_hook(self._count) for module in self._blocks]
         return self

@@ -124,7 +124,7 @@ def _embeddings(subject: Subject) -> str:
 def _task(subject: Subject) -> str | None:
     """Return the task of peft that the model is for; None where peft knows none."""
     name = type(subject.model).__name__
-    if subject.model.main_input_name not in ("input_ids", "inputs_embeds"):
+    if getattr(subject.model, "main_input_name", None) != "input_ids":
         return None
     task = next((task for end, task in _TASKS if name.endswith(end)), None)
     return "CAUSAL_LM" if task == "SEQ_2_SEQ_LM" and not subject.model.config.is_encoder_decoder else task

@@ -29,7 +29,7 @@ def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank
         subject.model,
         trained_parameters(subject.model),
         batches(subject),
-        lambda: torch.autocast(kind, dtype=torch.bfloat16),
+        around=lambda: torch.autocast(kind, dtype=torch.bfloat16),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -56,6 +57,16 @@ ALONE = Rank()
 
 
 @dataclass(frozen=True)
+class Seen:
+    """Which blocks ran."""
+
+    recorded: Counter[str]
+    """In forward passes that recorded a gradient, by the blocks' names."""
+    recomputed: Counter[str]
+    """In backward passes."""
+
+
+@dataclass(frozen=True)
 class Dressed:
     """A model made ready for the steps of a practice, in a process of its own."""
 
@@ -65,6 +76,12 @@ class Dressed:
     """Returns what is trained, by names that are the same in the reference."""
     batches: Callable[[int], Sequence[Mapping[str, Any]]]
     """Returns the batches of a step, from 0: each has a forward pass, then all go backward at once."""
+    parts: Mapping[str, nn.Module] = field(default_factory=dict)
+    """Parts of blocks that are recomputed in place of the whole, by names."""
+    seen: Callable[[], Seen] | None = None
+    """Called at the end where no hook can see which blocks run; returns what was seen in another way."""
+    goes_back: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] = lambda outputs: outputs
+    """Returns those of the outputs that go backward."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Returns what is entered around each forward pass."""
     inspect: Callable[[], None] = lambda: None

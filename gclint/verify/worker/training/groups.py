@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gclint.verify.worker.practices import AUTOCAST, DDP, PEFT, WRAPPER
+from gclint.verify.worker.practices import AUTOCAST, COMPILE, DDP, PEFT, WRAPPER
 from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
+from gclint.verify.worker.training.compiling import COMPILING
 from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.parallel import dress, exists, load
 from gclint.verify.worker.training.parallel_advice import advise
@@ -15,5 +16,6 @@ GROUPS: dict[str, Group] = {
     PEFT: ADAPTERS,
     WRAPPER: WRAPPING,
     AUTOCAST: AUTOCASTING,
+    COMPILE: COMPILING,
 }
 """What each group does."""

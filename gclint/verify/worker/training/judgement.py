@@ -28,6 +28,8 @@ _SYMPTOMS = (
     (re.compile(r"Timed out waiting|[Cc]onnection closed by peer"), "ranks out of step"),
     (re.compile(r"A different number of tensors was saved|different metadata"), "recomputed otherwise"),
     (re.compile(r"does not require grad|no gradient"), "no gradient"),
+    (re.compile(r"Could not find the transformer layer class"), "unknown layer class"),
+    (re.compile(r"The size of tensor a \(\d+\) must match"), "sizes do not match"),
 )
 """What libraries say, and what it is called."""
 _NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+) has been marked as ready")

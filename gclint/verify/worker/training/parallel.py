@@ -13,12 +13,14 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import torch
 import torch.distributed
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from gclint.verify.worker import child
 from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import (
     DDP,
@@ -53,16 +55,16 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
     if not practice.by_trainer:
         switch_on(subject, practice.mode)
     if not practice.is_wrapped:
-        return Dressed(model, parameters, made)
-    _join(rank)
+        return Dressed(model, parameters, made, goes_back=_loss)
+    join(rank)
     if practice.by_trainer:
         wrapped = _as_trainer_does(practice, subject, model)
         chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
-        return Dressed(wrapped, parameters, made, remark=lambda: chosen)
+        return Dressed(wrapped, parameters, made, goes_back=_loss, remark=lambda: chosen)
     wrapped = DistributedDataParallel(
         model, find_unused_parameters=practice.find_unused, static_graph=practice.static
     )
-    return Dressed(wrapped, parameters, made)
+    return Dressed(wrapped, parameters, made, goes_back=_loss)
 
 
 def exists(practice: Practice, subject: Subject) -> bool:
@@ -75,6 +77,12 @@ def exists(practice: Practice, subject: Subject) -> bool:
         return bool(there)
     # Batches that are like any others are named by what they hold.
     return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
+
+
+def _loss(outputs: dict[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return the model's own loss where it has one: what else it returns uses parameters in no training."""
+    loss = outputs.get(OWN)
+    return outputs if loss is None or not loss.requires_grad else {OWN: loss}
 
 
 def load() -> None:
@@ -112,7 +120,7 @@ def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequenc
     return made
 
 
-def _join(rank: Rank) -> None:
+def join(rank: Rank) -> None:
     """Become a member of a process group.
 
     Raises:
@@ -172,6 +180,8 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
         trainer = Trainer(model, arguments, train_dataset=[{}], data_collator=lambda _: {})
         with suppress(_Wrapped):
             trainer.train()
+    # accelerate takes all cores, and sums are rounded otherwise in several threads.
+    torch.set_num_threads(1)
     (wrapped,) = found
     assert isinstance(wrapped, DistributedDataParallel)
     return wrapped

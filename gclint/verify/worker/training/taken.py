@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
@@ -19,7 +21,7 @@ from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank, Seen
 
 _ORDINALS = ("", " of the second step", " of the third step")
 
@@ -90,7 +92,9 @@ def take(
         if shaken:
             subject.shake(shaken, group.rounding)
         dressed = group.dress(practice, subject, blocks, rank)
-        with phases, warnings.catch_warnings():
+        for name, part in dressed.parts.items():
+            phases.watch(name, part)
+        with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
             # Of what libraries do by default, such as which kind of checkpoint they choose.
             warnings.simplefilter("ignore")
             for number in range(group.steps):
@@ -106,8 +110,11 @@ def take(
         taken.error = fault_of(error)
     if dressed is not None:
         taken.remark = dressed.remark()
-    taken.recorded += phases.runs[False]
-    taken.recomputed += phases.runs[True]
+    seen = Seen(phases.runs[False], phases.runs[True])
+    if dressed is not None and dressed.seen is not None:
+        seen = dressed.seen()
+    taken.recorded += seen.recorded
+    taken.recomputed += seen.recomputed
     return taken
 
 
@@ -118,7 +125,7 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
     for batch in dressed.batches(number):
         with dressed.around():
             outputs = outputs_of(dressed.model(**batch))
-        losses.append(total_loss(outputs, taken.scales))
+        losses.append(total_loss(dressed.goes_back(outputs), taken.scales))
     present = [each for each in losses if each is not None]
     if not present:
         raise NoGradient
@@ -127,6 +134,11 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
     torch.stack(present).sum().backward()
     phases.backward = False
     parameters = dressed.parameters()
-    taken.gradients.append({name: each.grad for name, each in parameters.items()})
+    taken.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
     for each in parameters.values():
         each.grad = None
+
+
+def _whole(gradient: Tensor | None) -> Tensor | None:
+    """Return a gradient as it is without the processes among which it is spread, of which there is one."""
+    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient

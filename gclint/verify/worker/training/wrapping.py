@@ -8,43 +8,59 @@ from types import SimpleNamespace
 from typing import Any
 
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
-from gclint.verify.worker.practices import WRAPPER, Practice, WrapperPractice
-from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import Dressed, Group, Rank, library
 from gclint.verify.worker.training.looks import CachesGiven
-from gclint.verify.worker.training.usual import batches, trained_parameters
+from gclint.verify.worker.training.parallel import join
+from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+from gclint.verify.worker.training.wrapping_advice import advise
 
-_ACCELERATE = ("fsdp", "fsdp2")
+_WRAPPED = "_checkpoint_wrapped_module"
 _DROPOUT = scenario_named("dropout")
 
 
-_SETTINGS = {
-    "fsdp/cache": "fsdp_activation_checkpointing",
-    "fsdp/no-cache": "fsdp_activation_checkpointing with use_cache=False",
-    "custom/func.args[0]": "a checkpoint function that finds its layer by func.args[0]",
-    "custom/func.func.__self__": "a checkpoint function that finds its layer by func.func.__self__",
-    "custom/func.__self__": "a checkpoint function that finds its layer by func.__self__",
-}
-"""What to say of the practices, the best first."""
-
-
-def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Dressed:
+def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Dressed:
     assert isinstance(practice, WrapperPractice)
     if practice.has_dropout:
         subject.prepare(_DROPOUT)
     # Wrapped, they go by other names.
     parameters, given = trained_parameters(subject.model), CachesGiven(subject.model, blocks)
     made = batches(subject, says_cache=not practice.is_cached)
+    if practice.by == SHARDED:
+        _shard(subject, blocks, rank)
+        switch_on(subject, practice.mode)
+        return Dressed(subject.model, trained_parameters(subject.model), made)
     if practice.mode == "plain":
         return Dressed(subject.model, parameters, made)
-    _APPLIED[practice.by](subject.model)
-    return Dressed(subject.model, parameters, made, remark=lambda: _remark(practice, subject.model, given))
+    if practice.by in _CUSTOM:
+        _set_custom(subject.model, _CUSTOM[practice.by])
+    else:
+        plugin = _plugin(subject.model, practice, blocks)
+        _FSDP[practice.by](subject.model, plugin)
+    return Dressed(
+        subject.model,
+        parameters,
+        made,
+        _wrapped_parts(subject.model, blocks),
+        remark=lambda: _remark(practice, subject.model, given),
+    )
+
+
+def _wrapped_parts(model: nn.Module, blocks: Sequence[Block]) -> dict[str, nn.Module]:
+    """Return what is wrapped inside of blocks that are not wrapped themselves."""
+    return {
+        name: wrapper._checkpoint_wrapped_module
+        for name, wrapper in model.named_modules()
+        if hasattr(wrapper, _WRAPPED) and any(name.startswith(f"{each.name}.") for each in blocks)
+    }
 
 
 def _remark(practice: WrapperPractice, model: nn.Module, given: CachesGiven) -> str:
@@ -52,13 +68,13 @@ def _remark(practice: WrapperPractice, model: nn.Module, given: CachesGiven) -> 
     said = []
     if given.names:
         said.append(f"{names(given.names)} got a cache, and nothing takes it away before they are recomputed")
-    if practice.by in _ACCELERATE:
-        wrapped = [each.checkpoint_fn for each in model.modules() if hasattr(each, "checkpoint_fn")]
+    if practice.by in _FSDP:
+        wrapped = [each.checkpoint_fn for each in model.modules() if hasattr(each, _WRAPPED)]
         if not wrapped:
             said.append("the model names none of its blocks in _no_split_modules")
         if practice.has_dropout and any(_forgets_randomness(each) for each in wrapped):
             said.append(
-                "accelerate has dropout drawn anew where blocks are recomputed (preserve_rng_state=False)"
+                "what is recomputed draws its dropout anew, as accelerate passes preserve_rng_state=False"
             )
     return "; ".join(said)
 
@@ -67,9 +83,29 @@ def _forgets_randomness(function: Any) -> bool:
     return isinstance(function, partial) and function.keywords.get("preserve_rng_state") is False
 
 
-def _first_generation(model: Any) -> None:
+def _shard(subject: Subject, blocks: Sequence[Block], rank: Rank) -> None:
+    join(rank)
+    mesh = init_device_mesh(subject.device.type, (rank.count,))
+    for block in blocks:
+        fully_shard(subject.model.get_submodule(block.name), mesh=mesh)
+    fully_shard(subject.model, mesh=mesh)
+
+
+def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> Any:
+    """Return accelerate's settings for a model, as its options say what to wrap."""
+    classes = dict.fromkeys(type(model.get_submodule(each.name)).__name__ for each in blocks)
+    plugin = library("accelerate", WRAPPER).FullyShardedDataParallelPlugin(
+        fsdp_version=1 if practice.by == "fsdp" else 2,
+        auto_wrap_policy="transformer_based_wrap",
+        activation_checkpointing=True,
+        transformer_cls_names_to_wrap=list(classes) if practice.are_named else None,
+    )
+    plugin.set_auto_wrap_policy(model)
+    return plugin
+
+
+def _first_generation(model: Any, plugin: Any) -> None:
     """Wrap blocks as accelerate does for ``FullyShardedDataParallel``."""
-    plugin = _plugin(model, 1)
     wrappers = library("torch.distributed.algorithms._checkpoint.checkpoint_wrapper", WRAPPER)
     kind = wrappers.CheckpointImpl.NO_REENTRANT
     wrappers.apply_activation_checkpointing(
@@ -79,22 +115,17 @@ def _first_generation(model: Any) -> None:
     )
 
 
-def _second_generation(model: Any) -> None:
+def _second_generation(model: Any, plugin: Any) -> None:
     """Wrap blocks as accelerate does for ``fully_shard``, by its own function."""
-    state = SimpleNamespace(fsdp_plugin=_plugin(model, 2))
-    library("accelerate.utils.fsdp_utils", WRAPPER).fsdp2_apply_ac(SimpleNamespace(state=state), model)
+    accelerator = SimpleNamespace(state=SimpleNamespace(fsdp_plugin=plugin))
+    library("accelerate.utils.fsdp_utils", WRAPPER).fsdp2_apply_ac(accelerator, model)
 
 
-def _plugin(model: Any, version: int) -> Any:
-    """Return accelerate's settings for a model, with the blocks to wrap that the model itself names."""
-    plugin = library("accelerate", WRAPPER).FullyShardedDataParallelPlugin(
-        fsdp_version=version, auto_wrap_policy="transformer_based_wrap", activation_checkpointing=True
-    )
-    plugin.set_auto_wrap_policy(model)
-    return plugin
+_FSDP = {"fsdp": _first_generation, "fsdp2": _second_generation}
+"""How accelerate wraps blocks, by the version of FSDP."""
 
 
-def _custom(find: Callable[[Any], Any], model: Any) -> None:
+def _set_custom(model: Any, find: Callable[[Any], Any]) -> None:
     """Set a checkpoint function that looks at the layer it is called for."""
 
     def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,26 +140,16 @@ def _of_method(function: Any) -> Any:
 
 
 def _of_partial(function: Any) -> Any:
-    return _called(function).__self__
+    called: Any = function.func if isinstance(function, partial) else function
+    return called.__self__
 
 
-def _of_whatever(function: Any) -> Any:
-    method = _called(function)
-    return method.__self__ if hasattr(method, "__self__") else function.args[0]
+def _of_argument(function: Any) -> Any:
+    return function.args[0]
 
 
-def _called(function: Any) -> Any:
-    return function.func if isinstance(function, partial) else function
-
-
-_APPLIED: dict[str, Callable[[Any], None]] = {
-    "fsdp": _first_generation,
-    "fsdp2": _second_generation,
-    "func.__self__": partial(_custom, _of_method),
-    "func.func.__self__": partial(_custom, _of_partial),
-    "func.args[0]": partial(_custom, _of_whatever),
-}
-"""What makes blocks recompute, by what does so."""
+_CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func.args[0]": _of_argument}
+"""How checkpoint functions find the layer that they are called for."""
 
 
 def _exists(practice: Practice, subject: Subject) -> bool:
@@ -136,20 +157,5 @@ def _exists(practice: Practice, subject: Subject) -> bool:
     return not practice.has_dropout or subject.allows(_DROPOUT, ())
 
 
-def _advise(rows: Sequence[SetUp]) -> Advice | None:
-    outcomes = {each.name: each.outcome for each in rows}
-    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
-    working = [name for name in _SETTINGS if outcomes.get(name) == "works"]
-    if working:
-        setting = _SETTINGS[working[0]]
-        instead = f"; this fails: {', '.join(failing)}" if failing else ""
-        return Advice(
-            WRAPPER, setting, f"In place of transformers' own checkpointing, use {setting}{instead}."
-        )
-    if failing:
-        return Advice(WRAPPER, "", f"Use transformers' own checkpointing; this fails: {', '.join(failing)}.")
-    return None
-
-
-WRAPPING = Group(_dress, _advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
+WRAPPING = Group(_dress, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
 """Training with blocks that others make recompute."""

@@ -1,0 +1,230 @@
+"""The driver of a cluster: it cuts a request into tasks, one a class, and gathers what comes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gclint
+from gclint.verify.cluster.host import CONNECTION
+from gclint.verify.cluster.node import Answer, answer
+from gclint.verify.sources import digest
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Discovered,
+    Done,
+    Environment,
+    Message,
+    Request,
+    Source,
+    Unusable,
+    decode,
+    encode,
+)
+
+_ADDRESS = "RAY_ADDRESS"
+_REFUSED_AFTER = 5.0
+"""Seconds in which somebody has to answer at the address of a cluster."""
+_RETRIES = 3
+"""How often a task is tried again whose node was lost."""
+_PENDING = 256
+"""Tasks that are handed to the cluster before the first of them has ended."""
+_GPU_SHARE = 0.25
+"""Of a GPU, for one class: tiny models need little of it."""
+_LOOK = 10.0
+"""Seconds between two looks at whether there are nodes left."""
+
+
+class CannotReach(Exception):
+    """There is no cluster to run on; the message says why, and what to do."""
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """Connect to the cluster, and yield the library.
+
+    Raises:
+        CannotReach: that cannot be done.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise CannotReach(f"Ray is needed ({error}); install it with: pip install 'gclint[ray]'") from None
+    address = os.environ.get(_ADDRESS)
+    _look_at(address)
+    try:
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # Ray raises whatever its parts raise.
+        where = f"at {address}" if address else "on this machine"
+        raise CannotReach(f"there is no cluster of Ray {where}: {_first_line(error)}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _look_at(address: str | None) -> None:
+    """See whether somebody answers at an address: Ray itself tries for minutes."""
+    host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+    if not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), _REFUSED_AFTER).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CannotReach(
+            f"nobody answers at {address}, which {_ADDRESS} names: {reason}; start a cluster with "
+            f"`ray start --head`, or unset {_ADDRESS}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One task."""
+
+    request: Request
+    name: str
+    """What it is called in the cluster, which depends on nothing but what is run."""
+
+
+def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
+    """Yield what a worker would say that does all of a request; the last is ``Done``, or what went wrong."""
+    try:
+        yield from _Run(ray, python, request).messages()
+    except CannotReach as error:
+        yield Unusable(str(error))
+    except ray.exceptions.RayError as error:
+        yield Unusable(f"{CONNECTION} has ended: {_first_line(error)}")
+
+
+class _Run:
+    """A request that is done by a cluster."""
+
+    def __init__(self, ray: Any, python: Path, request: Request) -> None:
+        self._ray = ray
+        self._python = python
+        self._environment: Environment | None = None
+        self._digests = {each.path: digest(each, request.overlay) for each in request.sources}
+        resources = ray.cluster_resources()
+        cores = int(resources.get("CPU", 0))
+        if not cores:
+            raise CannotReach("the cluster of Ray has no CPU to run anything on")
+        has_gpu = request.device != "cpu" and resources.get("GPU", 0) > 0
+        if request.device not in ("auto", "cpu") and not has_gpu:
+            raise CannotReach("the cluster of Ray has no GPU")
+        # Every node shall do the same, whatever it has; which of its GPUs that is Ray decides.
+        self._request = replace(request, device="cuda" if has_gpu else "cpu", jobs=1)
+        self._most = request.jobs or _PENDING
+        options = {"num_cpus": 1, "num_gpus": _GPU_SHARE if has_gpu else 0, "max_retries": _RETRIES}
+        self._task = ray.remote(**options)(answer)
+        self._waiting = deque(self._listings(cores))
+        self._running: dict[Any, _Work] = {}
+
+    def _listings(self, cores: int) -> Iterator[_Work]:
+        """Yield the tasks that find out which classes there are, about one for each core of the cluster."""
+        parts: dict[int, list[Source]] = {}
+        for path, source in sorted((each.path, each) for each in self._request.sources):
+            parts.setdefault(int(self._digests[path], 16) % cores, []).append(source)
+        for number, sources in sorted(parts.items()) or [(0, [])]:
+            yield _Work(replace(self._request, sources=tuple(sources), is_listing=True), f"listing {number}")
+
+    def messages(self) -> Iterator[Message]:
+        """Yield everything that happens."""
+        while self._waiting or self._running:
+            while self._waiting and len(self._running) < self._most:
+                self._start(self._waiting.popleft())
+            for reference in self._ended():
+                work = self._running.pop(reference)
+                for message in self._messages_of(work, reference):
+                    yield message
+                    if isinstance(message, Unusable) and message.source is None:
+                        return
+        yield Done()
+
+    def _start(self, work: _Work) -> None:
+        task = self._task.options(name=work.name)
+        digests = {each.path: self._digests[each.path] for each in work.request.sources}
+        reference = task.remote(str(self._python), encode(work.request), digests, gclint.__version__)
+        self._running[reference] = work
+
+    def _ended(self) -> Sequence[Any]:
+        """Return the tasks that have ended, once there are some.
+
+        Raises:
+            CannotReach: there will be none.
+        """
+        while True:
+            ended, _ = self._ray.wait(list(self._running), timeout=_LOOK)
+            if ended:
+                return list(ended)
+            if not self._ray.cluster_resources().get("CPU", 0):
+                raise CannotReach("the cluster of Ray has no node left to run anything on")
+
+    def _messages_of(self, work: _Work, reference: Any) -> Iterator[Message]:
+        """Yield what came of one task."""
+        try:
+            found: Answer = self._ray.get(reference)
+        except self._ray.exceptions.LocalRayletDiedError:  # This machine is no part of the cluster any more.
+            raise
+        except self._ray.exceptions.RayError as error:
+            yield from _lost(work, error)
+            return
+        for message in map(decode, found.lines):
+            if isinstance(message, Environment):
+                yield from self._environment_of(message, found.node)
+            elif isinstance(message, Unusable) and message.source is None:
+                yield Unusable(f"on the node {found.node}: {message.message}")
+            elif isinstance(message, Discovered):
+                if work.request.is_listing:
+                    yield message
+                    self._waiting.extend(self._works(work.request, message))
+            elif isinstance(message, ClassResult | Unusable):
+                yield message
+
+    def _environment_of(self, found: Environment, node: str) -> Iterator[Message]:
+        """Yield what the first task ran in; another one's has to be the same."""
+        if self._environment is None:
+            self._environment = found
+            yield found
+        elif found != self._environment:
+            yield Unusable(
+                f"the nodes have different environments: on {node} it is {_told(found)}, and on the first "
+                f"that answered {_told(self._environment)}"
+            )
+
+    def _works(self, request: Request, found: Discovered) -> Iterator[_Work]:
+        """Yield a task for each class of a source."""
+        (source,) = (each for each in request.sources if each.path == found.source)
+        for name in found.classes:
+            key = hashlib.sha256(f"{name} {self._digests[source.path]}".encode()).hexdigest()[:12]
+            sources = (replace(source, only=(name,)),)
+            yield _Work(replace(self._request, sources=sources), f"{name} {key}")
+
+
+def _lost(work: _Work, error: Exception) -> Iterator[Message]:
+    """Yield what is known of a task that the cluster did not bring to an end."""
+    what = f"the cluster did not end it, after {_RETRIES} more attempts: {_first_line(error)}"
+    if work.request.is_listing:
+        yield Unusable(f"which classes there are was not found out: {what}")
+        return
+    (source,) = work.request.sources
+    yield ClassResult(source.path, source.only[0], "not run", what, "killed")
+
+
+def _told(environment: Environment) -> str:
+    return (
+        f"Python {environment.python}, torch {environment.torch}, transformers {environment.transformers} on "
+        f"{environment.device}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'without a word'}"

@@ -1,0 +1,110 @@
+"""Training a model that ``torch.compile`` has compiled."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.utils.checkpoint as torch_checkpoint
+
+from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
+from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.group import Dressed, Group, Rank, Seen
+from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+
+_CHECKPOINT = "checkpoint"
+"""What is in the names of a graph's nodes that are checkpoints."""
+_CACHE = "use_cache"
+
+
+def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Dressed:
+    assert isinstance(practice, CompilePractice)
+    parameters = trained_parameters(subject.model)
+    made = batches(subject, says_cache=not practice.is_cached)
+    switch_on(subject, practice.mode)
+    if not practice.is_compiled:
+        return Dressed(subject.model, parameters, made)
+    _enable()
+    compiler = _Compiler(len(blocks))
+    # What needs no other compiler, and shows all that graphs do to gradients.
+    model = torch.compile(subject.model, backend=compiler)
+    return Dressed(model, parameters, made, seen=compiler.seen, remark=compiler.remark)
+
+
+def _enable() -> None:
+    """Let torch compile in this process, which models are otherwise kept from."""
+    import torch._dynamo
+
+    os.environ.pop("TORCHDYNAMO_DISABLE", None)
+    torch._dynamo.config.disable = False
+    torch._dynamo.reset()
+
+
+class _Compiler:
+    """Runs graphs as they are, and counts them and the checkpoints in them."""
+
+    def __init__(self, blocks: int) -> None:
+        self._blocks = blocks
+        self._graphs = 0
+        self._checkpoints = 0
+        """Those in the graphs, and those outside that were run again."""
+        self._watch(torch_checkpoint.CheckpointFunction, "backward", staticmethod)
+        self._watch(torch_checkpoint._recomputation_hook, "__init__", lambda function: function)
+
+    def __call__(self, graph: Any, examples: Any) -> Any:
+        from torch._dynamo.backends.debugging import aot_eager
+
+        self._graphs += 1
+        self._checkpoints += sum(_CHECKPOINT in str(node.target) for node in graph.graph.nodes)
+        return aot_eager(graph, examples)
+
+    def seen(self) -> Seen:
+        """Return which checkpoints there are; no hook counts blocks, as it would be compiled too."""
+        found = min(self._checkpoints, self._blocks)
+        names = [f"checkpoint {number}" for number in range(self._blocks)]
+        return Seen(Counter(names), Counter(names[:found]))
+
+    def remark(self) -> str:
+        """Return why there are several graphs, if there are."""
+        from torch._dynamo.utils import counters
+
+        breaks = counters["graph_break"]
+        if not breaks:
+            return ""
+        first = next(iter(breaks)).partition("\n")[0].rstrip(".")
+        hint = ", which use_cache=False avoids" if any(_CACHE in each for each in breaks) else ""
+        return f"there are {self._graphs} graphs, as they break: {first}{hint}"
+
+    def _watch(self, kind: Any, name: str, wrap: Any) -> None:
+        """Count the calls of a function that torch calls where it runs a checkpoint again."""
+        original = getattr(kind, name)
+
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            self._checkpoints += 1
+            return original(*args, **kwargs)
+
+        setattr(kind, name, wrap(counting))
+
+
+def _advise(rows: Sequence[SetUp]) -> Advice | None:
+    working = [each for each in rows if each.outcome == "works"]
+    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
+    if working:
+        # The fewest words are about the fewest breaks.
+        best = min(working, key=lambda each: (bool(each.message), "/no-cache" in each.name))
+        setting = f"use_reentrant={best.name.startswith('R')}"
+        setting += " and use_cache=False" if best.name.endswith("no-cache") else ""
+        instead = f"; this fails: {', '.join(failing)}" if failing else ""
+        return Advice(COMPILE, setting, f"With torch.compile, use {setting}{instead}.")
+    if failing:
+        return Advice(COMPILE, "", f"With torch.compile, nothing that was run works: {', '.join(failing)}.")
+    return None
+
+
+COMPILING = Group(_dress, _advise, steps=1)
+"""Training what is compiled."""
