@@ -77,6 +77,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_steps(
     "--seq", "sequence", metavar="N", type=click.IntRange(min=1), help="Tokens of each item.  [default: 12]"
 )
+@_steps("--padding", is_flag=True, help="Let texts have different lengths, so that there is a mask.")
 @_steps(
     "--dtype",
     type=click.Choice(["bfloat16", "float16", "float32"]),

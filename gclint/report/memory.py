@@ -65,18 +65,18 @@ def _head(found: Estimated) -> Iterator[str]:
 def _modes(estimate: MemoryEstimate) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("checkpointing")
-    for name in ("saved for backward", "less", "peak of a step", "FLOPs of a step", "more"):
+    for name in ("saved for backward", "less", f"peak with {estimate.optimizer}", "FLOPs of a step", "more"):
         table.add_column(name, justify="right")
     plain = estimate.mode("plain")
     for each in estimate.modes:
-        table.add_row(NAMES[each.mode], *_cells(each, plain))
+        table.add_row(NAMES[each.mode], *_cells(each, plain, estimate.optimizer_bytes))
     return table
 
 
-def _cells(mode: ModeEstimate, plain: ModeEstimate | None) -> list[str]:
+def _cells(mode: ModeEstimate, plain: ModeEstimate | None, state: int) -> list[str]:
     if mode.error:
         return [f"cannot be run: {mode.error}", "", "", "", ""]
-    peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes)
+    peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes + state)
     less, more = "", ""
     if plain is not None and mode is not plain and plain.saved_bytes and plain.flops:
         less = f"{1 - mode.saved_bytes / plain.saved_bytes:.1%}"
@@ -135,7 +135,7 @@ def _option(each: Option) -> str:
 def _fit(each: Fit) -> str:
     if not each.largest:
         return f"{each.dimension}, {NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
-    limit = ", and more are not asked of it" if each.is_limit else ""
+    limit = ", and more is not asked of the model" if each.is_limit else ""
     return f"{each.dimension}, {NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
 
 

@@ -23,6 +23,8 @@ class Question:
     batch: int = 1
     sequence: int | None = None
     """Tokens of each item; None for what the rules of the verifier choose."""
+    padding: bool = False
+    """Whether texts have different lengths, so that a mask says where they end."""
     dtype: str = "bfloat16"
     """The type of the weights, as torch names it."""
     layers: int | None = None
@@ -60,7 +62,8 @@ class Saved:
     place: Place | None
     """The line, where it is known."""
     operation: str
-    """What keeps it: autograd's operation, or ``checkpoint`` for what a checkpoint was passed."""
+    """What keeps it: ``autograd``, ``checkpoint`` for what autograd does not see of what a checkpoint was
+    passed, or ``something else``, such as a cache or a list of the model's own."""
     shape: tuple[int, ...]
     dtype: str
     count: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from gclint.verify.worker.estimates import (
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
 from gclint.verify.worker.footprint.fits import fits
-from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
+from gclint.verify.worker.footprint.kept import OTHERS, Kept, Record, storage_of
 from gclint.verify.worker.footprint.measured import measurements
+from gclint.verify.worker.footprint.meter import Alive
 from gclint.verify.worker.footprint.notes import notes
 from gclint.verify.worker.footprint.options import options
 from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
@@ -133,6 +134,9 @@ def _additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Additi
     by_block: dict[str, list[Record]] = {}
     for each in records:
         by_block.setdefault(each.block, []).append(each)
+    others: dict[str, list[Alive]] = {name: [] for name in kept.order}
+    for alive in kept.others:
+        others[alive.block].append(alive)
     boundaries = {storage_of(each) for each in kept.boundaries.values()}
     found = []
     for (stack, kind), blocks in stacks.items():
@@ -141,7 +145,7 @@ def _additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Additi
         inner = blocks[1:-1] or blocks[1:]
         if boundary is None or not inner:
             continue
-        sizes = {name: sum(each.size for each in by_block.get(name, ())) for name in inner}
+        sizes = {name: sum(each.size for each in (*by_block.get(name, ()), *others[name])) for name in inner}
         usual = max(sizes, key=lambda name: sizes[name])
         extras = [each for each in by_block.get(usual, ()) if storage_of(each.tensor) not in boundaries]
         found.append(
@@ -153,7 +157,7 @@ def _additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Additi
                 boundary.untyped_storage().nbytes(),
                 tuple(boundary.shape),
                 sizes[usual],
-                _saved(extras),
+                (*_saved(extras), *_elsewhere(others[usual])),
                 recomputed=all(name in kept.checkpointed for name in blocks),
             )
         )
@@ -179,6 +183,14 @@ def _saved(records: Iterable[Record]) -> tuple[Saved, ...]:
         for (module, place, keeper, shape, dtype), same in groups.items()
     ]
     return tuple(sorted(found, key=lambda each: -each.size))
+
+
+def _elsewhere(alive: Iterable[Alive]) -> Iterator[Saved]:
+    """Yield what is kept by neither autograd nor a checkpoint."""
+    for each in alive:
+        module = re.sub(r"\.\d+(?=\.|$)", ".*", each.module)
+        dtype = str(each.dtype).removeprefix("torch.")
+        yield Saved(module, None, OTHERS, each.shape, dtype, 1, each.size)
 
 
 def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> MemoryEstimate:

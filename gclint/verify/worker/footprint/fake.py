@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 _MOST_WHOLE = 1 << 26
@@ -58,7 +58,9 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
                 if parameter is None or isinstance(parameter, FakeTensor):
                     continue
                 if parameter not in converted:
-                    fake = self._fake.from_tensor(parameter.detach())
+                    # One that was given fake data calls itself a meta tensor.
+                    with self._fake:
+                        fake = torch.empty(parameter.shape, dtype=parameter.dtype)
                     converted[parameter] = nn.Parameter(fake, requires_grad=parameter.requires_grad)
                 module._parameters[name] = converted[parameter]
 
@@ -99,9 +101,11 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
             return func(*args, **kwargs)
 
     def _converted(self, tensor: Tensor) -> Tensor:
-        return (
-            tensor if isinstance(tensor, FakeTensor) or _is_whole(tensor) else self._fake.from_tensor(tensor)
-        )
+        if isinstance(tensor, FakeTensor) or _is_whole(tensor):
+            return tensor
+        # Torch makes a meta tensor on the way, which is no concern of this mode.
+        with _disable_current_modes():
+            return self._fake.from_tensor(tensor)
 
     def _chosen(self, result: Any, args: Any) -> Any:
         """Put real numbers in place of those of what was chosen."""

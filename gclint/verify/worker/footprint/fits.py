@@ -10,7 +10,7 @@ from gclint.verify.worker.footprint.step import take_step
 from gclint.verify.worker.modes import Mode
 
 _MODES: tuple[Mode, ...] = ("plain", "non-reentrant")
-_TRIES = 12
+_TRIES = 16
 _MOST_TOKENS = 1 << 25
 """Of all items together, or items where there are no tokens: nobody trains on more, and these are real."""
 
@@ -27,8 +27,8 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
     length = plan.length if trainee.reads_text else 1
     dimensions: list[tuple[Dimension, int, int]] = [("batch", plan.batch, _MOST_TOKENS // length)]
     if trainee.reads_text:
-        most = min(_MOST_TOKENS // plan.batch, trainee.positions or _MOST_TOKENS)
-        dimensions.append(("sequence", min(length, most), most))
+        most = min(_MOST_TOKENS // plan.batch, max(trainee.positions or _MOST_TOKENS, length))
+        dimensions.append(("sequence", length, most))
     for dimension, start, most in dimensions:
         for mode in _MODES:
 
@@ -82,14 +82,22 @@ def _next(known: dict[int, int], budget: int, low: int, high: int) -> tuple[int,
     """Return the number to try next, and what it needs if it is the largest and needs grow evenly."""
     if not low:
         return max(high // 2, 1), None
-    others = [each for each in known if each != low and (each < low or each == high)]
-    if not others:
-        return min(2 * low, high - 1), None
-    other = max((each for each in others if each < low), default=high)
-    rise, run = known[low] - known[other], low - other
-    if not rise:
-        return min(2 * low, high - 1), None
-    guess = low + (budget - known[low]) * run // rise
-    if not low < guess < high:
+    smaller = [each for each in known if each < low]
+    if smaller:
+        guess, expected = _on_line(known, budget, max(smaller), low)
+        if low < guess < high:
+            return guess, expected
+    if high in known:
+        # What lies on this line is never too high.
+        guess, _ = _on_line(known, budget, low, high)
         return min(max(guess, low + 1), high - 1), None
-    return guess, known[low] + (guess - low) * rise // run
+    return min(2 * low, high - 1), None
+
+
+def _on_line(known: dict[int, int], budget: int, one: int, other: int) -> tuple[int, int]:
+    """Return the largest number within the budget on the line through two needs, and its own need there."""
+    rise, run = known[other] - known[one], other - one
+    if rise <= 0:
+        return 0, 0
+    guess = one + (budget - known[one]) * run // rise
+    return guess, known[one] + (guess - one) * rise // run

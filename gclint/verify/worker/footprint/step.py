@@ -92,7 +92,7 @@ def take_step(
         inputs = fake.convert(trainee.inputs())
         meter = Meter(model)
         with meter:
-            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain")
+            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain", meter=meter)
             forward_flops = meter.flops
             loss.backward()
     return Step(left, forward_flops, meter.flops, meter.peak)
@@ -105,12 +105,17 @@ def forward(
     look: Callable[[Kept], _Seen],
     *,
     is_plain: bool,
+    meter: Meter | None = None,
 ) -> tuple[_Seen, Tensor]:
     """Take a forward pass, of fake tensors or of real ones; return what is left of it, and the loss."""
     modules = dict(model.named_modules())
     kept = Kept(model, {name: modules[name] for name in names}, keeps_boundaries=not is_plain)
+    if meter is not None:
+        meter.where = kept.here
     with kept:
         outputs = model(**inputs)
+    if meter is not None:
+        kept.take_others(meter.made_in_blocks(), outputs)
     left = look(kept)
     # What is looked at would live longer than the graph.
     kept.forget()
