@@ -65,10 +65,11 @@ def _facts(estimate: MemoryEstimate, environment: Environment, origin: Origin) -
 
 
 def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
+    peak = f"Peak with {estimate.optimizer}"
     yield Table(
         "A step",
-        ("Checkpointing", "Saved for backward", "In blocks", "Outside", "Peak of a step", "FLOPs"),
-        tuple(_mode(each) for each in estimate.modes if not each.error),
+        ("Checkpointing", "Saved for backward", "In blocks", "Outside", peak, "FLOPs"),
+        tuple(_mode(each, estimate.optimizer_bytes) for each in estimate.modes if not each.error),
     )
     yield Table(
         "Measured",
@@ -88,11 +89,11 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
         )
     yield Table(
         "Options of checkpointing",
-        ("Option", "Saved on the device", "In the host's memory", "Peak of a step", "FLOPs"),
+        ("Option", "Saved on the device", "In the host's memory", peak, "FLOPs"),
         tuple(
             (
                 _option(each),
-                *map(size, (each.saved_bytes, each.host_bytes, each.peak_bytes)),
+                *map(size, (each.saved_bytes, each.host_bytes, each.peak_bytes + estimate.optimizer_bytes)),
                 f"{each.flops:.3g}",
             )
             for each in estimate.options
@@ -113,14 +114,14 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
         )
 
 
-def _mode(each: ModeEstimate) -> tuple[str, ...]:
+def _mode(each: ModeEstimate, state: int) -> tuple[str, ...]:
     inside = sum(block.saved_bytes for block in each.blocks)
     return (
         NAMES[each.mode],
         size(each.saved_bytes),
         size(inside),
         size(each.saved_bytes - inside),
-        "" if each.peak_bytes is None else size(each.peak_bytes),
+        "" if each.peak_bytes is None else size(each.peak_bytes + state),
         f"{each.flops:.3g}",
     )
 
