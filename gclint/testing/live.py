@@ -71,10 +71,11 @@ def check(
     Args:
         model: a model of transformers, or one with adapters around it, on the CPU. A few small layers show
             as much as the real size does.
-        batch: the keyword arguments of its ``forward``, with labels if it takes any.
+        batch: the keyword arguments of its ``forward``, with labels if it takes any; or a list of two such
+            batches, which take turns. Two lengths show more than one.
         scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,
             and of set-ups as ``gclint verify --scenario`` takes them. By default all scenarios that apply.
-        seconds: the time limit of all.
+        seconds: the time limit of the scenarios; each further set-up adds as much.
 
     Raises:
         CheckError: the model or the batch cannot be examined; the message says what to do.

@@ -117,8 +117,10 @@ class Results:
 
 
 def has_no_way(result: ClassResult) -> bool:
-    """Return whether there is a group of set-ups of which nothing that was run works."""
-    return any(not each.setting for each in result.advice)
+    """Return whether there is a group of set-ups of which something fails and nothing that was run works."""
+    works = {each.group for each in result.setups if each.outcome == "works"}
+    fails = {each.group for each in result.setups if each.outcome == "fails"}
+    return bool(fails - works) or any(not each.setting for each in result.advice)
 
 
 def reasons(results: Iterable[ClassResult]) -> list[tuple[str, int]]:

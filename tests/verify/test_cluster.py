@@ -166,6 +166,7 @@ def test_what_a_lost_node_was_at_is_run_again(
     worker = os.pidfd_open(begun[lost][begun[lost].index(raylet) - 1])
     cluster.remove_node(other, allow_graceful=False)
     assert select.select([worker], [], [], _SECONDS)[0]
+    os.close(worker)
     gate.open()
     assert list(gate.begun(1)) == [lost]
     _ended(first, 0)
@@ -195,6 +196,22 @@ def test_a_lost_cluster_leaves_what_is_known(command: Command, gate: Gate, tmp_p
 
 
 @pytest.mark.ray
+def test_a_run_that_is_killed_leaves_the_cluster(
+    command: Command, cluster: Any, gate: Gate, tmp_path: Path
+) -> None:
+    _write(tmp_path, "a", gate.waiting("A"))
+    process = command("--executor", "ray", RAY_ADDRESS=cluster.address)
+    gate.begun(1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
+    (driver,) = map(os.pidfd_open, map(int, children.split()))
+    process.kill()
+    assert select.select([driver], [], [], _SECONDS)[0]
+    os.close(driver)
+    gate.open()
+    process.communicate()
+
+
+@pytest.mark.ray
 def test_a_node_without_the_interpreter_is_named(command: Command, cluster: Any, tmp_path: Path) -> None:
     _write(tmp_path, "a", passing("A"))
     process = command("--executor", "ray", RAY_ADDRESS=cluster.address)
@@ -212,6 +229,15 @@ def test_an_address_where_nobody_answers_is_named(command: Command, tmp_path: Pa
         address = f"127.0.0.1:{refusing.getsockname()[1]}"
         out, _ = _ended(command("--executor", "ray", RAY_ADDRESS=address), 2)
     assert f"nobody answers at {address}, which RAY_ADDRESS names: Connection refused" in out
+
+
+@pytest.mark.ray
+def test_an_address_where_somebody_else_listens_is_named(command: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "a", passing("A"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        out, _ = _ended(command("--executor", "ray", RAY_ADDRESS=address, GCLINT_RAY_TIMEOUT="1"), 2)
+    assert f"there is no cluster of Ray at {address}: no answer in 1 s" in out
 
 
 def test_a_missing_library_is_named(command: Command, tmp_path: Path) -> None:

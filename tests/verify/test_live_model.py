@@ -125,6 +125,42 @@ def test_it_finds_what_the_command_finds(planted: Any, name: str) -> None:
     assert found == expected
 
 
+def test_gradients_that_are_there_hide_none_that_are_lost(planted: Any) -> None:
+    model, batch = planted("keyword_stream")
+    model(**batch)[0].sum().backward()
+    result = gclint.check(model, batch, scenarios=())
+    assert {each.cause for each in result.failures} == {Cause.KEYWORD_ACTIVATION}
+
+
+def test_batches_of_two_lengths_take_turns(planted: Any) -> None:
+    model, batch = planted("left_between_forwards")
+    longer = {key: each.repeat(1, 2) for key, each in batch.items()}
+    assert gclint.check(model, batch).passed
+    result = gclint.check(model, [batch, longer])
+    assert {(each.scenario, each.cause) for each in result.failures} == {("two forwards", Cause.STATE)}
+
+
+def test_memory_that_processes_share_stays_as_it_is(planted: Any) -> None:
+    model, batch = planted("batch_norm")
+    model.share_memory()
+    before = _everything(model)
+    assert not gclint.check(model, batch, scenarios=()).passed
+    assert _everything(model) == before
+
+
+def test_a_loader_whose_processes_wait_goes_on(planted: Any) -> None:
+    from torch.utils.data import DataLoader
+
+    model, batch = planted("healthy")
+    rows = [{"input_ids": each} for each in batch["input_ids"]]
+    loader = DataLoader(rows, batch_size=1, num_workers=1, persistent_workers=True)
+    waiting = iter(loader)
+    before = signal.getsignal(signal.SIGCHLD)
+    assert gclint.check(model, next(waiting), scenarios=()).passed
+    assert signal.getsignal(signal.SIGCHLD) == before
+    assert set(next(waiting)) == {"input_ids"}
+
+
 @pytest.mark.parametrize("name", ["cache_by_position", "counter_outside", "batch_norm", "crash"])
 def test_everything_stays_as_it_is(planted: Any, name: str) -> None:
     model, batch = planted(name)
@@ -158,6 +194,29 @@ def test_set_ups_are_rows_of_the_result(llama: Any) -> None:
     assert result.passed, result
     assert [(each.title, each.outcome) for each in result.details.setups] == [("autocast:N", "works")]
     assert "autocast, LlamaForCausalLM" in result.text
+
+
+def test_a_model_may_ask_for_threads(llama: Any) -> None:
+    import torch
+
+    model, batch = llama
+
+    def compute(*_: Any) -> None:
+        torch.set_num_threads(4)
+        large = torch.ones(600, 600)
+        assert (large @ large).isfinite().all()
+
+    handle = model.register_forward_pre_hook(compute)
+    result = gclint.check(model, batch, scenarios=(), seconds=60)
+    handle.remove()
+    assert result.passed, result
+
+
+def test_a_set_up_that_fails_and_that_no_other_helps_is_a_failure(llama: Any) -> None:
+    pytest.importorskip("peft")
+    result = gclint.check(*llama, scenarios=["peft:prefix-tuning/R"])
+    assert (result.passed, result.details.outcome) == (False, "passed")
+    assert "fails: prefix-tuning/R" in result.text
 
 
 def test_a_batch_may_be_what_a_tokenizer_returns(llama: Any) -> None:
@@ -225,6 +284,7 @@ def test_adapters_of_peft_are_trained_as_they_are(llama: Any) -> None:
 def _wrong_calls() -> dict[str, tuple[Any, str]]:
     return {
         "tuple": (lambda model, batch: ((model, tuple(batch.values())), {}), "and is a tuple"),
+        "three": (lambda model, batch: ((model, [batch] * 3), {}), "two batches at most"),
         "empty": (lambda model, batch: ((model, {}), {}), "the batch is empty"),
         "unknown": (lambda model, batch: ((model, {**batch, "idx": 1}), {}), "has no argument 'idx'"),
         "missing": (lambda model, _batch: ((_demanding(model), {"mask": 1}), {}), "lacks 'input_ids'"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 from gclint.verify.cluster.driver import CannotReach, connected, messages
 from gclint.verify.worker.protocol import Message, Request, Unusable, decode, encode
@@ -15,23 +16,34 @@ from gclint.verify.worker.protocol import Message, Request, Unusable, decode, en
 def main() -> None:
     """Serve one request."""
     content = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     request = decode(content["request"])
     assert isinstance(request, Request)
     # Ray writes to standard output.
     answers = os.dup(1)
     os.dup2(2, 1)
-    for message in _messages(Path(content["python"]), request):
+
+    def send(message: Message) -> None:
         data = f"{encode(message)}\n".encode()
         while data:
             data = data[os.write(answers, data) :]
 
+    def give_up(reason: str) -> NoReturn:
+        send(Unusable(reason))
+        os._exit(1)
 
-def _messages(python: Path, request: Request) -> Iterator[Message]:
     try:
-        with connected() as ray:
-            yield from messages(ray, python, request)
+        with connected(give_up) as ray:
+            for message in messages(ray, Path(content["python"]), request):
+                send(message)
     except CannotReach as error:
-        yield Unusable(str(error))
+        send(Unusable(str(error)))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that has started it ends, however it does."""
+    sys.stdin.read()
+    os._exit(1)
 
 
 if __name__ == "__main__":

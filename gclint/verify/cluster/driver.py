@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gclint
 from gclint.verify.cluster.host import CONNECTION
@@ -32,6 +33,8 @@ from gclint.verify.worker.protocol import (
 _ADDRESS = "RAY_ADDRESS"
 _REFUSED_AFTER = 5.0
 """Seconds in which somebody has to answer at the address of a cluster."""
+_CONNECTED_AFTER = float(os.environ.get("GCLINT_RAY_TIMEOUT", "60"))
+"""Seconds in which a cluster has to be there."""
 _RETRIES = 3
 """How often a task is tried again whose node was lost."""
 _PENDING = 256
@@ -47,8 +50,11 @@ class CannotReach(Exception):
 
 
 @contextmanager
-def connected() -> Iterator[Any]:
+def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     """Connect to the cluster, and yield the library.
+
+    Args:
+        give_up: called in another thread with the reason, where this comes to no end.
 
     Raises:
         CannotReach: that cannot be done.
@@ -59,11 +65,16 @@ def connected() -> Iterator[Any]:
         raise CannotReach(f"Ray is needed ({error}); install it with: pip install 'gclint[ray]'") from None
     address = os.environ.get(_ADDRESS)
     _look_at(address)
+    where = f"at {address}" if address else "on this machine"
+    refusal = f"there is no cluster of Ray {where}"
+    patience = threading.Timer(_CONNECTED_AFTER, give_up, [f"{refusal}: no answer in {_CONNECTED_AFTER:g} s"])
+    patience.start()
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises whatever its parts raise.
-        where = f"at {address}" if address else "on this machine"
-        raise CannotReach(f"there is no cluster of Ray {where}: {_first_line(error)}") from None
+        raise CannotReach(f"{refusal}: {_first_line(error)}") from None
+    finally:
+        patience.cancel()
     try:
         yield ray
     finally:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,23 +57,24 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
 
     Args:
         model: the model; it stays as it is.
-        batch: keyword arguments of its ``forward``.
+        batch: keyword arguments of its ``forward``, or a list of two such, which take turns.
         wanted: what to run.
-        seconds: the time limit of all.
+        seconds: the time limit of the scenarios; each practice adds as much.
 
     Raises:
         NotExaminable: this cannot be done.
     """
     _look_at(model)
-    inputs = _arguments(model, batch)
+    batches = _batches(model, batch)
     kind = type(_own(model))
     # What was typed in is in no file.
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     record = Record(source.path, type(model).__name__)
-    function = partial(_live, source, model, inputs, wanted)
+    function = partial(_live, source, model, batches, wanted)
     end = End("killed")
+    limit = seconds * (1 + len(wanted.practices))
     with _signals_as_they_are():
-        for _, event in run([Task(function, seconds)], 1):
+        for _, event in run([Task(function, limit)], 1):
             if isinstance(event, End):
                 end = event
             else:
@@ -83,14 +84,14 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     result = record.result(end)
     # How to make the model is not known, only how it was fed.
     return replace(
-        result, recipe=None, notes=(*_notes(model, inputs, wanted.scenarios, result), *result.notes)
+        result, recipe=None, notes=(*_notes(model, batches[0], wanted.scenarios, result), *result.notes)
     )
 
 
 def _live(
     source: Source,
     model: Any,
-    inputs: Mapping[str, Any],
+    batches: Sequence[Mapping[str, Any]],
     wanted: Wanted,
     send: Send,
     _slot: int,
@@ -99,16 +100,19 @@ def _live(
     name = type(model).__name__
     watch = Reporter(source.path, name, send)
     _settle()
+    _separate(model)
 
     def build() -> Any:
         _switch_off(model)
         return model
 
+    makers = [partial(_copy, batch) for batch in batches]
     specimen = Specimen(
         "default",
         model.config,
         build,
-        lambda: {key: _copy(each) for key, each in inputs.items()},
+        makers[0],
+        other_inputs=makers[1] if makers[1:] else None,
         wanted=wanted.scenarios,
     )
     with torch.inference_mode(False), torch.enable_grad():
@@ -124,8 +128,9 @@ def _live(
 def _settle() -> None:
     """Let this process, which is a fork, compute as the worker does."""
     warnings.simplefilter("ignore")
-    # The threads of a pool did not come along.
+    # The threads of a pool did not come along, and who asked for more than one would wait for them forever.
     torch.set_num_threads(1)
+    torch.set_num_threads = lambda _number: None
     torch.set_default_device(None)
     # What is run is the code as it is written, not what is compiled from it.
     os.environ["TORCHDYNAMO_DISABLE"] = "1"
@@ -136,6 +141,14 @@ def _settle() -> None:
     except RuntimeError as error:
         # The threads of autograd that belong to GPUs, even if only the CPU has been used.
         raise RuntimeError(f"{_CANNOT_FORK}, so that it cannot be forked") from error
+
+
+def _separate(model: nn.Module) -> None:
+    """Forget gradients, which would stand for those that are missing, and copy what processes share."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.grad = None
+        if tensor.is_shared():
+            tensor.data = tensor.detach().clone()
 
 
 def _switch_off(model: Any) -> None:
@@ -198,6 +211,20 @@ def _look_at(model: Any) -> None:
             "and a process that uses a GPU cannot be copied. Build a small one on the CPU, in a process that "
             "has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its environment)"
         )
+
+
+def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
+    """Return the keyword arguments of each batch.
+
+    Raises:
+        NotExaminable: there is something else.
+    """
+    batches = (
+        batch if isinstance(batch, list) and all(isinstance(each, Mapping) for each in batch) else [batch]
+    )
+    if len(batches) not in (1, 2):
+        raise NotExaminable(f"two batches at most can take turns, and {len(batches)} are given")
+    return [_arguments(model, each) for each in batches]
 
 
 def _arguments(model: Any, batch: Any) -> dict[str, Any]:

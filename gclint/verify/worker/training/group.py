@@ -116,8 +116,8 @@ def library(name: str, extra: str) -> Any:
         what = "is not installed" if missing else f"cannot be imported ({error})"
         raise DoesNotApply(
             MISSING_LIBRARY,
-            f"{package} {what} for {sys.executable}; gclint's extra {extra!r} has it, and so has "
-            f"pip install {package}",
+            f"{package} {what} for {sys.executable}; install it there (pip install {package}), "
+            f"which gclint's extra {extra!r} does for gclint's own interpreter",
         ) from error
 
 

@@ -28,7 +28,6 @@ _SYMPTOMS = (
     (re.compile(r"Timed out waiting|[Cc]onnection closed by peer"), "ranks out of step"),
     (re.compile(r"A different number of tensors was saved|different metadata"), "recomputed otherwise"),
     (re.compile(r"does not require grad|no gradient"), "no gradient"),
-    (re.compile(r"Could not find the transformer layer class"), "unknown layer class"),
     (re.compile(r"The size of tensor a \(\d+\) must match"), "sizes do not match"),
 )
 """What libraries say, and what it is called."""
@@ -55,7 +54,7 @@ def judge(
         about = _named(taken.error)
         message = f"{told(taken)} ({names(about)})" if about else told(taken)
         return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
-    if practice.mode != "plain" and not any(taken.recomputed.values()):
+    if practice.mode != "plain" and taken.gradients and not any(taken.recomputed.values()):
         return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if taken.bad is not None:
         return _row(practice, taken, "fails", *taken.bad)

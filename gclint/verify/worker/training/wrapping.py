@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import Dressed, Group, Rank, library
+from gclint.verify.worker.training.group import BadPractice, Dressed, Group, Rank, library
 from gclint.verify.worker.training.looks import CachesGiven
 from gclint.verify.worker.training.parallel import join
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
@@ -100,7 +100,16 @@ def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> A
         activation_checkpointing=True,
         transformer_cls_names_to_wrap=list(classes) if practice.are_named else None,
     )
-    plugin.set_auto_wrap_policy(model)
+    try:
+        plugin.set_auto_wrap_policy(model)
+    except ValueError as error:
+        # Of a set; it raises for the one that it happens to come to first.
+        there = {type(each).__name__ for each in model.modules()}
+        missing = sorted(set(model._no_split_modules) - there)
+        if not missing:
+            raise
+        message = f"accelerate finds no {names(missing)} in the model, which names them in _no_split_modules"
+        raise BadPractice("unknown layer class", message) from error
     return plugin
 
 
