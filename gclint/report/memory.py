@@ -10,9 +10,19 @@ from rich.table import Table
 
 from gclint.source.paths import printable, shown
 from gclint.verify.memory import Estimated
-from gclint.verify.worker.estimates import Addition, MemoryEstimate, ModeEstimate, Saved
+from gclint.verify.worker.estimates import (
+    Addition,
+    Fit,
+    Measurement,
+    MemoryEstimate,
+    ModeEstimate,
+    Option,
+    Saved,
+)
 
-_NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
+_LINES = 6
+NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
+"""What modes are called, where one is to be named beside the others."""
 
 
 def write(found: Estimated, stream: TextIO) -> None:
@@ -44,6 +54,8 @@ def _head(found: Estimated) -> Iterator[str]:
     )
     sequence = "" if estimate.sequence is None else f" x {estimate.sequence:,} tokens"
     yield f"batch {estimate.batch}{sequence}, {estimate.dtype}, {estimate.parameters:,} parameters"
+    inputs = ", ".join(f"{name} {each}" for name, each in estimate.inputs.items() if " " in each)
+    yield f"inputs: {inputs}"
     yield (
         f"weights {size(estimate.weight_bytes)}, gradients {size(estimate.gradient_bytes)}, "
         f"{estimate.optimizer} {size(estimate.optimizer_bytes)}"
@@ -53,18 +65,18 @@ def _head(found: Estimated) -> Iterator[str]:
 def _modes(estimate: MemoryEstimate) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("checkpointing")
-    for name in ("saved for backward", "less", "peak of a step", "FLOPs of a step", "more"):
+    for name in ("saved for backward", "less", f"peak with {estimate.optimizer}", "FLOPs of a step", "more"):
         table.add_column(name, justify="right")
     plain = estimate.mode("plain")
     for each in estimate.modes:
-        table.add_row(_NAMES[each.mode], *_cells(each, plain))
+        table.add_row(NAMES[each.mode], *_cells(each, plain, estimate.optimizer_bytes))
     return table
 
 
-def _cells(mode: ModeEstimate, plain: ModeEstimate | None) -> list[str]:
+def _cells(mode: ModeEstimate, plain: ModeEstimate | None, state: int) -> list[str]:
     if mode.error:
         return [f"cannot be run: {mode.error}", "", "", "", ""]
-    peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes)
+    peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes + state)
     less, more = "", ""
     if plain is not None and mode is not plain and plain.saved_bytes and plain.flops:
         less = f"{1 - mode.saved_bytes / plain.saved_bytes:.1%}"
@@ -73,21 +85,63 @@ def _cells(mode: ModeEstimate, plain: ModeEstimate | None) -> list[str]:
 
 
 def _rest(estimate: MemoryEstimate) -> Iterator[str]:
-    for each in estimate.additions:
-        yield from _addition(each)
+    for each in estimate.measurements:
+        yield _measured(each, estimate)
+    for addition in _different(estimate.additions):
+        yield from _addition(addition)
     for mode in estimate.modes:
         if mode.mode != "reentrant" and mode.largest:
             yield ""
-            yield f"Most of what is saved, {_NAMES[mode.mode]}:"
-            yield from (f"  {_line(each)}" for each in mode.largest[:6])
-    if estimate.notes:
+            yield f"Most of what is saved, {NAMES[mode.mode]}:"
+            yield from (f"  {_line(each)}" for each in mode.largest[:_LINES])
+    if estimate.options:
         yield ""
-        yield from estimate.notes
+        yield "Options of activation_checkpointing_enable, non-reentrant:"
+        yield from (f"  {_option(each)}" for each in estimate.options)
+    if estimate.budget is not None:
+        yield ""
+        yield f"Largest that fit {size(estimate.budget)}, all else being the same:"
+        yield from (f"  {_fit(each)}" for each in estimate.fits)
+    yield ""
+    yield from estimate.notes
+
+
+def _different(additions: tuple[Addition, ...]) -> list[Addition]:
+    """Return the additions, without those of a mode that says the same as the one before."""
+    found: dict[tuple[object, ...], Addition] = {}
+    for each in additions:
+        key = (each.stack, each.kind, each.boundary_bytes, each.added_bytes, each.extras, each.recomputed)
+        found.setdefault(key, each)
+    return list(found.values())
+
+
+def _measured(each: Measurement, estimate: MemoryEstimate) -> str:
+    if each.error:
+        return f"measured on {each.device}, {NAMES[each.mode]}: {each.error}"
+    expected = estimate.mode(each.mode)
+    difference = 0 if expected is None else each.saved_bytes - expected.saved_bytes
+    same = "as estimated, to the byte" if not difference else f"{difference:+,} bytes of what was estimated"
+    peak = "" if each.peak_bytes is None else f", peak {size(each.peak_bytes)}"
+    saved = f"{size(each.saved_bytes)} saved ({same})"
+    return f"measured on {each.device}, {NAMES[each.mode]}: {saved}{peak}, {each.seconds:.3g} s a step"
+
+
+def _option(each: Option) -> str:
+    name = "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
+    host = f" and {size(each.host_bytes)} in the host's memory" if each.offload else ""
+    return f"{name:<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
+
+
+def _fit(each: Fit) -> str:
+    if not each.largest:
+        return f"{each.dimension}, {NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
+    limit = ", and more is not asked of the model" if each.is_limit else ""
+    return f"{each.dimension}, {NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
 
 
 def _addition(each: Addition) -> Iterator[str]:
     yield ""
-    what = f"{each.mode}: {each.blocks} blocks of {each.kind} in {each.stack}; each one more adds"
+    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each one more adds"
     boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
     if each.is_exact:
         yield f"{what} {boundary}, and nothing else."

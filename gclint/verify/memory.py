@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gclint.verify.models import ModelFiles
 from gclint.verify.process import work
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, UnknownModel, installed_models, target_of
@@ -132,8 +133,12 @@ def _installed(name: str, python: Path) -> Target:
         files = installed_models(python, [name])
     except UnknownModel as error:
         raise NoEstimate(str(error)) from None
+    models = ModelFiles()
+    defining = [each for each in files if models.defines_model(each)]
     own = f"modeling_{name.replace('-', '_')}.py"
-    return target_of(next((each for each in files if each.name == own), files[0]))
+    if not defining:
+        raise NoEstimate(f"no file of the model {name!r} defines a model")
+    return target_of(next((each for each in defining if each.name == own), defining[0]))
 
 
 def with_architecture(question: Question, content: Mapping[str, Any] | None) -> Question:

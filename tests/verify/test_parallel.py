@@ -135,7 +135,8 @@ def test_advice_says_that_nothing_works() -> None:
     assert advice is not None
     assert advice.setting == ""
     assert advice.sentence == (
-        "With DistributedDataParallel, no setting works with all data: N/plain fails (wrong gradients)."
+        "With DistributedDataParallel, no setting that was run works with all data: "
+        "N/plain fails (wrong gradients)."
     )
     assert advise([_row("N/plain", "not run", "no process group")]) is None
 

@@ -23,6 +23,8 @@ class Question:
     batch: int = 1
     sequence: int | None = None
     """Tokens of each item; None for what the rules of the verifier choose."""
+    padding: bool = False
+    """Whether texts have different lengths, so that a mask says where they end."""
     dtype: str = "bfloat16"
     """The type of the weights, as torch names it."""
     layers: int | None = None
@@ -60,7 +62,8 @@ class Saved:
     place: Place | None
     """The line, where it is known."""
     operation: str
-    """What keeps it: autograd's operation, or ``checkpoint`` for what a checkpoint was passed."""
+    """What keeps it: ``autograd``, ``checkpoint`` for what autograd does not see of what a checkpoint was
+    passed, or ``something else``, such as a cache or a list of the model's own."""
     shape: tuple[int, ...]
     dtype: str
     count: int
@@ -90,10 +93,8 @@ class ModeEstimate:
     blocks: tuple[BlockBytes, ...] = ()
     """In the order in which they run; what is left of ``saved_bytes`` is saved outside of blocks."""
     peak_bytes: int | None = None
-    """The most memory in a step, with weights and gradients and without an optimizer's state; None where
-    that is not known."""
-    peak_depths: tuple[int, ...] = ()
-    """The depths that the peak was seen at, if it is extrapolated from them."""
+    """The most memory that is alive at once in a step, with weights and gradients and without an optimizer's
+    state; None where that is not known."""
     forward_flops: int = 0
     flops: int = 0
     """Of the forward and the backward pass, and of recomputation."""
@@ -114,10 +115,10 @@ class Addition:
     """The class of the blocks."""
     blocks: int
     boundary_bytes: int
-    """Of the hidden states that a block is passed, from which it is recomputed."""
+    """Of the hidden states that such a block is passed, from which it is recomputed."""
     boundary_shape: tuple[int, ...]
     added_bytes: int
-    """What each block after the first adds."""
+    """What each block after the first adds, at most; without what only one of several adds."""
     extras: tuple[Saved, ...] = ()
     """What it adds besides, a block."""
     recomputed: bool = True
@@ -138,7 +139,9 @@ class Fit:
     largest: int
     """0 where not even one fits."""
     needed_bytes: int
-    """What that needs: weights, gradients, the optimizer's state and what is saved, or the peak if larger."""
+    """What that needs at its peak, with the optimizer's state; of 1, where not even that fits."""
+    is_limit: bool = False
+    """Whether more would fit, but the model has no more positions, or nobody trains on so much."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class Option:
     host_bytes: int
     """In the host's memory."""
     flops: int
+    peak_bytes: int
+    """As that of a mode; with offloading, the host's memory is in it."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +166,13 @@ class Measurement:
     mode: Mode
     device: str
     """``cpu``, or the name of the GPU."""
-    saved_bytes: int
-    seconds: float
-    """Wall-clock time of the step, of the second one if there were two."""
+    saved_bytes: int = 0
+    seconds: float = 0.0
+    """Wall-clock time of the step, after one to warm up."""
     peak_bytes: int | None = None
     """The most that was allocated on the GPU; None on a CPU."""
+    error: str = ""
+    """Why nothing was measured."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class _Server:
                 answer: Any = decode(event)
                 yield answer
             elif event.cause != "done":
-                yield Unusable(event.message, source.path)
+                yield Unusable(f"there is no estimate: {event.message}", source.path)
 
     def _imported(self, source: Source) -> ModuleType:
         """Import a source; called in a fork."""

@@ -37,6 +37,8 @@ _DEPTHS = (
     "num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_encoder_layers",
     "num_decoder_layers", "n_layer", "n_layers", "depth",
 )  # fmt: skip
+_INNER_ERROR = re.compile(r"\b(?:Value|Type)Error: .*$")
+_MASKS = ("attention_mask", "decoder_attention_mask")
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
 
 
@@ -75,8 +77,10 @@ class Trainee:
         finally:
             torch.set_default_dtype(before)
         for module in model.modules():
-            if isinstance(getattr(module, "layerdrop", None), float):
-                module.layerdrop = 0.0
+            for name, value in list(vars(module).items()):
+                is_attention = "Attention" in type(module).__name__ and "drop" in name
+                if isinstance(value, float) and (is_attention or name == "layerdrop"):
+                    setattr(module, name, 0.0)
         return model.train()
 
     def inputs(self) -> dict[str, Any]:
@@ -117,18 +121,29 @@ def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
     plan = Plan(batch=question.batch)
     if question.sequence is not None:
         plan = replace(plan, length=question.sequence)
-    return Trainee(Situation(model_class, config, plan, config), dtype)
+    situation = Situation(model_class, config, plan, config)
+    if question.padding:
+        masks = tuple(name for name in _MASKS if name in situation.parameters)
+        if not masks:
+            raise CannotEstimate(f"{model_class.__name__} takes no mask, so there is no padding")
+        situation = replace(situation, plan=replace(plan, training=masks))
+    return Trainee(situation, dtype)
 
 
 def _class_of(classes: Sequence[Any], wanted: str) -> Any:
     by_name = {each.__name__: each for each in classes}
     if wanted:
         if wanted not in by_name:
-            close = difflib.get_close_matches(wanted, by_name, n=3) or sorted(by_name)
-            raise CannotEstimate(f"there is no model class {wanted!r}; there are {', '.join(close)}")
+            close = difflib.get_close_matches(wanted, by_name)
+            hint = (
+                f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(sorted(by_name))}"
+            )
+            raise CannotEstimate(f"there is no model class {wanted!r}; {hint}")
         return by_name[wanted]
     if not classes:
-        raise CannotEstimate("the file defines no model class that supports gradient checkpointing")
+        raise CannotEstimate(
+            "the file defines no model class that supports gradient checkpointing; nothing can be compared"
+        )
     for pattern in _LIKELY:
         found = [each for each in classes if re.search(pattern, each.__name__)]
         if found:
@@ -147,7 +162,7 @@ def _configuration(model_class: Any, question: Question) -> Any:
     except NotSynthesisable as error:
         raise CannotEstimate(f"{model_class.__name__} cannot be configured: {error}") from error
     except Exception as error:
-        raise CannotEstimate(f"{config_class.__name__} refuses this: {in_a_line(error)}") from error
+        raise CannotEstimate(f"{config_class.__name__} refuses these sizes: {in_a_line(error)}") from error
     for part in descendants(config):
         fields = fields_of(part)
         for name, value in list(fields.items()):
@@ -286,5 +301,7 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return what an error says, in one line of some length."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    """Return what an error says, in one line of some length; of errors in each other the one that counts."""
+    said = " ".join(str(error).split())
+    inner = _INNER_ERROR.findall(said)
+    return (inner[-1] if inner else f"{type(error).__name__}: {said}")[:300]

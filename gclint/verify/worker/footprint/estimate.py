@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,12 +15,16 @@ from gclint.verify.worker.estimates import (
     MemoryEstimate,
     ModeEstimate,
     Question,
-    Saved,
 )
+from gclint.verify.worker.footprint.additions import additions, saved
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
-from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
-from gclint.verify.worker.footprint.step import blocks_of, built, take_step
+from gclint.verify.worker.footprint.fits import fits
+from gclint.verify.worker.footprint.kept import Kept, Record
+from gclint.verify.worker.footprint.measured import measurements
+from gclint.verify.worker.footprint.notes import notes
+from gclint.verify.worker.footprint.options import options
+from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.table import next_plan
@@ -40,23 +43,30 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         CannotEstimate: it has no answer.
     """
     started = time.monotonic()
-    trainee, names = _runnable(trainee_of(classes, question))
-    modes, additions = [], []
+    trainee, anatomy = runnable(trainee_of(classes, question))
+    names = anatomy.blocks
+    modes: list[ModeEstimate] = []
+    added: list[Addition] = []
     for mode in MODES:
-        seen, added = _mode(trainee, mode, names)
+        seen, new = _mode(trainee, mode, names)
         modes.append(seen)
-        additions += added
+        added += new
     found = _described(trainee, question, MemoryEstimate(source, trainee.model_class.__name__))
+    able = [each.mode for each in modes if not each.error]
     return replace(
         found,
         modes=tuple(modes),
-        additions=tuple(additions),
+        additions=tuple(added),
+        options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
+        fits=tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else (),
+        measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
+        notes=tuple(notes(trainee, question, anatomy)),
         seconds=time.monotonic() - started,
     )
 
 
-def _runnable(trainee: Trainee) -> tuple[Trainee, tuple[str, ...]]:
-    """Return the same with inputs that the class can be run with, and its blocks.
+def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
+    """Return the same with inputs that the class can be run with, and how it works.
 
     The configuration stays as it is: it is what the question is about.
     """
@@ -66,7 +76,7 @@ def _runnable(trainee: Trainee) -> tuple[Trainee, tuple[str, ...]]:
         plan = trainee.situation.plan
         tried.append(plan)
         try:
-            return trainee, blocks_of(trainee)
+            return trainee, anatomy_of(trainee)
         except Exception as error:
             first = first or error
             following = next_plan(trainee.situation, error, tried)
@@ -92,19 +102,19 @@ def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstim
         records = kept.records()
         seen = ModeEstimate(
             mode,
-            sum(each.size for each in records),
+            kept.total,
             _by_block(records, kept),
-            largest=_saved(records)[:_LARGEST],
+            largest=saved(records)[:_LARGEST],
         )
-        return seen, [] if mode == "plain" else _additions(mode, records, kept)
+        return seen, [] if mode == "plain" else additions(mode, records, kept)
 
     try:
         step = take_step(trainee, mode, names, look)
     except Exception as error:
         return ModeEstimate(mode, error=in_a_line(error)), []
-    seen, additions = step.left
+    seen, added = step.left
     seen = replace(seen, peak_bytes=step.peak_bytes, forward_flops=step.forward_flops, flops=step.flops)
-    return seen, additions
+    return seen, added
 
 
 def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
@@ -113,62 +123,6 @@ def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
         if each.is_inside:
             sizes[each.block] += each.size
     return tuple(BlockBytes(name, kept.kinds[name], sizes[name]) for name in dict.fromkeys(kept.order))
-
-
-def _additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Addition]:
-    """Return what one more block of each stack adds."""
-    stacks: dict[tuple[str, str], list[str]] = {}
-    for name in dict.fromkeys(kept.order):
-        stacks.setdefault((stack_of(name), kept.kinds[name]), []).append(name)
-    by_block: dict[str, list[Record]] = {}
-    for each in records:
-        by_block.setdefault(each.block, []).append(each)
-    boundaries = {storage_of(each) for each in kept.boundaries.values()}
-    found = []
-    for (stack, kind), blocks in stacks.items():
-        boundary = kept.boundaries.get(blocks[-1])
-        # The first block keeps what all share, and the last what comes after it.
-        inner = blocks[1:-1] or blocks[1:]
-        if boundary is None or not inner:
-            continue
-        sizes = {name: sum(each.size for each in by_block.get(name, ())) for name in inner}
-        usual = max(sizes, key=lambda name: sizes[name])
-        extras = [each for each in by_block.get(usual, ()) if storage_of(each.tensor) not in boundaries]
-        found.append(
-            Addition(
-                mode,
-                stack,
-                kind,
-                len(blocks),
-                boundary.untyped_storage().nbytes(),
-                tuple(boundary.shape),
-                sizes[usual],
-                _saved(extras),
-                recomputed=all(name in kept.checkpointed for name in blocks),
-            )
-        )
-    return found
-
-
-def stack_of(block: str) -> str:
-    """Return the name of the stack that a block is in."""
-    return re.sub(r"\.\d+$", "", block)
-
-
-def _saved(records: Iterable[Record]) -> tuple[Saved, ...]:
-    """Return records of the same line and shape together, the largest first."""
-    groups: dict[Any, list[Record]] = {}
-    for each in records:
-        module = re.sub(r"\.\d+(?=\.|$)", ".*", each.module)
-        key = (module, each.place, each.keeper, tuple(each.tensor.shape), str(each.tensor.dtype))
-        groups.setdefault(key, []).append(each)
-    found = [
-        Saved(
-            module, place, keeper, shape, dtype.removeprefix("torch."), len(same), sum(e.size for e in same)
-        )
-        for (module, place, keeper, shape, dtype), same in groups.items()
-    ]
-    return tuple(sorted(found, key=lambda each: -each.size))
 
 
 def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> MemoryEstimate:

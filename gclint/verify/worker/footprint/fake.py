@@ -14,16 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 _MOST_WHOLE = 1 << 26
-"""Whole numbers and truth values in the largest real tensor."""
+"""The bytes of the largest real tensor of whole numbers or truth values."""
+_MOST_CONSTANTS = 1 << 22
+"""The same of fractions that are all alike, or count."""
 _MOST_FRACTIONS = 1 << 12
-"""The same of fractions that nothing was computed from."""
+"""The same of what is computed from these."""
 _aten = torch.ops.aten
-_COUNTING = {_aten.arange, _aten.linspace, _aten.logspace}
-"""Make fractions that constructors read, such as the probabilities of dropping layers."""
+_CONSTANT = {_aten.arange, _aten.linspace, _aten.logspace, _aten.ones, _aten.zeros, _aten.full}
+"""Make fractions that decisions are made by: the probabilities of dropping layers, and masks."""
 _SHAPED_BY_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 _CHOOSING = {_aten.topk, _aten.sort, _aten.argmax, _aten.argmin, _aten.multinomial}
 """Choose among fake numbers: what chooses experts."""
@@ -49,14 +51,22 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         return tree_map_only(Tensor, lambda each: self._converted(each), value)
 
     def convert_parameters(self, model: nn.Module) -> None:
-        """Let the parameters of a model be fake that are not yet."""
+        """Let the parameters of a model be fake that are not yet; what is shared stays so."""
+        converted: dict[nn.Parameter, nn.Parameter] = {}
         for module in model.modules():
-            for name, parameter in list(module._parameters.items()):
-                if parameter is not None and not isinstance(parameter, FakeTensor):
-                    module._parameters[name] = self._fake.from_tensor(parameter)
+            for name, parameter in module._parameters.items():
+                if parameter is None or isinstance(parameter, FakeTensor):
+                    continue
+                if parameter not in converted:
+                    # One that was given fake data calls itself a meta tensor.
+                    with self._fake:
+                        fake = torch.empty(parameter.shape, dtype=parameter.dtype)
+                    converted[parameter] = nn.Parameter(fake, requires_grad=parameter.requires_grad)
+                module._parameters[name] = converted[parameter]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        # What is meant for a GPU may be kept where none is.
+        kwargs = {name: each for name, each in (kwargs or {}).items() if name != "pin_memory"}
         given = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
         if not any(isinstance(each, FakeTensor) for each in given):
             return self._among_real(func, given, args, kwargs)
@@ -91,9 +101,11 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
             return func(*args, **kwargs)
 
     def _converted(self, tensor: Tensor) -> Tensor:
-        return (
-            tensor if isinstance(tensor, FakeTensor) or _is_whole(tensor) else self._fake.from_tensor(tensor)
-        )
+        if isinstance(tensor, FakeTensor) or _is_whole(tensor):
+            return tensor
+        # Torch makes a meta tensor on the way, which is no concern of this mode.
+        with _disable_current_modes():
+            return self._fake.from_tensor(tensor)
 
     def _chosen(self, result: Any, args: Any) -> Any:
         """Put real numbers in place of those of what was chosen."""
@@ -104,7 +116,7 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         options = source.shape[dimension] if source.dim() else 1
 
         def even(each: Tensor) -> Tensor:
-            if not _is_whole(each) or each.numel() > _MOST_WHOLE:
+            if not _is_whole(each) or not _is_small(each):
                 return each
             return (torch.arange(each.numel(), dtype=each.dtype) % max(options, 1)).reshape(each.shape)
 
@@ -113,10 +125,14 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
 
 def _stays_real(func: Any, made: Tensor, given: list[Tensor]) -> bool:
     if _is_whole(made):
-        return bool(made.numel() <= _MOST_WHOLE)
-    if not given and func.overloadpacket not in _COUNTING:
-        return bool(made.numel() <= 1)
+        return _is_small(made)
+    if not given:
+        return bool(made.numel() <= (_MOST_CONSTANTS if func.overloadpacket in _CONSTANT else 1))
     return bool(made.numel() <= _MOST_FRACTIONS)
+
+
+def _is_small(tensor: Tensor) -> bool:
+    return bool(tensor.numel() * tensor.element_size() <= _MOST_WHOLE)
 
 
 def _is_whole(tensor: Tensor) -> bool:

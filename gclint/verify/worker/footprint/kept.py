@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -17,8 +17,10 @@ from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints,
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import innermost_place
+from gclint.verify.worker.footprint.meter import Alive
 
-AUTOGRAD, CHECKPOINT = "autograd", "checkpoint"
+AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"
+"""What keeps a tensor."""
 
 
 class Record:
@@ -86,6 +88,8 @@ class Kept:
         """The hidden states that each block was passed."""
         self.checkpointed: set[str] = set()
         """The blocks whose modules ran in checkpoints."""
+        self.others: list[Alive] = []
+        """What something else keeps, such as a cache or a list; once that was looked for."""
         self._open = 0
         self._exit = ExitStack()
 
@@ -97,6 +101,27 @@ class Kept:
             if storage is not None and storage not in self._known:
                 found.setdefault(storage, each)
         return list(found.values())
+
+    def here(self) -> tuple[str, str]:
+        """Return the module that runs and the block that began to run last."""
+        return self._running[-1], self._block
+
+    def take_others(self, alive: Iterable[Alive], outputs: Any) -> None:
+        """Take note of what blocks have made and is alive, though neither autograd nor a checkpoint keeps it.
+
+        Args:
+            alive: what blocks have made.
+            outputs: what the model returned, which is the caller's.
+        """
+        known = self._known | {storage_of(each.tensor) for each in self.records()}
+        known |= {storage_of(each) for _, each in tensors_in((outputs,))}
+        known |= {storage_of(each) for each in self.boundaries.values()}
+        self.others = [each for each in alive if each.storage not in known]
+
+    @property
+    def total(self) -> int:
+        """The bytes of all that is kept now."""
+        return sum(each.size for each in self.records())
 
     def forget(self) -> None:
         """Let go of everything."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -24,12 +26,34 @@ def _attention_backward(gradient: Tensor, *tensors: Any, **__: Any) -> int:
     return int(sdpa_backward_flop_count(gradient.shape, *(each.shape for each in tensors[:3])))
 
 
+def _grouped(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
+    groups = one.shape[0] if one.dim() == other.dim() == 3 else 1
+    return int(2 * groups * one.shape[-2] * one.shape[-1] * other.shape[-1])
+
+
 _FLOPS = {
+    _aten._grouped_mm: _grouped,
     **flop_registry,
     _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
-"""What torch's counter knows, and the attention that is chosen on a CPU, which it does not."""
+"""What torch's counter knows, and what some of its releases do not: experts, and attention on a CPU."""
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A piece of memory, and the first tensor that was made in it."""
+
+    storage: int
+    size: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    module: str
+    """The module that made it."""
+    block: str
+    """The block that had begun to run last."""
+    reference: Any
+    """Tells the meter when it is gone."""
 
 
 class Meter(TorchDispatchMode):  # type: ignore[misc]
@@ -47,7 +71,9 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
         """Bytes that are alive now."""
         self.peak = 0
         """The most that has been alive."""
-        self._known: dict[int, Any] = {}
+        self.where: Callable[[], tuple[str, str]] = lambda: ("", "")
+        """Returns the module that runs and the block that began to run last."""
+        self._known: dict[int, Alive] = {}
         for each in chain(model.parameters(), model.buffers()):
             self._note(each)
 
@@ -62,11 +88,17 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
                 self._note(each)
         return result
 
+    def made_in_blocks(self) -> Iterator[Alive]:
+        """Yield what blocks have made and is alive now."""
+        yield from (each for each in list(self._known.values()) if each.block)
+
     def _note(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if key not in self._known:
-            self._known[key] = weakref.ref(storage, partial(self._forget, key, size))
+            reference = weakref.ref(storage, partial(self._forget, key, size))
+            shape = tuple(tensor.shape)
+            self._known[key] = Alive(key, size, shape, tensor.dtype, *self.where(), reference)
             self.alive += size
             self.peak = max(self.peak, self.alive)
 

@@ -33,6 +33,16 @@ class Step(Generic[_Seen]):
     peak_bytes: int
 
 
+@dataclass(frozen=True)
+class Anatomy:
+    """How a model works, seen once."""
+
+    blocks: tuple[str, ...]
+    """The names of its blocks, the outermost of those inside of each other."""
+    has_chosen: bool
+    """Whether it chose anything by computed numbers."""
+
+
 def built(trainee: Trainee, fake: PartlyFake) -> Any:
     """Return the model of a question, without its weights' content; ``fake`` is entered."""
     fake.is_building = True
@@ -44,8 +54,8 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
     return model
 
 
-def blocks_of(trainee: Trainee) -> tuple[str, ...]:
-    """Return the names of the blocks of a model, the outermost of those inside of each other.
+def anatomy_of(trainee: Trainee) -> Anatomy:
+    """Return how a model works.
 
     It takes a whole step for that, so whatever keeps the class from being run is raised here.
     """
@@ -58,7 +68,8 @@ def blocks_of(trainee: Trainee) -> tuple[str, ...]:
         loss.backward()
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
     found = [each.name for each in dissection.blocks(trained) if each.is_trunk or each.is_layer]
-    return tuple(name for name in found if not any(name.startswith(f"{other}.") for other in found))
+    outer = [name for name in found if not any(name.startswith(f"{other}.") for other in found)]
+    return Anatomy(tuple(outer), fake.has_chosen)
 
 
 def take_step(
@@ -81,7 +92,7 @@ def take_step(
         inputs = fake.convert(trainee.inputs())
         meter = Meter(model)
         with meter:
-            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain")
+            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain", meter=meter)
             forward_flops = meter.flops
             loss.backward()
     return Step(left, forward_flops, meter.flops, meter.peak)
@@ -94,12 +105,17 @@ def forward(
     look: Callable[[Kept], _Seen],
     *,
     is_plain: bool,
+    meter: Meter | None = None,
 ) -> tuple[_Seen, Tensor]:
     """Take a forward pass, of fake tensors or of real ones; return what is left of it, and the loss."""
     modules = dict(model.named_modules())
     kept = Kept(model, {name: modules[name] for name in names}, keeps_boundaries=not is_plain)
+    if meter is not None:
+        meter.where = kept.here
     with kept:
         outputs = model(**inputs)
+    if meter is not None:
+        kept.take_others(meter.made_in_blocks(), outputs)
     left = look(kept)
     # What is looked at would live longer than the graph.
     kept.forget()

@@ -32,7 +32,7 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
     if not ran:
         return None
     why = f": {failed[0].name}{_on(failed[0])} fails ({failed[0].symptom})"
-    return Advice(DDP, "", f"With DistributedDataParallel, no setting works with all data{why}.")
+    return Advice(DDP, "", f"With DistributedDataParallel, no setting that was run works with all data{why}.")
 
 
 def _worded(setting: str) -> str:

@@ -1,0 +1,28 @@
+"""What somebody has to know who reads an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.footprint.building import Trainee
+from gclint.verify.worker.footprint.step import Anatomy
+
+
+def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[str]:
+    """Yield what cannot be seen in the numbers, in sentences."""
+    if question.config is None and not question.fields and question.layers is None:
+        yield f"The sizes are the defaults of {type(trainee.config).__name__}."
+    if question.sequence is not None and not trainee.reads_text:
+        yield "The model reads no tokens, so --seq changes nothing; its inputs follow from the configuration."
+    positions = trainee.positions
+    if trainee.reads_text and positions is not None and trainee.situation.plan.length > positions:
+        yield f"The configuration speaks of {positions:,} positions, and this sequence is longer."
+    if anatomy.has_chosen:
+        yield "What is chosen by computed numbers, such as experts, is taken to be chosen evenly."
+    if not anatomy.blocks:
+        yield "No stack of blocks was found in this model, so nothing is said of single blocks."
+    yield (
+        "All parameters are trained, without a cache and without dropout of attention weights. Tensors are "
+        "counted as torch's CPU kernels keep them, without workspaces and fragmentation."
+    )
