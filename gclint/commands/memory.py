@@ -14,6 +14,7 @@ import click
 
 from gclint.commands import CannotRun, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import run_settings
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
@@ -126,6 +127,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     show_default=True,
     help="Print the estimate as text or as JSON.",
 )
+@page_option(_results)
 def memory(
     model: str,
     config: Path | None,
@@ -134,6 +136,7 @@ def memory(
     time_limit: float,
     memory_limit: float | None,
     output_format: str,
+    page_path: Path | None,
     **question: Any,
 ) -> None:
     """Estimate what a training step of a model needs, with and without gradient checkpointing.
@@ -143,6 +146,7 @@ def memory(
 
     The exit status is 0 if there is an estimate, and 2 if there is none.
     """
+    require_page(page_path)
     settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
     try:
         target, content = subject_of(model, config, settings.python)
@@ -159,3 +163,7 @@ def memory(
         from gclint.report.memory import write
 
         write(found, sys.stdout)
+    if page_path is not None:
+        from gclint.report.page.memory import memory_page
+
+        write_page(page_path, memory_page(found, origin()))

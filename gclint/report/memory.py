@@ -21,7 +21,8 @@ from gclint.verify.worker.estimates import (
 )
 
 _LINES = 6
-_NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
+NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
+"""What modes are called, where one is to be named beside the others."""
 
 
 def write(found: Estimated, stream: TextIO) -> None:
@@ -68,7 +69,7 @@ def _modes(estimate: MemoryEstimate) -> Table:
         table.add_column(name, justify="right")
     plain = estimate.mode("plain")
     for each in estimate.modes:
-        table.add_row(_NAMES[each.mode], *_cells(each, plain, estimate.optimizer_bytes))
+        table.add_row(NAMES[each.mode], *_cells(each, plain, estimate.optimizer_bytes))
     return table
 
 
@@ -91,7 +92,7 @@ def _rest(estimate: MemoryEstimate) -> Iterator[str]:
     for mode in estimate.modes:
         if mode.mode != "reentrant" and mode.largest:
             yield ""
-            yield f"Most of what is saved, {_NAMES[mode.mode]}:"
+            yield f"Most of what is saved, {NAMES[mode.mode]}:"
             yield from (f"  {_line(each)}" for each in mode.largest[:_LINES])
     if estimate.options:
         yield ""
@@ -116,13 +117,13 @@ def _different(additions: tuple[Addition, ...]) -> list[Addition]:
 
 def _measured(each: Measurement, estimate: MemoryEstimate) -> str:
     if each.error:
-        return f"measured on {each.device}, {_NAMES[each.mode]}: {each.error}"
+        return f"measured on {each.device}, {NAMES[each.mode]}: {each.error}"
     expected = estimate.mode(each.mode)
     difference = 0 if expected is None else each.saved_bytes - expected.saved_bytes
     same = "as estimated, to the byte" if not difference else f"{difference:+,} bytes of what was estimated"
     peak = "" if each.peak_bytes is None else f", peak {size(each.peak_bytes)}"
     saved = f"{size(each.saved_bytes)} saved ({same})"
-    return f"measured on {each.device}, {_NAMES[each.mode]}: {saved}{peak}, {each.seconds:.3g} s a step"
+    return f"measured on {each.device}, {NAMES[each.mode]}: {saved}{peak}, {each.seconds:.3g} s a step"
 
 
 def _option(each: Option) -> str:
@@ -133,9 +134,9 @@ def _option(each: Option) -> str:
 
 def _fit(each: Fit) -> str:
     if not each.largest:
-        return f"{each.dimension}, {_NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
+        return f"{each.dimension}, {NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
     limit = ", and more is not asked of the model" if each.is_limit else ""
-    return f"{each.dimension}, {_NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
+    return f"{each.dimension}, {NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
 
 
 def _addition(each: Addition) -> Iterator[str]:

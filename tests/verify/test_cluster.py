@@ -166,6 +166,7 @@ def test_what_a_lost_node_was_at_is_run_again(
     worker = os.pidfd_open(begun[lost][begun[lost].index(raylet) - 1])
     cluster.remove_node(other, allow_graceful=False)
     assert select.select([worker], [], [], _SECONDS)[0]
+    os.close(worker)
     gate.open()
     assert list(gate.begun(1)) == [lost]
     _ended(first, 0)
@@ -192,6 +193,22 @@ def test_a_lost_cluster_leaves_what_is_known(command: Command, gate: Gate, tmp_p
     out, _ = _ended(command("--resume", "--output-format", "json"), 0)
     assert [each["name"] for each in json.loads(out)["results"]] == ["A", "B"]
     assert list(gate.begun(1)) == ["B"]
+
+
+@pytest.mark.ray
+def test_a_run_that_is_killed_leaves_the_cluster(
+    command: Command, cluster: Any, gate: Gate, tmp_path: Path
+) -> None:
+    _write(tmp_path, "a", gate.waiting("A"))
+    process = command("--executor", "ray", RAY_ADDRESS=cluster.address)
+    gate.begun(1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
+    (driver,) = map(os.pidfd_open, map(int, children.split()))
+    process.kill()
+    assert select.select([driver], [], [], _SECONDS)[0]
+    os.close(driver)
+    gate.open()
+    process.communicate()
 
 
 @pytest.mark.ray

@@ -45,10 +45,13 @@ def test_a_missing_library_is_told_before_anything_is_run(
     assert not Path(".gclint").exists()
 
 
+@pytest.mark.parametrize("command", ["verify", "memory"])
 @pytest.mark.parametrize("path", ["missing/report.html", "modeling_toy.py/report.html"])
-def test_a_path_that_cannot_be_written_is_told_before_anything_is_run(path: str, gclint: Gclint) -> None:
+def test_a_path_that_cannot_be_written_is_told_before_anything_is_run(
+    path: str, command: str, gclint: Gclint
+) -> None:
     write("toy", passing("A"))
-    outcome = gclint("--report", path)
+    outcome = gclint("modeling_toy.py", "--report", path, command=(command,))
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith(f"Error: --report: {path} cannot be written: ")
     assert not Path(".gclint").exists()

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
@@ -147,8 +147,9 @@ def _separate(model: nn.Module) -> None:
     """Forget gradients, which would stand for those that are missing, and copy what processes share."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.grad = None
-        if tensor.is_shared():
-            tensor.data = tensor.detach().clone()
+        with suppress(RuntimeError, NotImplementedError):  # One whose memory no single storage is.
+            if tensor.is_shared():
+                tensor.data = tensor.detach().clone()
 
 
 def _switch_off(model: Any) -> None:
