@@ -116,7 +116,7 @@ def test_a_process_that_has_a_process_group_gets_no_other(monkeypatch: pytest.Mo
 def test_advice_is_the_first_setting_that_always_works_and_what_it_avoids() -> None:
     from gclint.verify.worker.training.parallel_advice import advise
 
-    unused = _row("N/plain", "fails", "unused parameters", "text", "visual.patches.weight")
+    unused = _row("N/plain", "fails", "unused parameters", "text", "visual.patches.bias", "visual.norm.bias")
     works = _row("N/find-unused", "works", "", "text"), _row("R/static")
     advice = advise([_row("N/plain"), unused, *works])
     assert advice is not None
@@ -124,7 +124,7 @@ def test_advice_is_the_first_setting_that_always_works_and_what_it_avoids() -> N
     assert advice.sentence == (
         "With DistributedDataParallel, use use_reentrant=False with find_unused_parameters=True "
         "(ddp_find_unused_parameters=True in the Trainer): "
-        "on text, no gradient reaches `visual.patches.weight`."
+        "on text, no gradient reaches 2 parameters, such as `visual.patches.bias`."
     )
 
 

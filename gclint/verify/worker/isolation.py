@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import signal
 import socket
@@ -105,6 +104,8 @@ def _raise_loopback() -> None:
 
     A process group in which models train needs it. Where that is refused, there is no process group.
     """
+    import fcntl  # Not every system has it, and then there are no namespaces.
+
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         name = b"lo".ljust(_NAME, b"\0")
         answer = fcntl.ioctl(control, _GET_FLAGS, name + bytes(_REQUEST - _NAME))

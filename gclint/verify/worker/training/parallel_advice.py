@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import DDP
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.judgement import UNUSED
@@ -45,7 +44,9 @@ def _worded(setting: str) -> str:
 def _reason(row: SetUp) -> str:
     if row.symptom == UNUSED and row.parameters:
         of_data = f"on {row.data}, " if row.data else ""
-        return f"{of_data}no gradient reaches {names(row.parameters)}"
+        first, *others = row.parameters
+        such = f"{len(row.parameters)} parameters, such as " if others else ""
+        return f"{of_data}no gradient reaches {such}`{first}`"
     return f"{row.name}{_on(row)} fails ({row.symptom})"
 
 
