@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+from click.testing import CliRunner
+
+from gclint.commands import memory as memory_command
 from gclint.report.page.memory import memory_page
 from gclint.report.page.render import rendered
-from gclint.report.page.view import Page
+from gclint.report.page.view import Page, Trade
 from gclint.verify.memory import Estimated
+from gclint.verify.sources import target_of
 from gclint.verify.worker.estimates import (
     Addition,
     BlockBytes,
@@ -121,3 +127,23 @@ def test_it_is_drawn() -> None:
     assert "Memory against compute" in text
     assert 'aria-label="every_n_layers=2: 3.00 GB, +16.7% FLOPs"' in text
     assert "<dialog" not in text
+
+
+def test_names_do_not_cover_one_another() -> None:
+    crowd = [Trade(f"every_n_layers={number}", 0.1, 1000 - number, "") for number in range(2, 6)]
+    text = rendered(replace(_page(), trades=(*crowd, Trade("apart", 0.1, 100, ""))))
+    assert [name for name in ("layers=2", "layers=3", "layers=4", "apart") if f"{name}</text>" in text] == [
+        "layers=2",
+        "apart",
+    ]
+
+
+def test_the_command_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "modeling_toy.py"
+    source.write_text("")
+    monkeypatch.setattr(memory_command, "subject_of", lambda *_: (target_of(source), None))
+    monkeypatch.setattr(memory_command, "ask", lambda *_: Estimated(ENVIRONMENT, _ESTIMATE))
+    report = tmp_path / "report.html"
+    outcome = CliRunner().invoke(memory_command.memory, [str(source), "--report", str(report)])
+    assert (outcome.exit_code, outcome.exception) == (0, None)
+    assert "<title>Memory of ToyModel</title>" in report.read_text(encoding="utf-8")

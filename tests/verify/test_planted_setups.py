@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gclint.verify.worker.practices import MISSING_LIBRARY
+from gclint.verify.worker.practices import MISSING_LIBRARY, practices_named
 from tests.verify.planted_setups import PlantedSetup, load_planted_setups, train_planted, unmet
 
 _LIBRARIES = {"ddp": "accelerate", "peft": "peft", "wrapper": "accelerate"}
@@ -41,3 +41,16 @@ def test_a_missing_library_is_a_row_that_says_which_extra_has_it(monkeypatch: py
     assert "pip install peft" in result.setups[0].message
     assert "gclint's extra 'peft'" in result.setups[0].message
     assert result.advice == ()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("group", "outcome"), [("compile", "not run"), ("wrapper", "fails")])
+def test_a_compilation_that_comes_to_no_end_is_no_failure(group: str, outcome: str) -> None:
+    from gclint.verify.worker.examination.fault import Fault
+    from gclint.verify.worker.training.groups import GROUPS
+    from gclint.verify.worker.training.judgement import judge
+    from gclint.verify.worker.training.taken import Taken
+
+    late = Taken(error=Fault("time limit", "no end within 30 s"))
+    row = judge(practices_named([group])[0], GROUPS[group], Taken(), late, {})
+    assert (row.outcome, row.symptom) == (outcome, "time limit")

@@ -13,7 +13,7 @@ from typing import Any
 import altair
 import vl_convert
 
-from gclint.report.page.view import STANDARD, Chart, Page, State
+from gclint.report.page.view import STANDARD, Chart, Page, State, Trade
 
 _COLOURS: Mapping[State, str] = {
     "works": "#00c100",
@@ -40,6 +40,11 @@ _WIDTH = 460
 _FEW = 24
 """Classes that have a bar each; of more, the chart counts."""
 _FEW_TICKS = 8
+_HEIGHT = 220
+_HEIGHTS = {"above": -8, "below": 2}
+"""Where the names of points may stand: pixels below them."""
+_LETTER, _LINE = 6.5, 12
+"""About how much room letters and lines need."""
 _TITLE = re.compile(r'(<path[^>]*?aria-label="([^"]*)"[^>]*?)/>')
 
 
@@ -175,7 +180,7 @@ def _depths(page: Page) -> Chart | None:
             strokeDash=altair.StrokeDash("checkpointing:N", legend=None, scale=altair.Scale(domain=modes)),
             description="said:N",
         )
-        .properties(height=220)
+        .properties(height=_HEIGHT)
     )
     title = "Bytes by depth"
     return Chart(title, "What is saved for the backward pass, as block after block runs.", _svg(chart, title))
@@ -184,20 +189,19 @@ def _depths(page: Page) -> Chart | None:
 def _trades(page: Page) -> Chart | None:
     if not page.trades:
         return None
-    costs = [each.more for each in page.trades]
+    # There is room for names to the right of their points.
+    most = max(each.more for each in page.trades) * 1.7 or 1
+    heights = _heights_of_names(page.trades, most)
     values = [
         {
             "more": each.more,
             "bytes": each.size,
             "said": each.said,
-            # The names of two that cost the same would stand one on the other.
-            "above": each.name if each.more not in costs[:number] else "",
-            "below": each.name if each.more in costs[:number] else "",
+            **{where: each.name if heights.get(each) == dy else "" for where, dy in _HEIGHTS.items()},
         }
-        for number, each in enumerate(page.trades)
+        for each in page.trades
     ]
-    # There is room for names to the right of their points.
-    room = altair.Scale(domain=[0, max(costs) * 1.7 or 1])
+    room = altair.Scale(domain=[0, most])
     base = altair.Chart(_data(values)).encode(
         x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
         y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
@@ -206,11 +210,28 @@ def _trades(page: Page) -> Chart | None:
     points = base.mark_point(filled=True, size=70, color=_ACCENT)
     names = [
         base.mark_text(align="left", dx=8, dy=dy, color=_INK).encode(text=f"{where}:N")
-        for where, dy in (("above", -8), ("below", 2))
+        for where, dy in _HEIGHTS.items()
     ]
     title = "Memory against compute"
     caption = "What is saved on the device, and what recomputation costs, for each choice of layers."
-    return Chart(title, caption, _svg(altair.layer(points, *names).properties(height=220), title))
+    return Chart(title, caption, _svg(altair.layer(points, *names).properties(height=_HEIGHT), title))
+
+
+def _heights_of_names(trades: Sequence[Trade], most: float) -> dict[Trade, int]:
+    """Return how far from its point each name stands; one that would cover another is left to the table."""
+    largest = max(each.size for each in trades) or 1
+    taken: list[tuple[float, float, float]] = []
+    heights: dict[Trade, int] = {}
+    for each in trades:
+        left = each.more / most * _WIDTH
+        right = left + len(each.name) * _LETTER
+        for dy in _HEIGHTS.values():
+            y = dy - each.size / largest * _HEIGHT
+            if all(right < start or end < left or abs(y - other) > _LINE for start, end, other in taken):
+                taken.append((left, right, y))
+                heights[each] = dy
+                break
+    return heights
 
 
 def _whole_numbers(most: int) -> altair.Axis:

@@ -27,18 +27,21 @@ def additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Additio
 def _addition(
     mode: Mode, stack: str, kind: str, blocks: list[str], records: Sequence[Record], kept: Kept
 ) -> Addition | None:
-    # The first block keeps what all share, and the last what comes after it.
-    inner = blocks[1:-1] or blocks[1:]
+    # The first block keeps what all share.
+    inner = blocks[1:]
     if not inner or any(name not in kept.boundaries for name in inner):
         return None
-    boundaries = {storage_of(each) for each in kept.boundaries.values()}
+    owners = kept.boundary_owners()
     own: dict[str, int] = {}
     extras: dict[str, list[Saved]] = {}
     for name in inner:
-        mine = [each for each in records if each.block == name]
-        beside = [each for each in mine if storage_of(each.tensor) not in boundaries]
+        # What comes after the last one is none of its.
+        is_last = name == blocks[-1]
+        mine = [each for each in records if owners.get(storage_of(each.tensor), each.block) == name]
+        beside = [each for each in mine if storage_of(each.tensor) not in owners]
         own[name] = sum(each.size for each in mine) - sum(each.size for each in beside)
-        alive = [each for each in kept.others if each.block == name]
+        beside = [each for each in beside if not (is_last and each.is_after)]
+        alive = [each for each in kept.others if each.block == name and not is_last]
         extras[name] = [*saved(beside), *_elsewhere(alive)]
     # What only one of several blocks keeps is shared by those that come after it.
     times = Counter(each for listed in extras.values() for each in listed)
@@ -49,6 +52,8 @@ def _addition(
     sizes = {name: own[name] + sum(each.size for each in again[name]) for name in inner}
     most = max(sizes, key=lambda name: sizes[name])
     boundary = kept.boundaries[most]
+    if not sizes[most]:
+        return None
     return Addition(
         mode,
         stack,

@@ -20,7 +20,7 @@ from gclint.verify.worker.footprint.additions import additions, saved
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
 from gclint.verify.worker.footprint.fits import fits
-from gclint.verify.worker.footprint.kept import Kept, Record
+from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
 from gclint.verify.worker.footprint.measured import measurements
 from gclint.verify.worker.footprint.notes import notes
 from gclint.verify.worker.footprint.options import options
@@ -119,8 +119,11 @@ def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstim
 
 def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
     sizes: Counter[str] = Counter()
+    boundaries = kept.boundary_owners()
     for each in records:
-        if each.is_inside:
+        if storage_of(each.tensor) in boundaries:
+            sizes[boundaries[storage_of(each.tensor)]] += each.size
+        elif not each.is_after:
             sizes[each.block] += each.size
     return tuple(BlockBytes(name, kept.kinds[name], sizes[name]) for name in dict.fromkeys(kept.order))
 

@@ -43,6 +43,8 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.has_chosen = False
         """Whether anything was chosen by what has no content."""
+        self.has_decided = False
+        """Whether a truth value was asked for that has no content, such as whether a number is infinite."""
         self.is_building = False
         """Whether weights are made, whose values decide nothing but when there have been enough attempts."""
 
@@ -71,7 +73,8 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         if not any(isinstance(each, FakeTensor) for each in given):
             return self._among_real(func, given, args, kwargs)
         packet = func.overloadpacket
-        if packet is _aten._local_scalar_dense and self.is_building:
+        if packet is _aten._local_scalar_dense and (self.is_building or args[0].dtype is torch.bool):
+            self.has_decided |= not self.is_building
             return False if args[0].dtype is torch.bool else 0.0
         if packet in _SHAPES:
             return _SHAPES[packet](*args, **kwargs)

@@ -26,9 +26,11 @@ AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"
 class Record:
     """One tensor that is kept, as long as it is."""
 
-    __slots__ = ("__weakref__", "block", "keeper", "module", "number", "place", "tensor")
+    __slots__ = ("__weakref__", "block", "is_after", "keeper", "module", "number", "place", "tensor")
 
-    def __init__(self, tensor: Tensor, keeper: str, module: str, block: str, number: int) -> None:
+    def __init__(
+        self, tensor: Tensor, keeper: str, module: str, block: str, number: int, *, is_after: bool
+    ) -> None:
         """Take note of a tensor.
 
         Args:
@@ -37,18 +39,15 @@ class Record:
             module: the name of the module that runs.
             block: the name of the block that began to run last, if any has.
             number: how many others were kept before.
+            is_after: whether that block has ended.
         """
         self.tensor = tensor
         self.keeper = keeper
         self.module = module
         self.block = block
         self.number = number
+        self.is_after = is_after
         self.place = innermost_place()
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether the block itself runs, and not what comes after it."""
-        return bool(self.block) and f"{self.module}.".startswith(f"{self.block}.")
 
     @property
     def size(self) -> int:
@@ -118,6 +117,13 @@ class Kept:
         known |= {storage_of(each) for each in self.boundaries.values()}
         self.others = [each for each in alive if each.storage not in known]
 
+    def boundary_owners(self) -> dict[int | None, str]:
+        """Return the blocks by what tells their boundaries from other memory."""
+        owners: dict[int | None, str] = {}
+        for name, tensor in self.boundaries.items():
+            owners.setdefault(storage_of(tensor), name)
+        return owners
+
     @property
     def total(self) -> int:
         """The bytes of all that is kept now."""
@@ -183,7 +189,8 @@ class Kept:
 
     def _record(self, tensor: Tensor, keeper: str) -> Record:
         self._count += 1
-        return Record(tensor, keeper, self._running[-1], self._block, self._count)
+        is_after = self._block not in self._running
+        return Record(tensor, keeper, self._running[-1], self._block, self._count, is_after=is_after)
 
 
 def storage_of(tensor: Tensor) -> int | None:

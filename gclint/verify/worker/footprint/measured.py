@@ -19,26 +19,31 @@ def measurements(
     trainee: Trainee, names: Sequence[str], modes: Sequence[Mode], device: str
 ) -> Iterator[Measurement]:
     """Yield what a step of each mode takes on a device; each is taken twice, as the first one is slow."""
-    is_gpu = device != "cpu"
-    name = torch.cuda.get_device_name(device) if is_gpu else device
     for mode in modes:
         try:
-            model = trainee.build().to(device)
-            if mode != "plain":
-                switch_on(model, mode)
-            for _ in range(2):
-                model.zero_grad()
-                inputs = move(trainee.inputs(), torch.device(device))
-                if is_gpu:
-                    torch.cuda.reset_peak_memory_stats(device)
-                begun = time.perf_counter()
-                saved, loss = forward(model, inputs, names, lambda kept: kept.total, is_plain=mode == "plain")
-                loss.backward()
-                if is_gpu:
-                    torch.cuda.synchronize(device)
-                seconds = time.perf_counter() - begun
-            peak = torch.cuda.max_memory_allocated(device) if is_gpu else None
+            yield _measured(trainee, names, mode, device)
         except Exception as error:
-            yield Measurement(mode, name, error=in_a_line(error))
-        else:
-            yield Measurement(mode, name, saved, seconds, peak)
+            yield Measurement(mode, device, error=in_a_line(error))
+
+
+def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -> Measurement:
+    is_gpu = device != "cpu"
+    name = torch.cuda.get_device_name(device) if is_gpu else device
+    model = trainee.build().to(device)
+    if mode != "plain":
+        switch_on(model, mode)
+    for _ in range(2):
+        model.zero_grad()
+        inputs = move(trainee.inputs(), torch.device(device))
+        if is_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+        begun = time.perf_counter()
+        saved, loss = forward(model, inputs, names, lambda kept: kept.total, is_plain=mode == "plain")
+        loss.backward()
+        if is_gpu:
+            torch.cuda.synchronize(device)
+        seconds = time.perf_counter() - begun
+        # Else the next step would begin with its graph.
+        del loss
+    peak = torch.cuda.max_memory_allocated(device) if is_gpu else None
+    return Measurement(mode, name, saved, seconds, peak)

@@ -20,6 +20,8 @@ def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[st
         yield f"The configuration speaks of {positions:,} positions, and this sequence is longer."
     if anatomy.has_chosen:
         yield "What is chosen by computed numbers, such as experts, is taken to be chosen evenly."
+    if anatomy.has_decided:
+        yield "Conditions on computed numbers, such as whether one is infinite, are taken not to hold."
     if not anatomy.blocks:
         yield "No stack of blocks was found in this model, so nothing is said of single blocks."
     yield (

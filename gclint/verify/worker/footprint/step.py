@@ -41,6 +41,8 @@ class Anatomy:
     """The names of its blocks, the outermost of those inside of each other."""
     has_chosen: bool
     """Whether it chose anything by computed numbers."""
+    has_decided: bool
+    """Whether it asked for a truth value that was computed, and was told that it is false."""
 
 
 def built(trainee: Trainee, fake: PartlyFake) -> Any:
@@ -69,7 +71,7 @@ def anatomy_of(trainee: Trainee) -> Anatomy:
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
     found = [each.name for each in dissection.blocks(trained) if each.is_trunk or each.is_layer]
     outer = [name for name in found if not any(name.startswith(f"{other}.") for other in found)]
-    return Anatomy(tuple(outer), fake.has_chosen)
+    return Anatomy(tuple(outer), fake.has_chosen, fake.has_decided)
 
 
 def take_step(

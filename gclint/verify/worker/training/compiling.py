@@ -77,7 +77,7 @@ class _Compiler:
         if not breaks:
             return ""
         first = next(iter(breaks)).partition("\n")[0].rstrip(".")
-        hint = ", which use_cache=False avoids" if any(_CACHE in each for each in breaks) else ""
+        hint = "; use_cache=False avoids a break" if any(_CACHE in each for each in breaks) else ""
         return f"there are {self._graphs} graphs, as they break: {first}{hint}"
 
     def _watch(self, kind: Any, name: str, wrap: Any) -> None:
@@ -106,5 +106,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-COMPILING = Group(_dress, _advise, steps=1)
+COMPILING = Group(_dress, _advise, is_slow=True, steps=1)
 """Training what is compiled."""

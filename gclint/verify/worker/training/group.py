@@ -140,4 +140,6 @@ class Group:
     """Whether a practice is one for this model; there is no row for what nobody can do."""
     load: Callable[[], object] = lambda: None
     """Imports what each practice needs, once for all of them."""
+    is_slow: bool = False
+    """Whether it may come to no end in its time though nothing is wrong."""
     steps: int = 2

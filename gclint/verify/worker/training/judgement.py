@@ -50,7 +50,8 @@ def judge(
     if taken.refusal is not None:
         return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
     if taken.error is not None:
-        outcome: SetUpOutcome = "not run" if taken.error.is_foreign else "fails"
+        is_late = group.is_slow and taken.error.kind == "time limit"
+        outcome: SetUpOutcome = "not run" if taken.error.is_foreign or is_late else "fails"
         about = _named(taken.error)
         message = f"{told(taken)} ({names(about)})" if about else told(taken)
         return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
