@@ -80,20 +80,15 @@ def _cluster() -> Iterator[Any]:
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
-        made = Cluster(head_node_args=_of_node(), initialize_head=True)
+        made = Cluster(head_node_args={**_of_node(), "include_dashboard": False}, initialize_head=True)
         try:
             yield made
         finally:
             made.shutdown()
 
 
-def _of_node() -> dict[str, Any]:
-    return {
-        "num_cpus": 1,
-        "num_gpus": 0,
-        "object_store_memory": 80 * 2**20,
-        "include_dashboard": False,
-    }
+def _of_node(cores: int = 1, gpus: int = 0) -> dict[str, Any]:
+    return {"num_cpus": cores, "num_gpus": gpus, "object_store_memory": 80 * 2**20}
 
 
 def _write(folder: Path, name: str, text: str) -> None:
@@ -154,7 +149,7 @@ def _without_times(text: str) -> Any:
 def test_what_a_lost_node_was_at_is_run_again(
     command: Command, cluster: Any, gate: Gate, tmp_path: Path
 ) -> None:
-    other = cluster.add_node(**{key: each for key, each in _of_node().items() if key != "include_dashboard"})
+    other = cluster.add_node(**_of_node())
     _write(tmp_path, "a", gate.waiting("A", "B"))
     _write(tmp_path, "b", passing("C") + failing("D"))
     _write(tmp_path, "c", passing("E"))
@@ -193,6 +188,22 @@ def test_a_lost_cluster_leaves_what_is_known(command: Command, gate: Gate, tmp_p
     out, _ = _ended(command("--resume", "--output-format", "json"), 0)
     assert [each["name"] for each in json.loads(out)["results"]] == ["A", "B"]
     assert list(gate.begun(1)) == ["B"]
+
+
+@pytest.mark.ray
+def test_classes_share_a_gpu(command: Command, cluster: Any, gate: Gate, tmp_path: Path) -> None:
+    _write(tmp_path, "a", gate.waiting("A", "B"))
+    options = ("--executor", "ray", "--device", "cuda")
+    out, _ = _ended(command(*options, RAY_ADDRESS=cluster.address), 2)
+    assert "the cluster of Ray has no GPU" in out
+    other = cluster.add_node(**_of_node(cores=2, gpus=1))
+    process = command(*options, RAY_ADDRESS=cluster.address)
+    raylet = other.all_processes["raylet"][0].process.pid
+    # The other node is free, but has none.
+    assert all(raylet in above for above in gate.begun(2).values())
+    gate.open()
+    _ended(process, 0)
+    cluster.remove_node(other)
 
 
 @pytest.mark.ray
