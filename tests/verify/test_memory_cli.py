@@ -111,6 +111,18 @@ def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) 
 
 
 @pytest.mark.torch
+def test_positions_that_the_model_does_not_have_are_refused() -> None:
+    from transformers import GPT2LMHeadModel
+
+    from gclint.verify.worker.footprint import CannotEstimate, estimate
+
+    fields = {"hidden_size": 32, "num_attention_heads": 2, "n_positions": 20}
+    question = Question(sequence=24, layers=2, fields=fields)
+    with pytest.raises(CannotEstimate, match="index 23 is out of range for an embedding of 20"):
+        estimate("modeling_gpt2.py", [GPT2LMHeadModel], question, "cpu")
+
+
+@pytest.mark.torch
 def test_fields_and_depths_are_set_with_what_follows_from_them() -> None:
     from transformers import Gemma3ForCausalLM
 

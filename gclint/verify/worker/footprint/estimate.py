@@ -43,7 +43,15 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         CannotEstimate: it has no answer.
     """
     started = time.monotonic()
-    trainee, anatomy = runnable(trainee_of(classes, question))
+    try:
+        trainee, anatomy = runnable(trainee_of(classes, question))
+    except CannotEstimate as error:
+        if question.config is None and error.__cause__ is not None:
+            # The defaults of what is made of several models need not fit together.
+            raise CannotEstimate(
+                f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
+            ) from error
+        raise
     names = anatomy.blocks
     modes: list[ModeEstimate] = []
     added: list[Addition] = []

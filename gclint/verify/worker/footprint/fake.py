@@ -76,6 +76,8 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         if packet is _aten._local_scalar_dense and (self.is_building or args[0].dtype is torch.bool):
             self.has_decided |= not self.is_building
             return False if args[0].dtype is torch.bool else 0.0
+        if packet is _aten.embedding:
+            _check_range(*args[:2])
         if packet in _SHAPES:
             return _SHAPES[packet](*args, **kwargs)
         if packet in _MASKED:
@@ -132,6 +134,13 @@ def _stays_real(func: Any, made: Tensor, given: list[Tensor]) -> bool:
     if not given:
         return bool(made.numel() <= (_MOST_CONSTANTS if func.overloadpacket in _CONSTANT else 1))
     return bool(made.numel() <= _MOST_FRACTIONS)
+
+
+def _check_range(weight: Tensor, indices: Tensor) -> None:
+    """Raise what a real embedding raises, which a fake one does not look for."""
+    is_known = not isinstance(indices, FakeTensor) and indices.numel()
+    if is_known and not 0 <= int(indices.min()) <= int(indices.max()) < len(weight):
+        raise IndexError(f"index {int(indices.max())} is out of range for an embedding of {len(weight)}")
 
 
 def _is_small(tensor: Tensor) -> bool:

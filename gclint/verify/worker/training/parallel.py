@@ -22,6 +22,7 @@ from gclint.verify.worker import child
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import (
     DDP,
     IMAGES,
@@ -50,7 +51,7 @@ def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: 
     """Wrap a model, or leave it as it is where the practice is the one to compare with."""
     assert isinstance(practice, ParallelPractice)
     made = _batches(practice, subject, rank)
-    model = _with_adapters(subject) if practice.has_adapters else subject.model
+    model = _with_adapters(subject, practice.mode) if practice.has_adapters else subject.model
     parameters = trained_parameters(model)
     if not practice.by_trainer:
         switch_on(subject, practice.mode)
@@ -189,11 +190,12 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
     return wrapped
 
 
-def _with_adapters(subject: Subject) -> nn.Module:
-    """Add LoRA to all linear layers, whose gradients begin at the inputs, as people have it."""
+def _with_adapters(subject: Subject, mode: Mode) -> nn.Module:
+    """Add LoRA to all linear layers; inputs require grad where the mode needs it, as people have it."""
     peft = library("peft", PEFT)
-    with suppress(NotImplementedError):
-        subject.model.enable_input_require_grads()
+    if mode == "reentrant":
+        with suppress(NotImplementedError):
+            subject.model.enable_input_require_grads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model: nn.Module = peft.get_peft_model(subject.model, lora(subject, peft))
