@@ -164,3 +164,24 @@ def test_batches_leave_out_modalities_with_their_placeholders() -> None:
     assert [name for name in usual if name not in images] == ["pixel_values_videos", "video_grid_thw"]
     lengths = [len(each["input_ids"][0]) for each in (text, images, usual)]
     assert lengths == sorted(set(lengths)), "what is not there has no placeholders"
+
+
+def test_a_setting_that_was_not_run_with_all_data_is_not_advised() -> None:
+    from gclint.verify.worker.training.parallel_advice import advise
+
+    late = _row("N/plain", "not run", "time limit", "images")
+    advice = advise([_row("N/plain"), late, _row("N/find-unused")])
+    assert advice is not None
+    assert advice.setting == "use_reentrant=False, find_unused_parameters=True"
+    assert advise([_row("N/plain"), late]) is None
+
+
+def test_what_is_slow_without_checkpointing_is_no_hang_with_it() -> None:
+    from gclint.verify.worker.ending import End
+    from gclint.verify.worker.training.training import _taken
+
+    end = End("time limit", "no end within 5 s")
+    for is_slow in (True, False):
+        error = _taken(None, end, "the backward pass", is_slow).error
+        assert error is not None
+        assert error.is_foreign is is_slow

@@ -13,6 +13,9 @@ from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
 
 Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "crowded out", "exit", "error"]
 """``killed``: by somebody else; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
+HANGS = 10
+"""How many times longer than without checkpointing something takes before it counts as a hang: what is
+recomputed takes twice as long, and what a model does first is slow."""
 FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
 """What others have done, so that it says nothing about the function."""
 

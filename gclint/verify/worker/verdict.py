@@ -6,13 +6,9 @@ import time
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.ending import FOREIGN, HANGS, End
 from gclint.verify.worker.practices import practice_titled
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, SetUp, decode
-
-# How many times longer than any plain step of its scenario a checkpointed step takes before it counts as
-# a hang: one that is recomputed takes twice as long, and what a model does first is slow.
-_HANGS = 10
 
 
 class Record:
@@ -79,7 +75,7 @@ class Record:
         if end.cause != "time limit":
             return True
         slowest = self._slowest.get(self.last.scenario)
-        return slowest is not None and time.monotonic() - self._begun > _HANGS * slowest
+        return slowest is not None and time.monotonic() - self._begun > HANGS * slowest
 
     def _failure(self, end: End, reason: str) -> Failure:
         assert self.last is not None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.ending import FOREIGN, HANGS, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
@@ -22,9 +22,6 @@ _SECONDS = 120.0
 """The time limit of a class, where it has none."""
 _SHARE = 3
 """So many runs that hang fit into the time of a class: one in each mode, and the others go on."""
-_HANGS = 10
-"""How many times longer than the longest plain run of its scenario a checkpointed run takes before it counts
-as a hang: one that is recomputed takes twice as long, and what a model does first is slow."""
 
 
 class Runner:
@@ -97,5 +94,5 @@ class Runner:
     def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
         """Return the fault that is the death of a process; slowness is told from a hang."""
         longest = self._longest.get(conditions.scenario.name)
-        is_slow = end.cause == "time limit" and (longest is None or seconds <= _HANGS * longest)
+        is_slow = end.cause == "time limit" and (longest is None or seconds <= HANGS * longest)
         return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)

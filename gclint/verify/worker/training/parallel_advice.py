@@ -19,16 +19,16 @@ _SETTINGS = {
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:
     """Return the first setting that works in all of its rows, and what it avoids."""
-    ran = [each for each in rows if each.outcome != "not run" and each.name in _SETTINGS]
-    failed = [each for each in ran if each.outcome == "fails"]
+    failed = [each for each in rows if each.outcome == "fails" and each.name in _SETTINGS]
     for name, setting in _SETTINGS.items():
-        of_setting = [each for each in ran if each.name == name]
-        if of_setting and not any(each in failed for each in of_setting):
+        of_setting = [each.outcome for each in rows if each.name == name]
+        # What was not run may be what it fails with.
+        if of_setting and set(of_setting) == {"works"}:
             before = list(_SETTINGS)[: list(_SETTINGS).index(name)]
             avoided = next((each for each in failed if each.name in before), None)
             instead = f": {_reason(avoided)}" if avoided else ""
             return Advice(DDP, setting, f"With DistributedDataParallel, use {_worded(setting)}{instead}.")
-    if not ran:
+    if not failed:
         return None
     why = f": {failed[0].name}{_on(failed[0])} fails ({failed[0].symptom})"
     return Advice(DDP, "", f"With DistributedDataParallel, no setting that was run works with all data{why}.")

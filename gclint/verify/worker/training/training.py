@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.ending import FOREIGN, HANGS, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import deviation
 from gclint.verify.worker.examination.fault import Fault
@@ -85,6 +86,8 @@ class _Training:
         self._subject = subject
         self._watch = watch
         self._seconds = seconds
+        self._longest = 0.0
+        """The seconds of the longest steps without checkpointing that came to an end."""
         self._blocks: tuple[Block, ...] | None = None
         self._references: dict[Practice, Taken] = {}
         self._controls: dict[Practice, Taken] = {}
@@ -188,8 +191,12 @@ class _Training:
         def live(rank: Rank, fork: Fork) -> None:
             fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken, rank))
 
+        begun = time.monotonic()
         ended = in_forks([partial(live, rank) for rank in ranks], hear, self._seconds)
-        return [_taken(taken, end, stage) for (taken, end), stage in zip(ended, stages, strict=True)]
+        if practice.mode == "plain" and all(end.cause == "done" for _, end in ended):
+            self._longest = max(self._longest, time.monotonic() - begun)
+        is_slow = self._seconds <= HANGS * self._longest
+        return [_taken(taken, end, stage, is_slow) for (taken, end), stage in zip(ended, stages, strict=True)]
 
     def _known_blocks(self) -> tuple[Block, ...]:
         if self._blocks is None:
@@ -199,11 +206,12 @@ class _Training:
         return self._blocks
 
 
-def _taken(taken: Taken | None, end: End, stage: str) -> Taken:
-    """Return what came of the steps that a process took."""
+def _taken(taken: Taken | None, end: End, stage: str, is_slow: bool) -> Taken:
+    """Return what came of the steps that a process took; what is slow anyway is not to blame for it."""
     if end.cause == "error":
         raise RuntimeError(end.message)
     if end.cause == "done":
         assert taken is not None
         return taken
-    return Taken(stage=stage, error=Fault(end.cause, end.message, end.frames, end.cause in FOREIGN))
+    is_foreign = end.cause in FOREIGN or (is_slow and end.cause == "time limit")
+    return Taken(stage=stage, error=Fault(end.cause, end.message, end.frames, is_foreign))
