@@ -92,13 +92,7 @@ def take(
         if shaken:
             subject.shake(shaken, group.rounding)
         dressed = group.dress(practice, subject, blocks, rank)
-        for name, part in dressed.parts.items():
-            phases.watch(name, part)
-        with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
-            # Of what libraries do by default, such as which kind of checkpoint they choose.
-            warnings.simplefilter("ignore")
-            for number in range(group.steps):
-                _step(number, dressed, phases, taken, enter)
+        _take_steps(group.steps, dressed, phases, taken, enter)
         dressed.inspect()
     except DoesNotApply as refusal:
         taken.refusal = refusal
@@ -110,12 +104,23 @@ def take(
         taken.error = fault_of(error)
     if dressed is not None:
         taken.remark = dressed.remark()
-    seen = Seen(phases.runs[False], phases.runs[True])
-    if dressed is not None and dressed.seen is not None:
-        seen = dressed.seen()
+    by_hooks = Seen(phases.runs[False], phases.runs[True])
+    seen = by_hooks if dressed is None or dressed.seen is None else dressed.seen()
     taken.recorded += seen.recorded
     taken.recomputed += seen.recomputed
     return taken
+
+
+def _take_steps(
+    count: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Callable[[str], None]
+) -> None:
+    for name, part in dressed.parts.items():
+        phases.watch(name, part)
+    with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
+        # Of what libraries do by default, such as which kind of checkpoint they choose.
+        warnings.simplefilter("ignore")
+        for number in range(count):
+            _step(number, dressed, phases, taken, enter)
 
 
 def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Callable[[str], None]) -> None:
