@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -40,3 +41,31 @@ def test_nothing_fits_and_everything_fits() -> None:
 
     assert largest_within(lambda number: 2000 + number, 1000, 8, 64) == (0, 2001, False)
     assert largest_within(lambda number: number, 1000, 8, 64) == (64, 64, True)
+
+
+def test_a_size_that_cannot_be_run_is_said_and_takes_nothing_from_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from types import SimpleNamespace
+
+    from gclint.verify.worker.footprint import fits as room
+
+    class Sized(SimpleNamespace):
+        def sized(self, batch: int = 2, sequence: int = 8) -> Sized:
+            return Sized(**{**vars(self), "batch": batch, "sequence": sequence})
+
+    def take_step(sized: Sized, mode: str, *_: object) -> SimpleNamespace:
+        if mode != "plain" and sized.sequence > 16:
+            raise RuntimeError("windows of 16")
+        return SimpleNamespace(peak_bytes=sized.batch * sized.sequence)
+
+    monkeypatch.setattr(room, "take_step", take_step)
+    plan = SimpleNamespace(batch=2, length=8)
+    trainee: Any = Sized(
+        situation=SimpleNamespace(plan=plan), reads_text=True, positions=None, batch=2, sequence=8
+    )
+    found = {(each.dimension, each.mode): each for each in room.fits(trainee, 1000, 0)}
+    assert found["batch", "non-reentrant"].largest == 125
+    assert found["sequence", "plain"].largest == 500
+    failed = found["sequence", "non-reentrant"]
+    assert (failed.largest, failed.error) == (0, "RuntimeError: windows of 16")

@@ -82,7 +82,7 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
             f"What fits {size(estimate.budget)}",
             ("Checkpointing", "What grows", "Largest", "Needs"),
             tuple(
-                (NAMES[each.mode], each.dimension, _fit(each), size(each.needed_bytes))
+                (NAMES[each.mode], each.dimension, _fit(each), "" if each.error else size(each.needed_bytes))
                 for each in estimate.fits
             ),
             "All else is the same. Weights, gradients and the optimizer's state are counted.",
@@ -143,6 +143,8 @@ def _measured(estimate: MemoryEstimate) -> Iterator[tuple[str, ...]]:
 
 
 def _fit(each: Fit) -> str:
+    if each.error:
+        return f"not known: {each.error}"
     if not each.largest:
         return "not even 1"
     return f"{each.largest:,} or more" if each.is_limit else f"{each.largest:,}"

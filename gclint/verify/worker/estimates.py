@@ -142,6 +142,8 @@ class Fit:
     """What that needs at its peak, with the optimizer's state; of 1, where not even that fits."""
     is_limit: bool = False
     """Whether more would fit, but the model has no more positions, or nobody trains on so much."""
+    error: str = ""
+    """Why that is not known: what one of the sizes that were tried raised; then the numbers are 0."""
 
 
 @dataclass(frozen=True)

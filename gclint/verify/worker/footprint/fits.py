@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gclint.verify.worker.estimates import Dimension, Fit
-from gclint.verify.worker.footprint.building import Trainee
+from gclint.verify.worker.footprint.building import Trainee, in_a_line
 from gclint.verify.worker.footprint.step import take_step
 from gclint.verify.worker.modes import Mode
 
@@ -40,10 +40,11 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
 
             try:
                 largest, needed, is_bound = largest_within(need, budget, start, most)
-            except Exception:
+            except Exception as error:
                 # What runs at one size need not run at another, such as a sequence in windows.
-                continue
-            yield Fit(dimension, mode, largest, needed, is_bound)
+                yield Fit(dimension, mode, 0, 0, error=in_a_line(error))
+            else:
+                yield Fit(dimension, mode, largest, needed, is_bound)
 
 
 def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
