@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -244,12 +245,17 @@ import json, os, subprocess, sys
 from pathlib import Path
 
 Path.home().joinpath("left").mkdir(parents=True)
-reach = "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)"
+reach = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)"
 json.dump(
     {
         "token": os.environ.get("HF_TOKEN"),
         "homes": [str(Path.home()), os.environ["HF_HOME"], os.environ["TMPDIR"]],
-        "network": subprocess.run([sys.executable, "-c", reach], capture_output=True, text=True).stderr,
+        "network": {
+            where: subprocess.run(
+                [sys.executable, "-c", reach, where, port], capture_output=True, text=True
+            ).stderr
+            for where, port in (("192.0.2.1", "9"), ("127.0.0.1", "LISTENING"))
+        },
         "environments": [
             path.read_bytes().decode(errors="replace").count("secret-of-mine")
             for path in Path("/proc").glob("[0-9]*/environ")
@@ -266,8 +272,10 @@ def test_a_model_finds_no_secrets_and_its_home_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret-of-mine")
-    path = write_model(tmp_path / "remote", _CURIOUS)
-    status, found = _gclint(tmp_path, path)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        text = _CURIOUS.replace("LISTENING", str(listening.getsockname()[1]))
+        path = write_model(tmp_path / "remote", text)
+        status, found = _gclint(tmp_path, path)
     seen = json.loads((tmp_path / "seen.json").read_text())
     (environment,) = found["environments"]
     assert (status, seen["token"]) == (0, None)
@@ -275,6 +283,8 @@ def test_a_model_finds_no_secrets_and_its_home_is_gone(
     isolation = environment["isolation"]
     assert isolation[0] == "an environment without secrets, and a temporary home"
     if "no network" in isolation:
-        assert "Network is unreachable" in seen["network"]
+        assert "Network is unreachable" in seen["network"]["192.0.2.1"]
+        # It has a loopback interface of its own, where nobody listens.
+        assert "Connection refused" in seen["network"]["127.0.0.1"]
     if "other processes are hidden" in isolation:
         assert not any(seen["environments"])

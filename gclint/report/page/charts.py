@@ -5,10 +5,10 @@ Vega draws them, by way of Altair. Its SVG has words for each mark, so a screen 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 import altair
 import vl_convert
@@ -45,7 +45,7 @@ _HEIGHTS = {"above": -8, "below": 2}
 """Where the names of points may stand: pixels below them."""
 _LETTER, _LINE = 6.5, 12
 """About how much room letters and lines need."""
-_TITLE = re.compile(r'(<path[^>]*?aria-label="([^"]*)"[^>]*?)/>')
+_SVG = "http://www.w3.org/2000/svg"
 
 
 def charts(page: Page) -> tuple[Chart, ...]:
@@ -276,7 +276,16 @@ def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
     drawn = str(vl_convert.vegalite_to_svg(styled.to_dict()))
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, variable)
-    # It shall be as wide as there is room, and say what a mark is when a mouse rests on it.
-    drawn = re.sub(r'(<svg[^>]*?) width="([\d.]+)" height="[\d.]+"', r"\1", drawn, count=1)
-    drawn = drawn.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
-    return _TITLE.sub(lambda found: f"{found[1]}><title>{found[2]}</title></path>", drawn)
+    return _fitted(drawn)
+
+
+def _fitted(drawn: str) -> str:
+    """Return a picture as wide as there is room, in which a mark says what it is when a mouse rests on it."""
+    picture = ElementTree.fromstring(drawn)
+    for size in ("width", "height"):
+        del picture.attrib[size]
+    for mark in picture.iter(f"{{{_SVG}}}path"):
+        if label := mark.get("aria-label"):
+            ElementTree.SubElement(mark, f"{{{_SVG}}}title").text = label
+    ElementTree.register_namespace("", _SVG)
+    return ElementTree.tostring(picture, encoding="unicode")

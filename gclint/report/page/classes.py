@@ -37,7 +37,7 @@ from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, Set
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory stands in the row."""
-_INDEX = re.compile(r"\.?(\d+)$")
+_INDEX = re.compile(r"\.?(?<!\d)(\d+)$")
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from gclint.verify.worker.vocabulary import USE_CACHE
 _LIKELY = (
     r"For(Causal|Masked)LM|LMHeadModel|ForConditionalGeneration",
     r"ForPreTraining|WithLMHeadModel|ForCTC|ForSpeechSeq2Seq",
-    r"For\w*Classification",
-    r"For\w+",
+    r"Classification",
+    r"For\w",
 )
 """What people most likely train, by the names of classes; then whatever there is."""
 _ATTENTION_DROPOUT = re.compile(r"att\w*drop|drop\w*att")
