@@ -13,7 +13,11 @@ _RIGHT = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
 
 
 def _row(
-    expected: dict[str, Any], found: dict[str, Any], noise: dict[str, float], recomputed: int = 1
+    expected: dict[str, Any],
+    found: dict[str, Any],
+    noise: dict[str, float],
+    recomputed: int = 1,
+    left: tuple[str, ...] = (),
 ) -> Any:
     import torch
 
@@ -27,7 +31,11 @@ def _row(
             name: None if value is None else torch.tensor([value, value]) for name, value in gradients.items()
         }
         counted = Counter({"layers.0": recomputed})
-        return Taken(gradients=[tensors, tensors], recorded=Counter({"layers.0": 2}), recomputed=counted)
+        return Taken(
+            gradients=[tensors, tensors],
+            recorded=Counter({"layers.0": 2, **dict.fromkeys(left, 2)}),
+            recomputed=counted,
+        )
 
     (practice,) = practices_named(["peft:LoRA/N"])
     noises = {(step, name): each for name, each in noise.items() for step in (0, 1)}
@@ -57,6 +65,12 @@ def test_a_gradient_that_is_not_the_same_fails(
     row = _row(_RIGHT, {**_RIGHT, **changed}, {})
     assert (row.outcome, row.symptom, row.parameters) == ("fails", symptom, parameters)
     assert f"{len(parameters)} parameter has " in row.message
+
+
+def test_where_only_some_blocks_are_recomputed_the_row_says_so() -> None:
+    row = _row(_RIGHT, _RIGHT, {}, left=("layers.1", "layers.2"))
+    assert (row.outcome, row.recomputed, row.blocks) == ("works", 1, 3)
+    assert row.message == "only 1 of 3 blocks were recomputed"
 
 
 def test_nothing_recomputed_is_no_success() -> None:

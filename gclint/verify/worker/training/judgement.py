@@ -71,7 +71,13 @@ def judge(
         return _row(practice, taken, "not run", NOT_COMPARED, message, tuple(found.unknown))
     if not found.all:
         return _row(practice, taken, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
-    return _row(practice, taken, "works")
+    return _row(practice, taken, "works", message="" if practice.mode == "plain" else _partly(taken))
+
+
+def _partly(taken: Taken) -> str:
+    """Return that some of the blocks that ran keep all that they compute, if that is so."""
+    ran, again = (sum(map(bool, each.values())) for each in (taken.recorded, taken.recomputed))
+    return f"only {again} of {ran} blocks were recomputed" if again < ran else ""
 
 
 def symptom_of(fault: Fault) -> str:
