@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def memory(
         target, content = subject_of(model, config, settings.python)
         known = settings_of([target.path]).known
         asked = with_architecture(Question(config=content, **question), content)
-        found = ask(target, asked, run_settings(known, python, settings.device, 1, time_limit, memory_limit))
+        found = ask(target, asked, replace(settings, known=known))
     except NoEstimate as error:
         raise CannotRun(str(error)) from None
     except OSError as error:

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from gclint.source.paths import shown
 from gclint.verify.run import Heard
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
 from gclint.verify.worker.protocol import Progress as Begun
 
 _STYLES = {"passed": "green", "failed": "bold red", "not run": "yellow"}
-_MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 # Lines of the screen that are not rows of finished classes: header, what is running, the bar, and some air.
 _OTHER_LINES = 10
 _MANY = 60
@@ -101,14 +101,14 @@ def results_table(results: Iterable[ClassResult], width: int) -> Table:
     if not is_narrow:
         table.add_column("file", overflow="ellipsis", no_wrap=True, max_width=36)
     table.add_column("class", overflow="ellipsis", no_wrap=True, min_width=20)
-    for name in ("outcome", *_MODES):
+    for name in ("outcome", *CHECKPOINTED):
         if name != "outcome" or not is_narrow:
             table.add_column(name, no_wrap=True)
     for name in ("blocks", "saved for backward", "time"):
         table.add_column(name, no_wrap=True, justify="right")
     for result in results:
         outcome = Text(result.outcome, _STYLES[result.outcome])
-        ends = [_end(result, mode) for mode in _MODES]
+        ends = [_end(result, mode) for mode in CHECKPOINTED]
         more = [] if is_narrow else [shown(result.source).rpartition("/")[2]]
         table.add_row(*more, result.name, *([] if is_narrow else [outcome]), *ends, *_measures(result))
     return table
@@ -125,7 +125,7 @@ def _end(result: ClassResult, mode: Mode) -> Text:
 def _measures(result: ClassResult) -> Iterator[str]:
     yield f"{result.recomputed}/{result.blocks}" if result.blocks else "-"
     costs = {cost.mode: cost.saved_bytes for cost in result.costs}
-    after = max((costs[mode] for mode in _MODES if mode in costs), default=None)
+    after = max((costs[mode] for mode in CHECKPOINTED if mode in costs), default=None)
     before = costs.get("plain")
     yield "-" if before is None or after is None else f"{size(before)} > {size(after)}"
     yield f"{result.seconds:.1f} s"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Mode, Observation, Verdict
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
-_BOTH: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 _MODES: tuple[tuple[tuple[Mode, ...], str], ...] = (
-    (_BOTH, ""),
+    (CHECKPOINTED, ""),
     (("non-reentrant",), "use_reentrant=False"),
     (("reentrant",), "use_reentrant=True"),
 )

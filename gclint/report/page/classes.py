@@ -33,6 +33,7 @@ from gclint.report.page.view import (
 from gclint.report.verification import stories
 from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, SetUp
 
 _CHECKPOINTED: Mode = "non-reentrant"
@@ -171,7 +172,7 @@ def _stacks(result: ClassResult) -> Iterator[Stack]:
     """Yield the stacks with what became of their blocks in the first scenario."""
     seen: dict[str, list[str]] = {}
     modes = []
-    for mode in matrix.MODES:
+    for mode in CHECKPOINTED:
         for verdict in result.verdicts:
             if (verdict.scenario, verdict.mode) == ("default", mode):
                 modes.append(mode)
@@ -242,7 +243,7 @@ def _measures(result: ClassResult) -> Iterator[Measure]:
 def _trials(result: ClassResult) -> Iterator[Trial]:
     saved = {(each.scenario, each.mode): each.saved_bytes for each in result.verdicts}
     for name in result.scenarios:
-        kept = [saved.get((name, mode)) for mode in matrix.MODES]
+        kept = [saved.get((name, mode)) for mode in CHECKPOINTED]
         yield Trial(
             name,
             matrix.mode_cells(result, name),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.report.page.view import STANDARD, Cell, Column, State
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.practices import PRACTICES
 from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
 from gclint.verify.worker.scenarios import OPTION, SCENARIOS, scenario_named
 
-MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 _LETTERS: dict[Mode, str] = {"plain": "P", "non-reentrant": "N", "reentrant": "R"}
 _WORDS: dict[Mode, str] = {
     "plain": "without checkpointing",
@@ -27,7 +27,7 @@ def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
     seen = {_column(name) for result in results for name in result.scenarios}
     order = dict.fromkeys(_column(each.name) for each in SCENARIOS)
     places = {each.title: place for place, each in enumerate(PRACTICES)}
-    setups = {_key(each): each for result in results for each in result.setups}
+    setups = {each.title: each for result in results for each in result.setups}
     return (
         *(Column(f"{STANDARD}/{name}", STANDARD, name) for name in order if name in seen),
         *(
@@ -44,7 +44,7 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
         by_column.setdefault(f"{STANDARD}/{_column(name)}", []).append(name)
-    setups = {_key(each): setup_cell(each) for each in result.setups}
+    setups = {each.title: setup_cell(each) for each in result.setups}
     return tuple(setups.get(column.key) or _joined(result, by_column.get(column.key, ())) for column in shown)
 
 
@@ -61,9 +61,9 @@ def setup_cell(setup: SetUp) -> Cell:
 def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
     """Return what came of each mode of a scenario."""
     if messages := _messages(result, scenario, "plain"):
-        return (Cell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(MODES)
+        return (Cell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(CHECKPOINTED)
     found = []
-    for mode in MODES:
+    for mode in CHECKPOINTED:
         messages = _messages(result, scenario, mode)
         if messages:
             found.append(Cell("fails", "fails", "; ".join(messages)))
@@ -74,10 +74,6 @@ def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
     return tuple(found)
 
 
-def _key(setup: SetUp) -> str:
-    return f"{setup.title}/{setup.data}"
-
-
 def _column(scenario: str) -> str:
     return _OPTIONS if scenario_named(scenario).feature.startswith(OPTION) else scenario
 
@@ -86,9 +82,9 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
     """Return what stands for all of these scenarios: what fails in one of them fails."""
     if not scenarios:
         return Cell("none")
-    modes: tuple[Mode, ...] = ("plain", *MODES)
+    modes: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
     failing = [mode for mode in modes if any(_messages(result, name, mode) for name in scenarios)]
-    running = [mode for mode in MODES if any(_was_run(result, name, mode) for name in scenarios)]
+    running = [mode for mode in CHECKPOINTED if any(_was_run(result, name, mode) for name in scenarios)]
     if failing:
         letters = " ".join(_LETTERS[mode] for mode in failing)
         words = " and ".join(_WORDS[mode] for mode in failing)
@@ -96,7 +92,7 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
         return Cell(_state(failing, running), letters, f"fails {words}: {message}")
     if not running:
         return Cell("not run", _NOT_RUN, "not run")
-    if len(running) < len(MODES):
+    if len(running) < len(CHECKPOINTED):
         only = running[0]
         return Cell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
     return Cell("works", "✓", "works")

@@ -8,6 +8,9 @@ from typing import Literal
 Mode = Literal["plain", "non-reentrant", "reentrant"]
 """How a step is run: without checkpointing, or with it and ``use_reentrant`` off or on."""
 
+CHECKPOINTED: tuple[Mode, ...] = ("non-reentrant", "reentrant")
+"""The modes with checkpointing."""
+
 
 @dataclass(frozen=True)
 class Place:

@@ -24,6 +24,7 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.trace import Call, file_of
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import executed
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
 from gclint.verify.worker.specimen import Specimen
@@ -35,7 +36,6 @@ _REFERENCE = "reference"
 """The category of what cannot be judged since it does not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
 """The causes that another module than the embeddings of now may cure."""
-_MODES: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
 class Scenarios:
@@ -190,7 +190,7 @@ class Scenarios:
         if scenario.reference is None:
             self._ledger.fingerprints.append(self._fingerprint(reference))
         runs = []
-        for mode in _MODES:
+        for mode in CHECKPOINTED:
             # What is wrong with everything trainable says it all, but to who compares two texts.
             is_told = mode not in (self._untrainable if scenario.frozen_base else self._broken)
             if not (is_told or self._ledger.is_complete):

@@ -46,9 +46,7 @@ def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[
 
 def outputs_of(value: Any) -> dict[str, Tensor]:
     """Return the tensors that a model has returned, with the way to each."""
-    return dict(
-        tensors_in(value if isinstance(value, dict) else (value,) if isinstance(value, Tensor) else value)
-    )
+    return dict(tensors_in((value,) if isinstance(value, Tensor) else value))
 
 
 def carries_gradient(value: object) -> bool:

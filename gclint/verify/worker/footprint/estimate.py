@@ -25,12 +25,12 @@ from gclint.verify.worker.footprint.measured import measurements
 from gclint.verify.worker.footprint.notes import notes
 from gclint.verify.worker.footprint.options import options
 from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
-from gclint.verify.worker.modes import Mode
+from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 
-MODES: tuple[Mode, ...] = ("plain", "non-reentrant", "reentrant")
+MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
 _LARGEST = 12
 """Lines of the source that are named."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.loss import OWN
 from gclint.verify.worker.examination.subject import switch_on
-from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import PartlyFake
 from gclint.verify.worker.footprint.kept import Kept
@@ -130,7 +130,7 @@ def loss_of(outputs: Any) -> Tensor:
     Raises:
         RuntimeError: no output requires grad.
     """
-    found = dict(tensors_in((outputs,) if isinstance(outputs, Tensor) else outputs))
+    found = outputs_of(outputs)
     own = found.get(OWN)
     if own is not None and own.requires_grad:
         return own.sum()
