@@ -42,7 +42,9 @@ def test_settings_come_with_type_and_default() -> None:
 
 def test_list_has_the_same_objects() -> None:
     listed = json.loads(_printed("rules", "--output-format", "json"))
-    assert listed == [json.loads(_printed("rule", each.code, "--output-format", "json")) for each in all_rules()]
+    assert listed == [
+        json.loads(_printed("rule", each.code, "--output-format", "json")) for each in all_rules()
+    ]
 
 
 @_EACH_RULE
