@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -58,7 +59,7 @@ def _anchors(page: Path) -> frozenset[str]:
     """Return the names that GitHub, and the site, give to a page's headings."""
     found: set[str] = set()
     tokens = _tokens(page)
-    for token, following in zip(tokens, tokens[1:], strict=False):
+    for token, following in pairwise(tokens):
         if token.type == "heading_open":
             text = "".join(child.content for child in following.children or ())
             slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
@@ -76,7 +77,9 @@ def _links(page: Path) -> Iterator[str]:
 
 @_every_page
 def test_links_lead_somewhere(page: Path) -> None:
-    assert [link for link in _links(page) if (problem := _problem(page, link)) and print(problem) is None] == []
+    assert [
+        link for link in _links(page) if (problem := _problem(page, link)) and print(problem) is None
+    ] == []
 
 
 def _problem(page: Path, link: str) -> str | None:
@@ -182,14 +185,15 @@ def _command_lines(page: Path) -> Iterator[str]:
 def _unknown_options(words: list[str]) -> Iterator[str]:
     command: click.Command = gclint
     while isinstance(command, click.Group):
-        name = words[0] if words and words[0] in command.commands else None
-        if name is None and command is not gclint:
-            break
-        command = command.commands[name or "check"]
-        words = words[1:] if name else words
+        is_named = bool(words) and words[0] in command.commands
+        # The default command is the first one.
+        command = command.commands[words[0] if is_named else next(iter(command.commands))]
+        words = words[is_named:]
         if isinstance(command, LazyCommand):
-            command = command.load()
-    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+            command = command.loaded()
+    known = {
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     known |= {"--help", "--version"}
     for word in words:
         name = word.partition("=")[0]
