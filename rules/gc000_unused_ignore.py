@@ -49,6 +49,8 @@ class UnusedIgnore(CommentRule):
 
     code = "GC000"
     name = "unused-ignore"
+    level = "note"
+    precision = "very-high"
 
     def check_comments(
         self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]

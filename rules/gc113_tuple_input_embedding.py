@@ -63,6 +63,7 @@ class TupleInputEmbedding(Rule):
 
     code = "GC113"
     name = "tuple-input-embedding"
+    precision = "very-high"
     causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
 
     def check(self, network: Network) -> Iterable[Finding]:

@@ -73,6 +73,7 @@ class UnreachedInputEmbedding(Rule):
 
     code = "GC114"
     name = "unreached-input-embedding"
+    precision = "very-high"
     causes = frozenset((Cause.NO_INPUT_GRADIENT,))
 
     def check(self, network: Network) -> Iterable[Finding]:

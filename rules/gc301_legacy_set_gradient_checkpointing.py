@@ -66,6 +66,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     code = "GC301"
     name = "legacy-set-gradient-checkpointing"
+    level = "warning"
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each override that the file writes."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 from gclint.finding import Applicability, Finding, Refusal
+from gclint.rule import all_rules
+
+if TYPE_CHECKING:
+    from gclint.rule import Level
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
@@ -10,6 +17,16 @@ _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 def documentation_url(finding: Finding) -> str:
     """Return where the finding's rule is explained: a file named like the rule's module."""
     return f"{_DOCUMENTATION}/{finding.code.lower()}_{finding.name.replace('-', '_')}.md"
+
+
+@cache
+def _levels() -> dict[str, Level]:
+    return {rule.code: rule.level for rule in all_rules()}
+
+
+def level_of(finding: Finding) -> Level:
+    """Return how bad a finding is, as its rule says."""
+    return _levels().get(finding.code, "error")
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
