@@ -26,6 +26,18 @@ def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
     return project.surroundings[key]
 
 
+def forget_mentions(project: Project, path: Path) -> bool:
+    """Forget what is known of words that a file has begun, or ceased, to hold; tell whether there is any."""
+    stale = [
+        key
+        for key, found in project.surroundings.items()
+        if isinstance(key, tuple) and (path in found) != _holds(project, path, str(key[1]).encode())
+    ]
+    for key in stale:
+        del project.surroundings[key]
+    return bool(stale)
+
+
 def _holds(project: Project, path: Path, word: bytes) -> bool:
     try:
         return word in project.read_bytes(path)
