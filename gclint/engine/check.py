@@ -81,7 +81,9 @@ def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
     """Tell whether a finding or an edit has its offsets in a text that has changed."""
     return any(
-        not changed.isdisjoint((finding.path, *(each.path for each in (*finding.edits, *finding.story))))
+        finding.path in changed
+        or any(edit.path in changed for edit in finding.edits)
+        or any(step.path in changed for step in finding.story)
         for finding in verdict.findings
     )
 
