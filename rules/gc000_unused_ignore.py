@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from gclint.finding import Finding, Fix, Refusal
+from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.rule import CommentRule
 from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.spelling import closest
@@ -51,6 +51,7 @@ class UnusedIgnore(CommentRule):
     name = "unused-ignore"
     level = "note"
     precision = "very-high"
+    fixes = (Applicability.SAFE,)
 
     def check_comments(
         self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]

@@ -61,6 +61,7 @@ class InplaceEmbeddingOutput(Rule):
     code = "GC108"
     name = "inplace-embedding-output"
     precision = "medium"
+    fixes = (Applicability.PROVABLE,)
     causes = frozenset((Cause.LEAF,))
 
     def check(self, network: Network) -> Iterable[Finding]:

@@ -70,6 +70,7 @@ class CacheWithoutGuard(Rule):
     code = "GC110"
     name = "cache-without-guard"
     precision = "medium"
+    fixes = (Applicability.PROVABLE,)
     causes = frozenset((Cause.WRITTEN_CACHE,))
     explains_all = False
 
