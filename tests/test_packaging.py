@@ -66,7 +66,17 @@ def test_checkers_of_distributions_complain_of_nothing(
 
 def test_uv_runs_the_wheel_as_a_tool(distributions: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "modeling_sample.py").write_text(BROKEN)
-    tool = [sys.executable, "-m", "uv", "tool", "run", "--isolated", "--from", distributions[1], "gclint"]
+    tool = [
+        sys.executable,
+        "-m",
+        "uv",
+        "tool",
+        "run",
+        "--isolated",
+        "--from",
+        str(distributions[1]),
+        "gclint",
+    ]
 
     def gclint(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**_plain_environment(), "UV_CACHE_DIR": str(tmp_path / "cache")}
