@@ -24,9 +24,10 @@ from gclint.commands import (
 )
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
-from gclint.report.formats import FORMATS, format_named
+from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Set
@@ -100,6 +101,7 @@ _verify = option_group("Verify repairs")
     help="Do not run these rules, even if they are selected.",
 )
 @include_option(_files)
+@standard_input_option(_files)
 @_surroundings(
     "--target-version",
     metavar="RELEASES",
@@ -112,13 +114,7 @@ _verify = option_group("Verify repairs")
     type=_FILE,
     help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
 )
-@_output(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Print findings as text or as JSON.",
-)
+@output_options(_output)
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -152,7 +148,7 @@ def check_command(
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked, and those that --include adds.
+    and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
@@ -161,20 +157,37 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
-    from gclint.report import text
+    with standard_input(paths, options) as incoming:
+        status = _checked(paths or (Path(),), select, ignore, include, options, incoming)
+    context.exit(status)
+
+
+def _checked(
+    paths: tuple[Path, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    include: tuple[str, ...],
+    options: CheckOptions,
+    incoming: StandardInput | None,
+) -> int:
+    """Check, repair and report; return the exit status."""
+    from gclint.report import full
     from gclint.source.discovery import survey
     from gclint.source.project import Project
 
-    paths = paths or (Path(),)
+    if incoming is not None:
+        paths = (incoming.path,)
     settings, rules = _settings_and_rules(paths, select, ignore, include, options)
-    found = survey(paths, settings)
-    settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
+    found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+    settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     project = Project(settings, found.files, within=paths)
+    if incoming is not None:
+        incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
-    report = _written(project, narrowed, options)
+    report = _written(project, narrowed, options, incoming)
     report = replace(
         report,
         problems=(*found.problems, *report.problems),
@@ -185,16 +198,15 @@ def check_command(
         baseline=options.baseline,
         recognised=recognised,
     )
-    report = _show(report, options)
-    text.write_notices(report, sys.stderr)
+    report = _show(replace(report, exit_status=_exit_status(report, options)), options)
+    full.write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
     if options.page_path is not None:
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    is_left = _is_something_left(report, options)
-    context.exit(2 if report.problems else int(is_left and not options.exit_zero))
+    return _exit_status(report, options)
 
 
 def _settings_and_rules(
@@ -309,7 +321,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
         make_folder()
         if not options.resume:
             journals.clear()
-        with run_display(is_shown=options.output_format == "text") as audience:
+        with run_display(is_shown=options.is_for_people) as audience:
             yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
@@ -321,14 +333,16 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
 
 
 def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
-    if options.output_format != "text" or options.diff or options.write_baseline:
+    if not options.is_for_people or options.diff or options.write_baseline:
         return ()
     from gclint.network.unknown import unknown_bases
 
     return unknown_bases(project)
 
 
-def _written(project: Project, result: CheckResult, options: CheckOptions) -> Report:
+def _written(
+    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
@@ -340,7 +354,9 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
     from gclint.engine.write import write_all
 
     unwritten = []
-    if not options.diff:
+    if incoming is not None:
+        incoming.take(project, result.changed)
+    elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)
@@ -348,7 +364,7 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
 
 def _show(report: Report, options: CheckOptions) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
-    from gclint.report import text
+    from gclint.report import full
 
     if options.summary:
         from gclint.engine.write import write_text
@@ -359,18 +375,24 @@ def _show(report: Report, options: CheckOptions) -> Report:
         from gclint.report.diff import write_diff
 
         write_diff(sys.stdout, report.repairs.changed)
-        text.write_diff_notices(report, sys.stderr)
+        full.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
         from gclint.engine.baseline import Baseline
         from gclint.engine.write import write_text
 
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
         report = report.also(write_text(options.write_baseline, baseline.text))
-        text.write_baseline_summary(report, baseline, sys.stdout)
+        full.write_baseline_summary(report, baseline, sys.stdout)
     else:
-        output = format_named(options.output_format)
-        (output.write_statistics if options.statistics else output.write)(report, sys.stdout)
+        report = report.also(write_output_files(report, options.output_files))
+        print_report(report, options.output_format, statistics=options.statistics)
     return report
+
+
+def _exit_status(report: Report, options: CheckOptions) -> int:
+    if report.problems:
+        return 2
+    return int(_is_something_left(report, options) and not options.exit_zero)
 
 
 def _is_something_left(report: Report, options: CheckOptions) -> bool:
