@@ -85,7 +85,7 @@ def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: 
 
 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
-    """Tell whether a finding or an edit has its offsets in a text that has changed."""
+    """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
         or any(edit.path in changed for edit in finding.edits)
