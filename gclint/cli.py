@@ -25,6 +25,12 @@ _VERIFY = LazyCommand(
     attribute="verify_group",
     short_help="Train models with and without checkpointing, and compare.",
 )
+_EXPLAIN = LazyCommand(
+    "explain",
+    module="gclint.commands.explain",
+    attribute="explain_command",
+    short_help="Explain how a place is understood, and why rules are silent there.",
+)
 _MEMORY = LazyCommand(
     "memory",
     module="gclint.commands.memory",
@@ -33,7 +39,7 @@ _MEMORY = LazyCommand(
 )
 
 gclint = DefaultGroup(
-    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule], examples=_EXAMPLES
+    "gclint", default=check_command, others=[_EXPLAIN, _VERIFY, _MEMORY, rules, rule], examples=_EXAMPLES
 )
 
 
