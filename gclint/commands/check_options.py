@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from gclint.releases import Releases
+    from gclint.settings import Settings
 
 
 @dataclass(frozen=True)
 class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
+    ALSO_SETTINGS: ClassVar = ("unsafe_fixes", "output_format", "baseline")
+    """What settings say as well."""
+
     fix: bool
-    unsafe_fixes: bool
     show_fixes: bool
     diff: bool
-    output_format: str
     statistics: bool
     changed_only: bool
     base_ref: str | None
     staged: bool
-    baseline: Path | None
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
@@ -35,17 +35,27 @@ class CheckOptions:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
-    target_version: Releases | None
-    library: Path | None
+    unsafe_fixes: bool | None
+    output_format: str | None
+    baseline: Path | None
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
+    def settled(self, settings: Settings) -> CheckOptions:
+        """Return the options with what the settings say where the command line says nothing."""
+        return replace(
+            self,
+            unsafe_fixes=settings.unsafe_fixes,
+            output_format=settings.output_format,
+            baseline=None if self.write_baseline else settings.baseline,
+        )
+
     def complaint(self) -> str | None:
-        """Return why the options do not go together, or None if they do."""
-        no_list = self.statistics or self.output_format != "text"
+        """Return why the options, as they are given, do not go together, or None if they do."""
+        no_list = self.statistics or self.output_format not in (None, "text")
         if self.diff and no_list:
             return "--diff prints a diff, so it takes neither --statistics nor --output-format"
         if self.base_ref is not None and not self.changed_only:

@@ -38,4 +38,4 @@ def _settings(rule: Rule) -> Iterator[str]:
         yield "\n## Settings\n\n"
     for each in rule.settings:
         default = ", ".join(f'"{value}"' for value in each.default)
-        yield f"- `{each.name} = [{default}]` in `[tool.gclint]`: {each.documentation}\n"
+        yield f"- `{each.name} = [{default}]` in `[tool.gclint.rules.{rule.name}]`: {each.documentation}\n"
