@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gclint.finding import Finding
     from gclint.network.model import Network
     from gclint.settings import Settings
+    from gclint.source.project import Surroundings
     from gclint.source.suppressions import Suppressions
     from gclint.verify.worker.cause import Cause
     from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
@@ -182,16 +183,14 @@ def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
 
 
 def held_back(settings: Settings) -> list[Rule]:
-    """Return the rules that are selected by their codes or names, and do not run since they are in preview."""
+    """Return the rules that are named in the selection, and do not run since they are in preview."""
     named = {each.lower() for each in (*settings.select, *settings.extend_select)}
     in_preview = [rule for rule in all_rules() if rule.preview and not settings.preview]
     return [rule for rule in in_preview if named & {rule.code.lower(), rule.name}]
 
 
-def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
+def ignored_codes(settings: Surroundings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
     """Return the codes of those of ``rules`` that report nothing in the file at ``path``."""
-    if not settings.per_file_ignores:
-        return frozenset()
     ignored = settings.ignored_in(path)
     return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,11 @@ import pytest
 from gclint.rule import all_rules, selected_rules, unknown_selectors
 from gclint.settings import Settings, SettingsError, Vocabulary, common_folder, load_settings
 from gclint.settings.definitions import BY_NAME, RuleSetting, RuleWords
-from tests.environment import PROJECT
 
 _OF_RULES = Vocabulary(
-    lambda: (RuleWords("GC901", "a-rule", (RuleSetting("some-names", "Names."), RuleSetting("words", "Words."))),)
+    lambda: (
+        RuleWords("GC901", "a-rule", (RuleSetting("some-names", "Names."), RuleSetting("words", "Words."))),
+    )
 )
 
 
@@ -117,7 +117,10 @@ def test_the_settings_of_rules_have_names_of_their_own() -> None:
     ("text", "complaint"),
     [
         ("[tool.gclint\n", "toml:1:13: cannot be read as TOML: "),
-        ('[tool.gclint]\nslect = ["GC001"]\n', "toml:2:1: [tool.gclint] has no setting 'slect'; did you mean select?"),
+        (
+            '[tool.gclint]\nslect = ["GC001"]\n',
+            "toml:2:1: [tool.gclint] has no setting 'slect'; did you mean select?",
+        ),
         ("[tool.gclint]\nzzz = 1\n", "there are baseline, cache-dir, exclude"),
         ("[tool.gclint]\ntarget-version = 4\n", "toml:2:1: target-version must be a string"),
         (

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.source.paths import printable
-
 if TYPE_CHECKING:
     from gclint.rule import Rule
     from gclint.settings import Settings, Vocabulary
@@ -25,6 +23,8 @@ class CannotRun(click.ClickException):
 
     def format_message(self) -> str:
         """Return the message as it can be printed."""
+        from gclint.source.paths import printable
+
         return "\n".join(map(printable, self.message.split("\n")))
 
 
@@ -84,6 +84,8 @@ def rules_of(settings: Settings) -> list[Rule]:
 
 def _tell_once(note: str) -> None:
     """Write a line to standard error, unless this run of a command has already written it."""
+    from gclint.source.paths import printable
+
     context = click.get_current_context(silent=True)
     told = context.meta.setdefault(__name__, set()) if context else set()
     if note not in told:
@@ -93,7 +95,7 @@ def _tell_once(note: str) -> None:
 
 def vocabulary() -> Vocabulary:
     """Return what settings may speak of."""
-    from gclint.report.formats import FORMATS
+    from gclint.report.formats import FORMATS, format_complaint
     from gclint.settings import Vocabulary
 
     def rules() -> Sequence[RuleWords]:
@@ -101,7 +103,7 @@ def vocabulary() -> Vocabulary:
 
         return rule_words()
 
-    return Vocabulary(rules, tuple(FORMATS))
+    return Vocabulary(rules, tuple(FORMATS), format_complaint)
 
 
 def require_library(path: Path, origin: str) -> None:

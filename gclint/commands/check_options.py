@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
+
+from gclint.commands.output import OutputFile, clash
+from gclint.report.formats import DEFAULT, FORMATS
 
 if TYPE_CHECKING:
     from gclint.settings import Settings
@@ -14,12 +18,10 @@ if TYPE_CHECKING:
 class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
-    ALSO_SETTINGS: ClassVar = ("unsafe_fixes", "output_format", "baseline")
-    """What settings say as well."""
-
     fix: bool
     show_fixes: bool
     diff: bool
+    output_files: tuple[OutputFile, ...]
     statistics: bool
     changed_only: bool
     base_ref: str | None
@@ -35,8 +37,8 @@ class CheckOptions:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
-    unsafe_fixes: bool | None
-    output_format: str | None
+    unsafe_fixes: bool
+    output_format: str
     baseline: Path | None
 
     @property
@@ -44,20 +46,44 @@ class CheckOptions:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
+    @property
+    def is_for_people(self) -> bool:
+        """Whether what is printed is read by people."""
+        return FORMATS[self.output_format].is_for_people
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Any], given: Mapping[str, Any]) -> CheckOptions:
+        """Return the options of a command line.
+
+        Args:
+            flags: those that are no settings.
+            given: what it says about settings, with None for what it leaves to them.
+        """
+        return cls(
+            **flags,
+            unsafe_fixes=bool(given["unsafe_fixes"]),
+            output_format=given["output_format"] or DEFAULT,
+            baseline=given["baseline"],
+        )
+
     def settled(self, settings: Settings) -> CheckOptions:
         """Return the options with what the settings say where the command line says nothing."""
+        counts = FORMATS[settings.output_format].counts or not self.statistics
         return replace(
             self,
             unsafe_fixes=settings.unsafe_fixes,
-            output_format=settings.output_format,
+            output_format=settings.output_format if counts else DEFAULT,
             baseline=None if self.write_baseline else settings.baseline,
         )
 
     def complaint(self) -> str | None:
         """Return why the options, as they are given, do not go together, or None if they do."""
-        no_list = self.statistics or self.output_format not in (None, "text")
+        no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
-            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
+            return "--diff prints a diff, so it takes none of --statistics, --output-format and --output-file"
+        if self.statistics and not FORMATS[self.output_format].counts:
+            names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
+            return f"--statistics has a form for --output-format {names} only"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.staged and (self.base_ref is not None or not self.changed_only):
@@ -83,6 +109,7 @@ class CheckOptions:
                 )
             if no_list:
                 return (
-                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
+                    "--write-baseline takes none of --statistics, --output-format and --output-file: it "
+                    "reports no findings"
                 )
-        return None
+        return clash(self.output_files, (self.summary, self.page_path, self.baseline))

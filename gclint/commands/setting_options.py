@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from gclint.report.formats import FORMATS
-from gclint.settings.definitions import BY_NAME, FORMAT, IGNORES, PATH, SWITCH, WORDS, Definition
+from gclint.settings.definitions import BY_NAME, IGNORES, SWITCH, WORDS, Definition
 
 _MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 """Makes an option, like ``click.option``."""
@@ -55,9 +54,7 @@ def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]
     said = definition.option
     assert said is not None
     keywords: dict[str, Any] = {"help": said.help, "default": None}
-    if definition.kind is FORMAT:
-        keywords["type"] = click.Choice(list(FORMATS))
-    elif definition.kind is not SWITCH:
+    if definition.kind is not SWITCH:
         keywords["metavar"] = said.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several

@@ -174,8 +174,10 @@ class Vocabulary:
 
     rules: Callable[[], Sequence[RuleWords]] = field(default=lambda: ())
     """Returns all rules; only called where a table speaks of one, since importing them is not free."""
-    formats: tuple[str, ...] = ("text",)
+    formats: tuple[str, ...] = ()
     """The output formats."""
+    format_complaint: Callable[[str], str | None] = lambda _name: None
+    """Returns what is wrong with the name of one."""
 
 
 _RULES_HINT = "codes, prefixes of codes or names"
@@ -187,7 +189,7 @@ DEFINITIONS = (
         ["ALL"],
         f"The rules to run: {_RULES_HINT}, or `ALL`.",
         '["GC001", "positional-cache"]',
-        Option("--select", "Run only these rules: codes, prefixes, names or ALL, separated by commas.", "RULES"),
+        Option("--select", "Run only these rules: codes, prefixes, names or ALL, with commas.", "RULES"),
     ),
     Definition(
         "extend-select",
@@ -210,8 +212,8 @@ DEFINITIONS = (
         "per-file-ignores",
         IGNORES,
         {},
-        "Rules that do not report anything in the files that match a pattern. With a `!` before it, a pattern "
-        "stands for all files that it does not match.",
+        "Rules that do not report anything in the files that match a pattern. With a `!` before it, a "
+        "pattern stands for all files that it does not match.",
         '{ "src/legacy/*" = ["GC001"] }',
         Option(
             "--per-file-ignores",
@@ -223,7 +225,8 @@ DEFINITIONS = (
         "preview",
         SWITCH,
         False,
-        "Whether rules that are not sure enough yet may run. Without it no selection runs them, `ALL` included.",
+        "Whether rules that are not sure enough yet may run. Without it no selection runs them, "
+        "`ALL` included.",
         "true",
         Option("--preview/--no-preview", "Also run rules in preview, if they are selected."),
     ),
@@ -231,8 +234,8 @@ DEFINITIONS = (
         "include",
         PATTERNS,
         [],
-        "Patterns of files to check in folders, beside `modeling_*.py` and `modular_*.py`. On the command line, "
-        "they are added to those in the file.",
+        "Patterns of files to check in folders, beside `modeling_*.py` and `modular_*.py`. On the command "
+        "line, they are added to those in the file.",
         '["encoder_*.py"]',
         Option(
             "--include",
@@ -247,7 +250,7 @@ DEFINITIONS = (
         [],
         "Patterns of files and folders to leave out, also if they are given as paths.",
         '["src/generated"]',
-        Option("--exclude", "Leave out files and folders that match PATTERN, even if they are given.", "PATTERN"),
+        Option("--exclude", "Leave out what matches PATTERN, even if it is given.", "PATTERN"),
     ),
     Definition(
         "extend-exclude",
@@ -306,18 +309,18 @@ DEFINITIONS = (
         "cache-dir",
         PATH,
         None,
-        "The folder in which verdicts are kept from run to run. By default `.gclint_cache`, beside the settings "
-        "file or in the working directory.",
+        "The folder in which verdicts are kept from run to run. By default `.gclint_cache`, beside the "
+        "settings file or in the working directory.",
         '".gclint_cache"',
-        Option("--cache-dir", "Keep verdicts from run to run in this folder.  [default: .gclint_cache]", "DIR"),
+        Option("--cache-dir", "Keep verdicts in this folder.  [default: .gclint_cache]", "DIR"),
     ),
     Definition(
         "output-format",
         FORMAT,
-        "text",
-        "How findings are printed.",
-        '"json"',
-        Option("--output-format", "How findings are printed.  [default: text]"),
+        "full",
+        "How `gclint check` prints findings.",
+        '"concise"',
+        Option("--output-format", "How to print what there is to report."),
     ),
 )
 """All settings but those of rules and of runs, in the order in which they are shown."""

@@ -19,7 +19,7 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     is_negative = pattern.startswith("!")
     if is_negative and not may_be_negative:
         raise ValueError(
-            f"{pattern!r} is negative, which only per-file-ignores can be; write [!] for a name that begins so"
+            f"{pattern!r} is negative, as only patterns in per-file-ignores are; write [!] for the character"
         )
     # A backslash is never an escape here, and part of hardly any name outside of Windows.
     path = pattern[is_negative:].replace("\\", "/")
@@ -34,9 +34,9 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
 
 
 def from_working_directory(pattern: str) -> str:
-    """Return a normalised pattern, given on the command line, with the path from the working directory in it."""
+    """Return a normalised pattern that is relative to the working directory as an absolute one."""
     negative, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
-    if "/" not in body or _is_absolute(body):
+    if "/" not in body or is_absolute(body):
         return pattern
     parts = body.split("/")
     folder = Path.cwd()
@@ -58,7 +58,7 @@ def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool 
         inside: its parts from the folder of the settings; none if it lies outside.
         folders: whether a folder that the file lies in may match in its place.
     """
-    if _is_absolute(pattern):
+    if is_absolute(pattern):
         wholes = [path, *path.parents] if folders else [path]
         return any(_matches(pattern, each.as_posix()) for each in wholes)
     if "/" in pattern:
@@ -67,7 +67,8 @@ def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool 
     return any(_matches(pattern, part) for part in (inside if folders else inside[-1:]))
 
 
-def _is_absolute(pattern: str) -> bool:
+def is_absolute(pattern: str) -> bool:
+    """Return whether a normalised pattern matches absolute paths."""
     return pattern.startswith("/") or re.match(r"[A-Za-z]:/", pattern) is not None
 
 

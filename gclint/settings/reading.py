@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from gclint.settings.definitions import (
     BY_NAME,
+    FORMAT,
     RULES,
     VERIFY,
     Definition,
@@ -50,12 +51,12 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
     if config is not None:
         config = absolute(config)
         document = _document(config)
-        table, keys = _own_table(document, config), _TABLE
+        table = _own_table(document, config)
         if table is None and config.name == _PROJECT_FILE:
             raise SettingsError(f"{config}: there is no [tool.gclint] table in this file")
         if table is None:
-            table, keys = document, ()
-        return _Reader(config, keys, vocabulary).read(table, start)
+            return _Reader(config, (), vocabulary).read(document, start)
+        return _Reader(config, _TABLE, vocabulary).read(table, start)
     for folder in (start, *start.parents):
         path = folder / _PROJECT_FILE
         if path.is_file():
@@ -79,12 +80,13 @@ def _document(path: Path) -> Mapping[str, object]:
             f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
     try:
-        return tomllib.loads(text)
+        document: Mapping[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         where, message = _place_in(str(error), text)
         raise SettingsError(f"{path}:{where}: cannot be read as TOML: {message}") from None
     except RecursionError:
         raise SettingsError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
+    return document
 
 
 def _place_in(message: str, text: str) -> tuple[str, str]:
@@ -142,12 +144,12 @@ class _Reader:
     def _value(self, definition: Definition, value: object) -> object:
         kind = definition.kind
         if not kind.is_right(value):
-            self._fail((definition.name,), f"{definition.name} must be {kind.article}, such as {definition.example}")
-        if definition.name == "output-format" and value not in self._vocabulary.formats:
             self._fail(
-                (definition.name,),
-                f"{definition.name} cannot be {value!r}; {self._hint(str(value), self._vocabulary.formats)}",
+                (definition.name,), f"{definition.name} must be {kind.article}, such as {definition.example}"
             )
+        complaint = self._vocabulary.format_complaint(str(value)) if kind is FORMAT else None
+        if complaint is not None:
+            self._fail((definition.name,), f"{definition.name}: {complaint}")
         try:
             return kind.convert(value, self._path.parent)
         except ValueError as error:
@@ -155,14 +157,20 @@ class _Reader:
 
     def _moved(self, key: str, value: object) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a setting of a rule that stands where those of all rules used to."""
-        found = {setting.name: (rule, setting) for rule in self._vocabulary.rules() for setting in rule.settings}
+        found = {
+            setting.name: (rule, setting) for rule in self._vocabulary.rules() for setting in rule.settings
+        }
         if key not in found:
             names = {name: name for name in (*BY_NAME, RULES, VERIFY)}
-            names |= {name: f"{name}, in {self._table((RULES, rule.name))}" for name, (rule, _) in found.items()}
+            names |= {
+                name: f"{name}, in {self._table((RULES, rule.name))}" for name, (rule, _) in found.items()
+            }
             self._fail((key,), self._unknown(key, (), names))
         rule, setting = found[key]
         place = Origin(self._path, (*self._keys, key))
-        self._notes.append(f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it works here, too")
+        self._notes.append(
+            f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it works here, too"
+        )
         yield key, self._strings((key,), setting, value)
 
     def _of_rules(self, tables: object) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -176,7 +184,9 @@ class _Reader:
             if name not in rules:
                 known = codes.get(name.lower()) or name.lower()
                 if known in rules:
-                    self._fail((RULES, name), f"write {self._table((RULES, known))}, with the name of the rule")
+                    self._fail(
+                        (RULES, name), f"write {self._table((RULES, known))}, with the name of the rule"
+                    )
                 self._fail((RULES, name), f"there is no rule {name!r}; {self._hint(name, [*rules])}")
             yield from self._of_rule(rules[name], table)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores
-from gclint.settings.patterns import from_working_directory, matches
+from gclint.settings.patterns import from_working_directory, is_absolute, matches
 from gclint.verify.worker.known import Known
 
 
@@ -67,7 +67,7 @@ class Settings:
     """A file of known findings."""
     cache_dir: Path | None = None
     """Where verdicts are kept; None for the usual place."""
-    output_format: str = "text"
+    output_format: str = "full"
     """A name in the table of formats."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What the file says for settings that rules declare: their names and values."""
@@ -116,7 +116,7 @@ class Settings:
         elif self.start is not None and whole.is_relative_to(self.start):
             # Nothing with a slash is relative to this folder, but a name is a name.
             inside = whole.relative_to(self.start).parts
-            patterns = [each for each in patterns if "/" not in each.lstrip("/") or os.path.isabs(each)]
+            patterns = [each for each in patterns if "/" not in each or is_absolute(each)]
         return any(matches(pattern, whole, inside, folders=folders) for pattern in patterns)
 
     def overridden(self, **said: object) -> Settings:

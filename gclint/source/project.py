@@ -33,6 +33,9 @@ class Surroundings(Protocol):
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
 
+    def ignored_in(self, path: Path) -> tuple[str, ...]:
+        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
+
 
 class Project:
     """All files that are looked at, given or consulted, with changes that are not written yet.
