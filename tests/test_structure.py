@@ -24,6 +24,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),
     ("gclint.cli",),
     ("gclint.commands", "gclint.testing"),
+    ("gclint.server",),
     ("gclint.report",),
     ("gclint.engine",),
     ("gclint.rules", "gclint.verify"),

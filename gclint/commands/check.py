@@ -27,9 +27,10 @@ from gclint.commands.output import output_options, print_report, write_output_fi
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
@@ -73,6 +74,7 @@ _verify = option_group("Verify repairs")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
+@standard_input_option(_files)
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
@@ -105,7 +107,7 @@ def check_command(
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked, and those that --include adds.
+    and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
@@ -115,21 +117,37 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
+    with standard_input(paths, options) as incoming:
+        status = _checked(paths or (Path(),), config, given, options, incoming)
+    context.exit(status)
+
+
+def _checked(
+    paths: tuple[Path, ...],
+    config: Path | None,
+    given: Mapping[str, Any],
+    options: CheckOptions,
+    incoming: StandardInput | None,
+) -> int:
+    """Check, repair and report; return the exit status."""
     from gclint.report import full
     from gclint.source.discovery import survey
     from gclint.source.project import Project
 
-    paths = paths or (Path(),)
+    if incoming is not None:
+        paths = (incoming.path,)
     settings = settings_of(paths, options.python, config, given)
     rules, options = rules_of(settings), options.settled(settings)
-    found = survey(paths, settings)
-    settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
+    found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+    settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     project = Project(settings, found.files, within=paths)
+    if incoming is not None:
+        incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
-    report = _written(project, narrowed, options)
+    report = _written(project, narrowed, options, incoming)
     report = replace(
         report,
         problems=(*found.problems, *report.problems),
@@ -148,7 +166,7 @@ def check_command(
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    context.exit(_exit_status(report, options))
+    return _exit_status(report, options)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -259,7 +277,9 @@ def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
     return unknown_bases(project)
 
 
-def _written(project: Project, result: CheckResult, options: CheckOptions) -> Report:
+def _written(
+    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
@@ -271,7 +291,9 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
     from gclint.engine.write import write_all
 
     unwritten = []
-    if not options.diff:
+    if incoming is not None:
+        incoming.take(project, result.changed)
+    elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)

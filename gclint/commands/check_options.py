@@ -37,9 +37,15 @@ class CheckOptions:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
+    stdin_filename: Path | None
     unsafe_fixes: bool
     output_format: str
     baseline: Path | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether repaired texts are written."""
+        return self.fix and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
