@@ -50,6 +50,7 @@ def fix(
     proves: bool = False,
     advance: Callable[[Path], None] = lambda _path: None,
     wanted: _Wanted = tuple,
+    jobs: int = 1,
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
 
@@ -63,11 +64,12 @@ def fix(
         proves: whether fixes are run before they are written, so that those that rest on runs may be made.
         advance: called after each file, when it is checked for the first time.
         wanted: picks the findings whose fixes are made; what is left are all others.
+        jobs: over how many processes to spread the first check; the others are of a few files.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
     made = frozenset(each for each in Applicability if asked.get(each, True))
     with collector_paused():
-        return _Repair(project, made, wanted).run(rules, advance)
+        return _Repair(project, made, wanted).run(rules, advance, jobs)
 
 
 class _Repair:
@@ -82,8 +84,8 @@ class _Repair:
         self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
-    def run(self, rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
-        verdicts = judge(self._project, self._project.paths, rules, advance)
+    def run(self, rules: Sequence[Rule], advance: Callable[[Path], None], jobs: int) -> FixResult:
+        verdicts = judge(self._project, self._project.paths, rules, advance, jobs)
         result = summarise(self._project, verdicts, rules)
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
