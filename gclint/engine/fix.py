@@ -50,6 +50,7 @@ def fix(
     proves: bool = False,
     advance: Callable[[Path], None] = lambda _path: None,
     wanted: _Wanted = tuple,
+    known: CheckResult | None = None,
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
 
@@ -67,7 +68,7 @@ def fix(
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
     made = frozenset(each for each in Applicability if asked.get(each, True))
     with collector_paused():
-        return _Repair(project, made, wanted).run(rules, advance)
+        return _Repair(project, made, wanted).run(rules, advance, known)
 
 
 class _Repair:
@@ -82,9 +83,12 @@ class _Repair:
         self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
-    def run(self, rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
-        verdicts = judge(self._project, self._project.paths, rules, advance)
-        result = summarise(self._project, verdicts, rules)
+    def run(
+        self, rules: Sequence[Rule], advance: Callable[[Path], None], known: CheckResult | None
+    ) -> FixResult:
+        result = known or summarise(
+            self._project, judge(self._project, self._project.paths, rules, advance), rules
+        )
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
