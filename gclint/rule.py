@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from gclint.finding import Applicability, Evidence
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 
 _RULES = "gclint.rules"
+Level: TypeAlias = Literal["error", "warning", "note"]
+Precision: TypeAlias = Literal["very-high", "high", "medium", "low"]
 Text: TypeAlias = "Callable[[Place], str]"
 """Returns the lines of a place in the source."""
 
@@ -68,6 +70,10 @@ class Rule(ABC):
     shows_in_every_run: ClassVar[bool] = False
     """Whether any run of a call shows the defect if it is there, so that one which does not contradicts it;
     what hangs on a configuration, as a cache does, may show in another."""
+    level: ClassVar[Level] = "error"
+    """How bad it is: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
+    precision: ClassVar[Precision] = "high"
+    """How seldom a finding is wrong."""
     is_about_calls: ClassVar[bool] = False
     """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
     such a call proves a repair."""

@@ -131,7 +131,9 @@ _verify = option_group("Verify repairs")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
 @_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
 @page_option(_verify)
-@run_options(_verify)
+@run_options(
+    _verify, "Check files, and run models, in N processes at once.  [default: as many cores as it pays]"
+)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def check_command(
@@ -270,14 +272,17 @@ def _run(
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
     from gclint.engine.check import check
     from gclint.engine.fix import fix
+    from gclint.engine.jobs import fitting_jobs
 
     if options.verify:
         return _proven(settings, rules, selection, options)
-    with _progress(len(selection.project.paths)) as advance:
+    project = selection.project
+    jobs = options.jobs or fitting_jobs(project.paths)
+    with _progress(len(project.paths)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, rules, advance), None
+            return check(project, rules, advance, jobs), None
         unsafe, wanted = options.unsafe_fixes, selection.reported
-        return fix(selection.project, rules, unsafe=unsafe, advance=advance, wanted=wanted), None
+        return fix(project, rules, unsafe=unsafe, advance=advance, wanted=wanted, jobs=jobs), None
 
 
 def _proven(

@@ -80,8 +80,9 @@ class CheckOptions:
             return "--resume goes on with what --verify has run, so it needs that"
         if self.page_path and not self.verify:
             return "--report shows what --verify has run, so it needs that; 'gclint verify' has it, too"
-        if any(self.about_runs) and not self.verify:
-            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
+        only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
+        if any(only_about_runs) and not self.verify:
+            return "--python, --device and the limits say how --verify runs models, so they need that"
         if self.write_baseline:
             if self.diff:
                 return "--diff writes nothing, so it does not go with --write-baseline"

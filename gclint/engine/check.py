@@ -6,15 +6,17 @@ import gc
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint import __version__
 from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
+from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
+from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word
 from gclint.source.file import UnreadableFile
@@ -58,10 +60,14 @@ def check(
     project: Project,
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> CheckResult:
-    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each."""
+    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
+
+    With several ``jobs`` they are spread over as many processes.
+    """
     with collector_paused():
-        return summarise(project, judge(project, project.paths, rules, advance), rules)
+        return summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
 
 
 def check_again(
@@ -79,7 +85,7 @@ def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: 
 
 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
-    """Tell whether a finding or an edit has its offsets in a text that has changed."""
+    """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
         or any(edit.path in changed for edit in finding.edits)
@@ -93,14 +99,54 @@ def judge(
     paths: Iterable[Path],
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> dict[Path, Verdict]:
-    """Return the verdict on each file."""
-    codes = _known_codes(rules)
+    """Return the verdict on each file.
+
+    Args:
+        project: the files; those that are read by several processes have to be as they are on disk.
+        paths: those to judge.
+        rules: what to look for.
+        advance: called after each file.
+        jobs: over how many processes to spread the work.
+    """
+    paths = tuple(paths)
     verdicts = {}
-    for path in paths:
-        verdicts[path] = _judge(project, path, rules, codes)
-        advance(path)
-    return verdicts
+    with closing(spread(_Judging(project, rules), paths, jobs)) as answers:
+        for path, judged in answers:
+            project.learn_uses(judged.uses)
+            verdicts[path] = judged.verdict
+            advance(path)
+    return {path: verdicts[path] for path in paths}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A verdict, and what its process found out on the way that others need."""
+
+    verdict: Verdict
+    uses: tuple[tuple[Path, Path], ...]
+    """Which files turned out to hang on which."""
+
+
+class _Judging:
+    """Judges files, in this process or in another one."""
+
+    def __init__(self, project: Project, rules: Sequence[Rule]) -> None:
+        self._project = project
+        self._rules = tuple(rules)
+        self._codes = _known_codes(rules)
+
+    def __call__(self, path: Path) -> _Judged:
+        verdict = _judge(self._project, path, self._rules, self._codes)
+        return _Judged(verdict, self._project.new_uses())
+
+    def prepare(self) -> None:
+        """Read the files: each process would, to know who imports what."""
+        read_imports(self._project)
+
+    def __reduce__(self) -> tuple[type[_Judging], tuple[Project, tuple[Rule, ...]]]:
+        return _Judging, (self._project, self._rules)
 
 
 def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:

@@ -36,5 +36,7 @@ GOOD = BAD.replace(
 UNSAFE = BAD.replace("super().__init__()\n", "super().__init__()\n        self.norm = nn.BatchNorm1d(8)\n", 1)
 BROKEN = BAD.replace("def forward(self, hidden_states):", "def forward(self, hidden_states:", 1)
 BASE = HEADER + LAYER.replace("OtterLayer", "SealLayer")
-HEIR = f"from ..seal.modeling_seal import SealLayer\n{HEADER}\n\nclass OtterLayer(SealLayer):\n    pass\n{MODEL}"
+HEIR = (
+    f"{HEADER}from ..seal.modeling_seal import SealLayer\n\n\nclass OtterLayer(SealLayer):\n    pass\n{MODEL}"
+)
 """Its layer inherits from the one in ``BASE``."""

@@ -35,7 +35,9 @@ class Editor:
         usual = types.ClientCapabilities(
             workspace=types.WorkspaceClientCapabilities(
                 workspace_edit=edits,
-                did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
+                did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(
+                    dynamic_registration=True
+                ),
             )
         )
         params = types.InitializeParams(capabilities or usual, workspace_folders=folders)
