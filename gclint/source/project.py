@@ -132,9 +132,14 @@ class Project:
             self._held.pop(identity, None)
         else:
             self._held[identity] = data
-        self._files.pop(identity, None)
-        self._missing.discard(path)
-        self.derived.clear()
+        if self._files.pop(identity, None) or path in self._missing:
+            self._missing.discard(path)
+            self.derived.clear()
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        identity = self.identify(path)
+        return identity in self.given or identity in self._files or path in self._missing
 
     @property
     def read(self) -> tuple[Path, ...]:
