@@ -37,6 +37,8 @@ FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_te
 
 # -- text
 
+_UNCONCERNED = "nothing that they are about stands here"
+
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     place = explanation.place
@@ -57,18 +59,19 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 
 def _subject(explanation: Explanation, subject: Subject) -> Iterator[str]:
     yield f"{subject.headline[:1].upper()}{subject.headline[1:]}."
+    found = [each for each in subject.opinions if each.findings]
+    if found:
+        yield from ("", "Findings")
+        for opinion in found:
+            yield from _findings(explanation, opinion)
     for section in subject.sections:
-        yield ""
-        yield section.title
+        yield from ("", section.title)
         for fact in section.facts:
             yield from _fact(explanation, fact, "  ")
-    yield ""
-    yield "Rules"
-    for opinion in subject.opinions:
-        yield from _opinion(explanation, opinion)
-    unconcerned = [each.rule.code for each in subject.opinions if each.outcome is Outcome.UNCONCERNED]
-    if unconcerned:
-        yield f"  {', '.join(unconcerned)}: nothing that they are about stands here"
+    silent = [each for each in subject.opinions if not each.findings]
+    if silent:
+        yield from ("", "Silent rules")
+        yield from _silent(silent)
 
 
 def _fact(explanation: Explanation, fact: Fact, indent: str) -> Iterator[str]:
@@ -83,19 +86,26 @@ def _where(explanation: Explanation, path: Path, offset: int) -> str:
     return f"line {row}" if path == explanation.file.path else f"{shown(path)}:{row}"
 
 
-def _opinion(explanation: Explanation, opinion: Opinion) -> Iterator[str]:
-    name = f"{opinion.rule.code} {opinion.rule.name}"
+def _findings(explanation: Explanation, opinion: Opinion) -> Iterator[str]:
     for finding in opinion.findings:
         how = "" if opinion.outcome is Outcome.FOUND else f"{opinion.outcome.value}: "
-        yield f"  {name} [{_where(explanation, finding.path, finding.start)}]: {how}{finding.message}"
+        where = _where(explanation, finding.path, finding.start)
+        yield f"  {opinion.rule.code} {opinion.rule.name}: {how}{finding.message}  [{where}]"
         why = obstacle(finding)
         if why:
             yield f"    {why}"
-    if not opinion.findings and opinion.outcome is not Outcome.UNCONCERNED:
-        first, *others = opinion.reasons
-        yield f"  {name}: {opinion.outcome.value}: {first}"
-        for reason in others:
-            yield f"    {reason}"
+
+
+def _silent(opinions: Iterable[Opinion]) -> Iterator[str]:
+    """Yield why rules are silent, each reason once."""
+    by_reason: dict[tuple[str, ...], list[str]] = {}
+    for opinion in opinions:
+        prefix = "crashed: " if opinion.outcome is Outcome.CRASHED else ""
+        reasons = tuple(f"{prefix}{each}" for each in opinion.reasons) or (_UNCONCERNED,)
+        by_reason.setdefault(reasons, []).append(opinion.rule.code)
+    for (first, *others), codes in sorted(by_reason.items(), key=lambda item: item[0] == (_UNCONCERNED,)):
+        yield f"  {', '.join(codes)}: {first}"
+        yield from (f"    {reason}" for reason in others)
 
 
 # -- JSON

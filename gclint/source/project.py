@@ -34,6 +34,9 @@ class Surroundings(Protocol):
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
 
+    def ignored_in(self, path: Path) -> tuple[str, ...]:
+        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
+
 
 class Project:
     """All files that are looked at, given or consulted, with changes that are not written yet.
@@ -130,9 +133,14 @@ class Project:
             self._held.pop(identity, None)
         else:
             self._held[identity] = data
-        self._files.pop(identity, None)
-        self._missing.discard(path)
-        self.derived.clear()
+        if self._files.pop(identity, None) or path in self._missing:
+            self._missing.discard(path)
+            self.derived.clear()
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        identity = self.identify(path)
+        return identity in self.given or identity in self._files or path in self._missing
 
     @property
     def read(self) -> tuple[Path, ...]:

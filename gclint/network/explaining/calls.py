@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gclint.network.activation import CACHE_ARGUMENTS, SiteBinding, bind_site
+from gclint.network.activation import SiteBinding, bind_site, is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
@@ -20,6 +20,7 @@ from gclint.network.traits import mixes_sequence
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.fragment import Fragment
 from gclint.source.tokens import one_line
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _LONGEST_CODE = 60
 
@@ -92,7 +93,7 @@ def _argument(
         )
     name = bound.parameter.name
     how = "by position" if bound.by_position else "by keyword"
-    role, why = _role(network, known, name, by_position=bound.by_position)
+    role, why = _role(network, site, block, known, bound)
     origin: tuple[Fact, ...] = ()
     if role in ("activation", "container of activations"):
         steps = gradient_steps(site, bound.arg.value, name, network.gradients)
@@ -106,12 +107,19 @@ def _argument(
 
 
 def _role(
-    network: Network, known: SiteBinding | None, name: str, *, by_position: bool
+    network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> tuple[str, str | None]:
     """Return what an argument is, and why."""
+    name = "" if bound.parameter is None else bound.parameter.name
     why = None if known is None else known.why.get(name)
     if name in CACHE_ARGUMENTS:
-        disabling = _disabling(network, name, by_position=by_position)
+        if is_constant(bound.arg.value):
+            return "no cache here", "it is a literal"
+        disabling = _disabling(network, name, by_position=bound.by_position)
+        if site.checkpointed or not block.is_checkpointing:
+            disabling = f"`{block.name}` is no checkpointing layer that could disable it"
+            if site.checkpointed and block.is_checkpointing:
+                disabling = "the checkpoint function hands it on as it is"
         return "cache", f"{why or 'the table of caches has its name'}; {disabling}"
     if known is None:
         return "not judged", None
