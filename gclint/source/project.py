@@ -13,6 +13,7 @@ from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
+from gclint.source.paths import shown
 
 
 class Surroundings(Protocol):
@@ -32,6 +33,9 @@ class Surroundings(Protocol):
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
+
+    def ignored_in(self, path: Path) -> tuple[str, ...]:
+        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
 
 
 class Project:
@@ -53,7 +57,7 @@ class Project:
                 wherever links lead; None where that is no question.
         """
         self.settings = settings
-        within = None if within is None else tuple(within)
+        self._within = within = None if within is None else tuple(within)
         self.folders = tuple(path for path in within or () if path.is_dir())
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
@@ -70,6 +74,7 @@ class Project:
         """What files hold whatever lies on the disk."""
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
+        self._new_uses: list[tuple[Path, Path]] = []
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
         """The files that the user gave: what is checked, and searched for callers."""
         self.given = frozenset(self.paths)
@@ -78,6 +83,10 @@ class Project:
         self._required: dict[Path, Releases | None] = {}
         self.fixable = self.given if within is None else self._lying_in(within)
         """Those that may be changed."""
+
+    def __reduce__(self) -> tuple[type[Project], tuple[object, ...]]:
+        """Let another process know the same files, as they are on disk, and read them itself."""
+        return type(self), (self.settings, self.paths, self._within)
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
@@ -124,9 +133,14 @@ class Project:
             self._held.pop(identity, None)
         else:
             self._held[identity] = data
-        self._files.pop(identity, None)
-        self._missing.discard(path)
-        self.derived.clear()
+        if self._files.pop(identity, None) or path in self._missing:
+            self._missing.discard(path)
+            self.derived.clear()
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        identity = self.identify(path)
+        return identity in self.given or identity in self._files or path in self._missing
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -228,7 +242,7 @@ class Project:
                 except (OSError, UnreadableFile):
                     self._missing.add(candidate)
             # That it is not there is something to hang on as well: it may have been deleted just now.
-            self._uses[user.path].add(candidate)
+            self._use(user.path, candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
@@ -239,8 +253,23 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         file = self.file(path)
-        self._uses[user.path].add(file.path)
+        self._use(user.path, file.path)
         return file
+
+    def _use(self, user: Path, used: Path) -> None:
+        if used not in self._uses[user]:
+            self._uses[user].add(used)
+            self._new_uses.append((user, used))
+
+    def new_uses(self) -> tuple[tuple[Path, Path], ...]:
+        """Return which files turned out to hang on which since this was last asked."""
+        found, self._new_uses = tuple(self._new_uses), []
+        return found
+
+    def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
+        """Take up which files another process has seen to hang on which."""
+        for user, used in uses:
+            self._uses[user].add(used)
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
@@ -269,18 +298,27 @@ class Project:
         These are what the user says; else the release that the tree itself is; else what the project's
         metadata asks for; else what is installed; else the newest that are known.
         """
+        return self.releases_and_origin(file)[0]
+
+    def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
+        """Return the same, and in words where it comes from."""
         if self.settings.target_version is not None:
-            return self.settings.target_version
+            return self.settings.target_version, "the setting `target-version` says so"
         folder = self._folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
-            return tree.releases
+            return (
+                tree.releases,
+                f"the tree around this file is that release, by {shown(tree.folder / '__init__.py')}",
+            )
         if folder not in self._required:
             from gclint.source.requirements import required_releases
 
             self._required[folder] = required_releases(folder)
         required = self._required[folder]
         if required is not None:
-            return required
+            return required, "the metadata of the project asks for it"
         installed = self._packages.installed
-        return (installed and installed.releases) or NEWEST_KNOWN
+        if installed is not None and installed.releases is not None:
+            return installed.releases, f"it is what is installed, in {shown(installed.folder)}"
+        return NEWEST_KNOWN, "nothing says which, so the newest that is known counts"
