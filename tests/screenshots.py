@@ -44,6 +44,8 @@ _THEME = TerminalTheme(
 _WIDTH, _HEIGHT = 8.4, 19.0
 """Of a character."""
 _MARGIN = 18.0
+_SPACE = "\N{NO-BREAK SPACE}"
+"""Viewers of SVG collapse others."""
 
 
 class NoPicture(Exception):
@@ -105,7 +107,7 @@ def _svg(lines: list[list[Segment]]) -> str:
         f"<title>{html.escape(' '.join(_COMMAND))}</title>\n"
         f'<rect width="100%" height="100%" rx="8" fill="{_THEME.background_color.hex}"/>\n'
         f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14" '
-        f'fill="{_THEME.foreground_color.hex}" xml:space="preserve">\n{rows}\n</g>\n</svg>\n'
+        f'fill="{_THEME.foreground_color.hex}">\n{rows}\n</g>\n</svg>\n'
     )
 
 
@@ -117,7 +119,7 @@ def _row(number: int, line: list[Segment]) -> str:
             # Each span has its own place and length, whatever font the reader has.
             spans.append(
                 f'<tspan x="{_MARGIN + column * _WIDTH:g}" textLength="{len(text) * _WIDTH:g}"'
-                f"{_style(segment)}>{html.escape(text)}</tspan>"
+                f"{_style(segment)}>{html.escape(text).replace(' ', _SPACE)}</tspan>"
             )
         column += len(text)
     return f'<text y="{_MARGIN + (number + 0.75) * _HEIGHT:g}">{"".join(spans)}</text>'
@@ -157,8 +159,9 @@ def take_report(path: Path) -> None:
 
 
 def _report(path: Path) -> Path:
-    command = [sys.executable, "-m", "gclint", "verify", *sorted(EXAMPLES.glob("modeling_*.py"))]
-    done = subprocess.run([*command, "--report", path], capture_output=True, text=True)
+    models = map(str, sorted(EXAMPLES.glob("modeling_*.py")))
+    command = [sys.executable, "-m", "gclint", "verify", *models, "--report", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
     # The models of the examples fail: 1 is what is expected.
     if done.returncode != 1 or not path.is_file():
         raise NoPicture(f"the models did not run:\n{done.stdout}{done.stderr}")

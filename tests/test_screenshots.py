@@ -23,10 +23,13 @@ def test_the_terminal_shows_what_gclint_prints(tmp_path: Path) -> None:
     take_terminal(tmp_path / TERMINAL)
     taken, shown = (folder / TERMINAL for folder in (tmp_path, IMAGES))
     assert taken.read_text("utf-8") == shown.read_text("utf-8"), "run python3 -m tests.screenshots"
-    lines = ["".join(line.itertext()) for line in ElementTree.parse(taken).iter(f"{_SVG}text")]
+    lines = [
+        "".join(line.itertext()).replace("\N{NO-BREAK SPACE}", " ")
+        for line in ElementTree.parse(taken).iter(f"{_SVG}text")
+    ]
     assert lines[0] == "$ gclint modeling_otter.py"
     assert re.match(r"modeling_otter\.py:\d+:\d+: GC001 `OtterEncoderLayer` ", lines[1])
-    assert any(re.match(r" *\| +\^+$", line) for line in lines)
+    assert any(re.match(r" {6}\| +\^+$", line) for line in lines)
 
 
 def test_the_pictures_are_small_and_load_nothing() -> None:
