@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gclint.commands import CannotRun, settings_of
+from gclint.commands import CannotRun, rules_of, settings_of
 
 if TYPE_CHECKING:
     from gclint.rule import Rule
@@ -36,14 +36,10 @@ def server() -> None:
 
 def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
     """Return the settings and rules for a folder or file."""
-    from gclint.rule import selected_rules, unknown_selectors
     from gclint.server.session import UnusableSettings
 
     try:
         settings = settings_of([root])
+        return settings, rules_of(settings)
     except CannotRun as error:
         raise UnusableSettings(error.message) from None
-    unknown = unknown_selectors(settings)
-    if unknown:
-        raise UnusableSettings(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
-    return settings, selected_rules(settings)

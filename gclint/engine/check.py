@@ -18,7 +18,7 @@ from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -156,7 +156,7 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
     with its origin.
     """
     codes = _known_codes(rules)
-    comments = _Comments(project, verdicts, codes)
+    comments = _Comments(project, verdicts, rules, codes)
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
@@ -182,27 +182,41 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
 
 
 class _Comments:
-    """The ignore comments of a run's files, and what they suppress."""
+    """The ignore comments of a run's files, and what they and ``per-file-ignores`` suppress."""
 
-    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict], codes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        verdicts: Mapping[Path, Verdict],
+        rules: Sequence[Rule],
+        codes: Mapping[str, str],
+    ) -> None:
         self.suppressed: list[Finding] = []
         self._project = project
         self._verdicts = verdicts
+        self._rules = rules
+        self._ignored: dict[Path, frozenset[str]] = {}
         self._codes = codes
         self._by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
         self._others: dict[Path, Suppressions] = {}
 
     def left(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return what no comment suppresses."""
+        """Return what nothing suppresses."""
         left = []
         for finding in findings:
             self._by_path[finding.path][finding] = None
             suppressions = self._of(finding.path)
-            if suppressions is not None and suppressions.covers(finding):
+            if self._is_ignored(finding) or (suppressions is not None and suppressions.covers(finding)):
                 self.suppressed.append(finding)
             else:
                 left.append(finding)
         return left
+
+    def _is_ignored(self, finding: Finding) -> bool:
+        if finding.path not in self._ignored:
+            settings = self._project.settings
+            self._ignored[finding.path] = ignored_codes(settings, finding.path, self._rules)
+        return finding.code in self._ignored[finding.path]
 
     def _of(self, path: Path) -> Suppressions | None:
         if path in self._verdicts:
@@ -216,7 +230,8 @@ class _Comments:
         for path, verdict in self._verdicts.items():
             if verdict.suppressions and verdict.suppressions.ignores:
                 for rule in rules:
-                    yield from rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    found = rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    yield from (each for each in found if not self._is_ignored(each))
 
 
 @contextmanager
@@ -262,14 +277,17 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
+    ignored = ignored_codes(project.settings, path, rules)
     for rule in rules:
         try:
+            # What is ignored is looked for all the same: as with a comment, its code stays as it is.
             findings += list(rule.check(network))
         except Exception as error:
-            problems.append(_crash(path, rule.code, error))
+            if rule.code not in ignored:
+                problems.append(_crash(path, rule.code, error))
         else:
             ran.add(rule.code)
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran), suppressions)
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:
