@@ -31,9 +31,15 @@ _MEMORY = LazyCommand(
     attribute="memory",
     short_help="Estimate what training a model needs, with and without checkpointing.",
 )
+_SERVER = LazyCommand(
+    "server",
+    module="gclint.commands.server",
+    attribute="server",
+    short_help="Serve an editor, over standard input and output.",
+)
 
 gclint = DefaultGroup(
-    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule], examples=_EXAMPLES
+    "gclint", default=check_command, others=[_VERIFY, _MEMORY, _SERVER, rules, rule], examples=_EXAMPLES
 )
 
 
