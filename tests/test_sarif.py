@@ -50,10 +50,8 @@ class KeywordModel(PreTrainedModel):
 
     def forward(self, input_ids, mask=None):
         states = self.embed(input_ids)
-        first = states
-        """\U0001f600"""; first = [layer(mask, states=first) for layer in self.layers][0]
         for layer in self.layers:
-            states = layer(mask, states=states)
+            """\U0001f600\U0001f600"""; states = layer(mask, states=states)
         return states
 '''
 
@@ -134,10 +132,7 @@ def test_a_repository_is_valid_and_tells_the_whole_story(tmp_path: Path, run: Ru
     (folder / "modeling_broken.py").write_text("class (\n")
     document = run()
     validator.validate(document)
-    results = [each for each in _results(document) if each["ruleId"] == "GC003"]
-    (result,) = [
-        each for each in results if each["locations"][0]["physicalLocation"]["region"]["startLine"] > 24
-    ]
+    (result,) = [each for each in _results(document) if each["ruleId"] == "GC003"]
     (location,) = result["locations"]
     assert location["physicalLocation"]["artifactLocation"] == {
         "uri": "my%20models/modeling_keyword.py",
