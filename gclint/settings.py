@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gclint.class_settings import ClassSettingsError, class_settings
+from gclint.facts import is_dir, is_file, read_text
 from gclint.releases import Releases, releases
 from gclint.verify.worker.known import Known
 
@@ -119,7 +120,7 @@ def load_settings(start: Path, of_rules: Collection[str]) -> Settings:
     absolute = _absolute(start)
     for folder in (absolute, *absolute.parents):
         path = folder / "pyproject.toml"
-        if path.is_file():
+        if is_file(path):
             table = _table(path)
             if table is not None:
                 return _from_table(table, path, of_rules)
@@ -129,7 +130,7 @@ def load_settings(start: Path, of_rules: Collection[str]) -> Settings:
 def common_folder(paths: Sequence[Path]) -> Path:
     """Return the innermost folder that holds all of ``paths``, which are at least one."""
     common = Path(os.path.commonpath([_absolute(path) for path in paths]))
-    return common if common.is_dir() else common.parent
+    return common if is_dir(common) else common.parent
 
 
 def _working_directory() -> Path:
@@ -147,7 +148,7 @@ def _absolute(path: Path) -> Path:
 
 def _table(path: Path) -> Mapping[str, object] | None:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read as TOML: {error}") from None
     tool = document.get("tool")

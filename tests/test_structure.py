@@ -36,6 +36,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.class_settings",),
     ("gclint.releases",),
     ("gclint.observations",),
+    ("gclint.facts",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )
