@@ -637,7 +637,7 @@ def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     names = [os.fsencode("modeling_\u00e9.py"), b"modeling_\xff.py"]
     for name in names:
         (tmp_path / os.fsdecode(name)).write_text(BROKEN)
-    for format_ in ("text", "json"):
+    for format_ in ("full", "json"):
         run = _process(
             sys.executable,
             "-m",

@@ -24,9 +24,9 @@ from gclint.commands import (
 )
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
-from gclint.report.formats import FORMATS, format_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Set
@@ -112,13 +112,7 @@ _verify = option_group("Verify repairs")
     type=_FILE,
     help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
 )
-@_output(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Print findings as text or as JSON.",
-)
+@output_options(_output)
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -159,7 +153,7 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
-    from gclint.report import text
+    from gclint.report import full
     from gclint.source.discovery import survey
     from gclint.source.project import Project
 
@@ -183,16 +177,15 @@ def check_command(
         baseline=options.baseline,
         recognised=recognised,
     )
-    report = _show(report, options)
-    text.write_notices(report, sys.stderr)
+    report = _show(replace(report, exit_status=_exit_status(report, options)), options)
+    full.write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
     if options.page_path is not None:
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    is_left = _is_something_left(report, options)
-    context.exit(2 if report.problems else int(is_left and not options.exit_zero))
+    context.exit(_exit_status(report, options))
 
 
 def _settings_and_rules(
@@ -304,7 +297,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
         make_folder()
         if not options.resume:
             journals.clear()
-        with run_display(is_shown=options.output_format == "text") as audience:
+        with run_display(is_shown=options.is_for_people) as audience:
             yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
@@ -316,7 +309,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
 
 
 def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
-    if options.output_format != "text" or options.diff or options.write_baseline:
+    if not options.is_for_people or options.diff or options.write_baseline:
         return ()
     from gclint.network.unknown import unknown_bases
 
@@ -343,7 +336,7 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
 
 def _show(report: Report, options: CheckOptions) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
-    from gclint.report import text
+    from gclint.report import full
 
     if options.summary:
         from gclint.engine.write import write_text
@@ -354,18 +347,24 @@ def _show(report: Report, options: CheckOptions) -> Report:
         from gclint.report.diff import write_diff
 
         write_diff(sys.stdout, report.repairs.changed)
-        text.write_diff_notices(report, sys.stderr)
+        full.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
         from gclint.engine.baseline import Baseline
         from gclint.engine.write import write_text
 
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
         report = report.also(write_text(options.write_baseline, baseline.text))
-        text.write_baseline_summary(report, baseline, sys.stdout)
+        full.write_baseline_summary(report, baseline, sys.stdout)
     else:
-        output = format_named(options.output_format)
-        (output.write_statistics if options.statistics else output.write)(report, sys.stdout)
+        report = report.also(write_output_files(report, options.output_files))
+        print_report(report, options.output_format, statistics=options.statistics)
     return report
+
+
+def _exit_status(report: Report, options: CheckOptions) -> int:
+    if report.problems:
+        return 2
+    return int(_is_something_left(report, options) and not options.exit_zero)
 
 
 def _is_something_left(report: Report, options: CheckOptions) -> bool:

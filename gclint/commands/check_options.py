@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gclint.commands.output import OutputFile, clash
+from gclint.report.formats import DEFAULT, FORMATS
+
 if TYPE_CHECKING:
     from gclint.releases import Releases
 
@@ -19,6 +22,7 @@ class CheckOptions:
     show_fixes: bool
     diff: bool
     output_format: str
+    output_files: tuple[OutputFile, ...]
     statistics: bool
     changed_only: bool
     base_ref: str | None
@@ -43,11 +47,19 @@ class CheckOptions:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
+    @property
+    def is_for_people(self) -> bool:
+        """Whether what is printed is read by people."""
+        return FORMATS[self.output_format].is_for_people
+
     def complaint(self) -> str | None:
         """Return why the options do not go together, or None if they do."""
-        no_list = self.statistics or self.output_format != "text"
+        no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
-            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
+            return "--diff prints a diff, so it takes none of --statistics, --output-format and --output-file"
+        if self.statistics and not FORMATS[self.output_format].counts:
+            names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
+            return f"--statistics has a form for --output-format {names} only"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.staged and (self.base_ref is not None or not self.changed_only):
@@ -73,6 +85,7 @@ class CheckOptions:
                 )
             if no_list:
                 return (
-                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
+                    "--write-baseline takes none of --statistics, --output-format and --output-file: it "
+                    "reports no findings"
                 )
-        return None
+        return clash(self.output_files, (self.summary, self.page_path, self.baseline))

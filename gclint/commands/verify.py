@@ -23,6 +23,13 @@ from gclint.commands import (
 )
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import (
+    OutputFile,
+    output_options,
+    print_report,
+    require_own_files,
+    write_output_files,
+)
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
@@ -30,9 +37,9 @@ from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.engine.observing import observations
 from gclint.finding import Problem
-from gclint.report.formats import FORMATS, format_named
+from gclint.report.formats import FORMATS, formats_of_runs
+from gclint.report.full import write_notices
 from gclint.report.report import Report
-from gclint.report.text import write_notices
 from gclint.rule import selected_rules
 from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
@@ -76,13 +83,7 @@ def _practices(_context: click.Context, _option: click.Parameter, values: tuple[
 _models = option_group("Models")
 _runs = option_group("Runs")
 _results = option_group("Results")
-_output_format = _results(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Print results as text or as JSON.",
-)
+_output = output_options(_results, formats_of_runs())
 _verbose = _results("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
 _write_repro = _results(
     "--write-repro",
@@ -133,7 +134,7 @@ _page = page_option(_results)
 @_results(
     "--resume", is_flag=True, help="Continue with the results in that file; run only what is new or changed."
 )
-@_output_format
+@_output
 @_verbose
 @_write_repro
 @_page
@@ -150,6 +151,7 @@ def run(
     results_path: Path,
     resume: bool,
     output_format: str,
+    output_files: tuple[OutputFile, ...],
     verbose: bool,
     write_repro: Path | None,
     page_path: Path | None,
@@ -163,6 +165,7 @@ def run(
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     require_page(page_path)
+    require_own_files(output_files, (page_path, results_path))
     settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
     settings = replace(settings, practices=practices, executor=executor)
     targets, problems = _targets(paths, models, include, settings.python)
@@ -172,14 +175,15 @@ def run(
         targets = shard(targets, *part)
         with (
             _journal(results_path, header, resume=resume) as written,
-            run_display(is_shown=output_format == "text") as audience,
+            run_display(is_shown=FORMATS[output_format].is_for_people) as audience,
         ):
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
     files = [target.path for target in targets]
     report = replace(_joined(results, files, settings.python), problems=tuple(problems), verbose=verbose)
+    report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
-    context.exit(2 if problems else results.exit_status)
+    context.exit(2 if report.problems else results.exit_status)
 
 
 @contextmanager
@@ -204,7 +208,7 @@ def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
 
 @click.command("merge", cls=GroupedCommand, short_help="Put the results of shards together.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@_output_format
+@_output
 @_verbose
 @_write_repro
 @_page
@@ -213,12 +217,14 @@ def merge(
     context: click.Context,
     files: tuple[Path, ...],
     output_format: str,
+    output_files: tuple[OutputFile, ...],
     verbose: bool,
     write_repro: Path | None,
     page_path: Path | None,
 ) -> None:
     """Put the results of all shards of a run together. FILES are the files that --results named."""
     require_page(page_path)
+    require_own_files(output_files, (page_path, *files))
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
@@ -226,8 +232,9 @@ def merge(
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
     report = replace(_joined(results, files_at_hand, None), verbose=verbose)
+    report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, "gclint verify")
-    context.exit(results.exit_status)
+    context.exit(2 if report.problems else results.exit_status)
 
 
 verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXAMPLES)
@@ -298,7 +305,7 @@ def _show(
     repeat: str,
 ) -> None:
     """Write what came of the runs, and the files that show it."""
-    format_named(output_format).write(report, sys.stdout)
+    print_report(report, output_format)
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):

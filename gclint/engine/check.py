@@ -78,7 +78,7 @@ def check_again(
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
     """Tell whether a finding or an edit has its offsets in a text that has changed."""
     return any(
-        finding.path in changed or any(edit.path in changed for edit in finding.edits)
+        not changed.isdisjoint((finding.path, *(each.path for each in (*finding.edits, *finding.story))))
         for finding in verdict.findings
     )
 

@@ -98,6 +98,8 @@ class Report:
     """Files in the given folders that look like models, and were not checked because of their names."""
     shows_fixes: bool = False
     """Whether it is listed what is repaired, too."""
+    exit_status: int = 0
+    """What gclint exits with, as far as it is known before the report is written."""
     verbose: bool = False
     """Whether what passed is listed by name."""
 

@@ -26,7 +26,7 @@ def write(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
-        stream.writelines(map(_line, (*_fixed_lines(report), *_summary(report))))
+        stream.writelines(map(_line, (*_fixed_lines(report), *summary_lines(report))))
         return
     from gclint.report.verification import run_lines
 
@@ -44,7 +44,7 @@ def write_statistics(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     for each in count_by_rule(report.findings, unsafe=report.unsafe):
         stream.write(f"{each.count:>6}  {each.code}  {each.name} ({each.fixable} fixable)\n")
-    stream.writelines(map(_line, _summary(report)))
+    stream.writelines(map(_line, summary_lines(report)))
 
 
 def write_notices(report: Report, stream: TextIO) -> None:
@@ -136,7 +136,7 @@ def _write_findings(report: Report, stream: TextIO) -> None:
             stream.write(_line(f"    {why}"))
 
 
-def _summary(report: Report) -> Iterator[str]:
+def summary_lines(report: Report) -> Iterator[str]:
     """Yield the closing lines: what was found or repaired, and what can be."""
     found, left, lost = len(report.repairs.made), len(report.left), len(report.repairs.lost)
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
