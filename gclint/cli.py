@@ -32,8 +32,15 @@ _MEMORY = LazyCommand(
     short_help="Estimate what training a model needs, with and without checkpointing.",
 )
 
+_CLEAN = LazyCommand(
+    "clean",
+    module="gclint.commands.cache",
+    attribute="clean",
+    short_help="Delete what is kept from run to run.",
+)
+
 gclint = DefaultGroup(
-    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule], examples=_EXAMPLES
+    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule, _CLEAN], examples=_EXAMPLES
 )
 
 
@@ -52,7 +59,7 @@ def main() -> NoReturn:
     except OSError as error:
         if error.filename is not None:
             raise
-        _exit_without_output(error)
+        exit_without_output(error)
 
 
 def _replace_closed_streams() -> None:
@@ -67,7 +74,7 @@ def _replace_closed_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
-def _exit_without_output(error: OSError) -> NoReturn:
+def exit_without_output(error: OSError) -> NoReturn:
     """Say that the output cannot be written, as far as that can be said, and exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # What is still to be written is not tried again at exit.

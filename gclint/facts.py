@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (hundreds of files are looked at in a few milliseconds, for which pathlib is too slow)
 """What a run reads of the disk, and a trace of it, by which a later run tells whether it would read the same.
 
 Whatever a lint looks up goes through these functions: files, folders, links, and what is not there. Each
@@ -23,8 +22,6 @@ Signature = tuple[int, int, int, int]
 """A file's size, times of writing and of change, and number: what no write leaves as it was."""
 
 _WITHOUT_WAITING: int = (
-    getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-)
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _SETTLED = 3_000_000_000

@@ -22,6 +22,7 @@ from gclint.commands import (
     settings_of,
     settle_interrupted_fixes,
 )
+from gclint.commands.cache import cache_options, keep_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
@@ -113,6 +114,7 @@ _verify = option_group("Verify repairs")
     help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
 )
 @output_options(_output)
+@cache_options(_files)
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -185,7 +187,15 @@ def check_command(
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
+    if options.writes_nothing:
+        keep_run(_cache_folder(settings, options))
     context.exit(_exit_status(report, options))
+
+
+def _cache_folder(settings: Settings, options: CheckOptions) -> Path:
+    from gclint.cache.place import cache_folder
+
+    return cache_folder(options.cache_dir, None, settings.root)
 
 
 def _settings_and_rules(
@@ -249,12 +259,13 @@ def _baseline(options: CheckOptions) -> Baseline | None:
 def _run(
     settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
+    from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
     from gclint.engine.fix import fix
 
     if options.verify:
         return _proven(settings, rules, selection, options)
-    with _progress(len(selection.project.paths)) as advance:
+    with unrecorded(), _progress(len(selection.project.paths)) as advance:
         if not (options.fix or options.diff):
             return check(selection.project, rules, advance), None
         unsafe, wanted = options.unsafe_fixes, selection.reported

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from gclint.releases import Releases
 
 
+_REPLAYABLE = (
+    "cache_dir",
+    "diff",
+    "exit_zero",
+    "library",
+    "output_format",
+    "show_fixes",
+    "statistics",
+    "target_version",
+    "unsafe_fixes",
+)
+"""What makes no difference to whether a run can be replayed; of all other options it is not known."""
+
+
 @dataclass(frozen=True)
 class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
@@ -41,11 +55,19 @@ class CheckOptions:
     memory_limit: float | None
     target_version: Releases | None
     library: Path | None
+    no_cache: bool
+    cache_dir: Path | None
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether all that the run does is to read the files and to print, so that it can be replayed."""
+        others = ("fix",) if self.diff else ()
+        return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
 
     @property
     def is_for_people(self) -> bool:

@@ -1,0 +1,73 @@
+"""The options about the cache, and the command ``gclint clean``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def cache_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+    """Return what adds the options to a click command.
+
+    Args:
+        option: makes one, like ``click.option``.
+    """
+    options = (
+        option("--no-cache", is_flag=True, help="Neither use nor write what is kept from run to run."),
+        option(
+            "--cache-dir",
+            metavar="DIR",
+            type=click.Path(path_type=Path),
+            help="Keep verdicts from run to run in this folder.  [default: .gclint_cache]",
+        ),
+    )
+
+    def add(command: _Command) -> _Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
+@click.command("clean")
+@click.option(
+    "--cache-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to delete.  [default: the project's .gclint_cache]",
+)
+def clean(cache_dir: Path | None) -> None:
+    """Delete the cache.
+
+    Only what gclint has written is deleted: a folder that is something else is left alone.
+    """
+    from gclint.cache.place import guessed_folder
+    from gclint.cache.store import clean as clean_folder
+    from gclint.commands import CannotRun
+    from gclint.source.paths import shown
+
+    folder = guessed_folder(() if cache_dir is None else ("--cache-dir", str(cache_dir)))
+    try:
+        if not folder.exists():
+            click.echo(f"There is no cache in {shown(folder)}.")
+        elif clean_folder(folder):
+            click.echo(f"Deleted the cache in {shown(folder)}.")
+        else:
+            raise CannotRun(f"{shown(folder)} is not a cache of gclint, and was left alone")
+    except OSError as error:
+        raise CannotRun(f"the cache in {shown(folder)} cannot be deleted: {error.strerror}") from None
+
+
+def keep_run(folder: Path) -> None:
+    """Let the run of this process be kept in a cache, once it has ended."""
+    from gclint.cache.runs import recorder
+
+    own = recorder()
+    if own is not None:
+        own.folder = folder
