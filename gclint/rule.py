@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from gclint.finding import Evidence
+from gclint.finding import Applicability, Evidence
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -55,6 +55,8 @@ class Rule(ABC):
     """For example ``missing-checkpointing-layer``."""
     settings: ClassVar[tuple[Setting, ...]] = ()
     """What users may set for it."""
+    fixes: ClassVar[tuple[Applicability, ...]] = ()
+    """Which kinds of fixes it makes, none if it makes no fix; what copies of the code forbid comes on top."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
     """What it repairs, of all that makes a run fail."""
     explains_all: ClassVar[bool] = True

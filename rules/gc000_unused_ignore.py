@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from gclint.finding import Finding, Fix, Refusal
+from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.rule import CommentRule
 from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.spelling import closest
@@ -49,6 +49,7 @@ class UnusedIgnore(CommentRule):
 
     code = "GC000"
     name = "unused-ignore"
+    fixes = (Applicability.SAFE,)
 
     def check_comments(
         self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]

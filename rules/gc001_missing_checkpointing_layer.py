@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gclint.codemod.leftover import leftover
 from gclint.codemod.protect import remedies
-from gclint.finding import Evidence, Finding
+from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
@@ -97,6 +97,7 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
     is_about_calls = True
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
@@ -65,6 +65,7 @@ class PositionalCache(Rule):
 
     code = "GC002"
     name = "positional-cache"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.POSITIONAL_CACHE,))
     is_about_calls = True
 

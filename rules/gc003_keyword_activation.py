@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
@@ -67,6 +67,7 @@ class KeywordActivation(Rule):
 
     code = "GC003"
     name = "keyword-activation"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
     is_about_calls = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gclint.codemod.sites import SiteDefects, defective_sites
 from gclint.codemod.unpacking import unpacked
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -63,6 +63,7 @@ class NestedActivation(Rule):
 
     code = "GC103"
     name = "nested-activation"
+    fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.CONTAINED_ACTIVATION,))
     is_about_calls = True
     shows_in_every_run = True

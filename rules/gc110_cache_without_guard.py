@@ -68,6 +68,7 @@ class CacheWithoutGuard(Rule):
 
     code = "GC110"
     name = "cache-without-guard"
+    fixes = (Applicability.PROVABLE,)
     causes = frozenset((Cause.WRITTEN_CACHE,))
     explains_all = False
 

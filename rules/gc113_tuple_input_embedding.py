@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.embeddings import concerned, misled
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -63,6 +63,7 @@ class TupleInputEmbedding(Rule):
 
     code = "GC113"
     name = "tuple-input-embedding"
+    fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
 
     def check(self, network: Network) -> Iterable[Finding]:

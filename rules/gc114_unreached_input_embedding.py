@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.embeddings import concerned, misled
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -73,6 +73,7 @@ class UnreachedInputEmbedding(Rule):
 
     code = "GC114"
     name = "unreached-input-embedding"
+    fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.NO_INPUT_GRADIENT,))
 
     def check(self, network: Network) -> Iterable[Finding]:

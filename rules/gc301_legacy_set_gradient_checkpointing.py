@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gclint.codemod.legacy_override import without_override
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.index import subclasses
 from gclint.network.model import Network
@@ -66,6 +66,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     code = "GC301"
     name = "legacy-set-gradient-checkpointing"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each override that the file writes."""

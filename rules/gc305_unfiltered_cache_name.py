@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from gclint.codemod.branch import is_spared
-from gclint.finding import Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -63,6 +63,7 @@ class UnfilteredCacheName(Rule):
 
     code = "GC305"
     name = "unfiltered-cache-name"
+    fixes = (Applicability.SAFE,)
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that stays on in some release."""

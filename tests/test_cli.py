@@ -417,7 +417,11 @@ def test_the_rules_are_listed(gclint: Run) -> None:
 
 @pytest.mark.parametrize("name", ["GC901", "gc901", "bad-word"])
 def test_a_rule_is_explained(gclint: Run, name: str) -> None:
-    assert gclint("rule", name) == (0, "# GC901 bad-word\n\nBad is wrong.\n\nMore about it.\n", "")
+    assert gclint("rule", name) == (
+        0,
+        "# GC901 bad-word\n\n*No fix.*\n\nBad is wrong.\n\nMore about it.\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.launch",),
     ("gclint.cli",),
     ("gclint.commands", "gclint.testing"),
+    ("gclint.server",),
     ("gclint.report",),
     ("gclint.engine",),
     ("gclint.rules", "gclint.verify"),

@@ -47,9 +47,9 @@ def guessed_folder(arguments: Sequence[str]) -> Path:
 
 def _option(arguments: Sequence[str]) -> str | None:
     found = None
-    for each, following in zip(arguments, (*arguments[1:], None), strict=True):
+    for number, each in enumerate(arguments):
         if each == _OPTION:
-            found = following
+            found = arguments[number + 1] if number + 1 < len(arguments) else None
         elif each.startswith(f"{_OPTION}="):
             found = each.partition("=")[2]
     return found or None

@@ -28,6 +28,7 @@ from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Set
@@ -101,6 +102,7 @@ _verify = option_group("Verify repairs")
     help="Do not run these rules, even if they are selected.",
 )
 @include_option(_files)
+@standard_input_option(_files)
 @_surroundings(
     "--target-version",
     metavar="RELEASES",
@@ -146,7 +148,7 @@ def check_command(
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked, and those that --include adds.
+    and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
@@ -155,20 +157,37 @@ def check_command(
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
+    with standard_input(paths, options) as incoming:
+        status = _checked(paths or (Path(),), select, ignore, include, options, incoming)
+    context.exit(status)
+
+
+def _checked(
+    paths: tuple[Path, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    include: tuple[str, ...],
+    options: CheckOptions,
+    incoming: StandardInput | None,
+) -> int:
+    """Check, repair and report; return the exit status."""
     from gclint.report import full
     from gclint.source.discovery import survey
     from gclint.source.project import Project
 
-    paths = paths or (Path(),)
+    if incoming is not None:
+        paths = (incoming.path,)
     settings, rules = _settings_and_rules(paths, select, ignore, include, options)
-    found = survey(paths, settings)
-    settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
+    found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+    settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     project = Project(settings, found.files, within=paths)
+    if incoming is not None:
+        incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
-    report = _written(project, narrowed, options)
+    report = _written(project, narrowed, options, incoming)
     report = replace(
         report,
         problems=(*found.problems, *report.problems),
@@ -187,9 +206,9 @@ def check_command(
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    if options.writes_nothing:
+    if options.writes_nothing and incoming is None:
         keep_run(_cache_folder(settings, options))
-    context.exit(_exit_status(report, options))
+    return _exit_status(report, options)
 
 
 def _cache_folder(settings: Settings, options: CheckOptions) -> Path:
@@ -327,7 +346,9 @@ def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
     return unknown_bases(project)
 
 
-def _written(project: Project, result: CheckResult, options: CheckOptions) -> Report:
+def _written(
+    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
@@ -339,7 +360,9 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
     from gclint.engine.write import write_all
 
     unwritten = []
-    if not options.diff:
+    if incoming is not None:
+        incoming.take(project, result.changed)
+    elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)

@@ -53,10 +53,16 @@ class CheckOptions:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
+    stdin_filename: Path | None
     target_version: Releases | None
     library: Path | None
     no_cache: bool
     cache_dir: Path | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether repaired texts are written."""
+        return self.fix and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:

@@ -68,17 +68,22 @@ def check_again(
     project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
 ) -> CheckResult:
     """Return what there is to find now that the texts of the ``changed`` files are other ones."""
-    dependents = project.dependents(changed)
-    paths = [
-        path for path, verdict in result.verdicts.items() if path in dependents or _aims_at(changed, verdict)
-    ]
+    paths = to_judge_again(project, result.verdicts, changed)
     return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
+
+
+def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: Set[Path]) -> list[Path]:
+    """Return the files whose verdicts may be other ones now that the texts of the ``changed`` files are."""
+    dependents = project.dependents(changed)
+    return [path for path, verdict in verdicts.items() if path in dependents or _aims_at(changed, verdict)]
 
 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
     """Tell whether a finding or an edit has its offsets in a text that has changed."""
     return any(
-        not changed.isdisjoint((finding.path, *(each.path for each in (*finding.edits, *finding.story))))
+        finding.path in changed
+        or any(edit.path in changed for edit in finding.edits)
+        or any(step.path in changed for step in finding.story)
         for finding in verdict.findings
     )
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from gclint.finding import Applicability, Finding, Refusal
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
-def documentation_url(finding: Finding) -> str:
-    """Return where the finding's rule is explained: a file named like the rule's module."""
-    return f"{_DOCUMENTATION}/{finding.code.lower()}_{finding.name.replace('-', '_')}.md"
+class _Named(Protocol):
+    """A rule, or a finding of one."""
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def documentation_url(named: _Named) -> str:
+    """Return where a rule is explained: a file named like the rule's module."""
+    return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:

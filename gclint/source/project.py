@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from gclint.facts import is_dir, is_link, read_bytes, real_path
+from gclint.facts import is_dir, is_link, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
@@ -66,6 +66,8 @@ class Project:
         self._identities: dict[Path, Path] = {}
         """By every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
+        self._held: dict[Path, bytes] = {}
+        """What files hold whatever lies on the disk."""
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
@@ -97,9 +99,43 @@ class Project:
         identity = self.identify(path)
         known = self._files.get(identity)
         if known is None:
-            known = SourceFile(identity, read_bytes(identity))
+            known = SourceFile(identity, self.read_bytes(identity))
             self._files[self._identified(identity)] = known
         return known
+
+    def read_bytes(self, path: Path) -> bytes:
+        """Return what the file at ``path`` holds, or is to hold.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return read_bytes(path) if held is None else held
+
+    def search(self, path: Path) -> bytes:
+        """Return the same of a file in which only words are looked for.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return search(path) if held is None else held
+
+    def hold(self, path: Path, data: bytes | None) -> None:
+        """Let the file at ``path``, which need not be there, hold ``data`` from now on, in memory only.
+
+        Args:
+            path: the file.
+            data: its bytes; None for what lies on the disk, which is read again.
+        """
+        identity = self._identified(path)
+        if data is None:
+            self._held.pop(identity, None)
+        else:
+            self._held[identity] = data
+        self._files.pop(identity, None)
+        self._missing.discard(path)
+        self.derived.clear()
 
     @property
     def read(self) -> tuple[Path, ...]:

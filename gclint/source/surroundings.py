@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gclint.facts import entries, exists, is_link, search
+from gclint.facts import entries, exists, is_link
 from gclint.source.project import Project
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
@@ -22,13 +22,25 @@ def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
     key = files_mentioning, word
     if key not in project.surroundings:
         wanted = word.encode()
-        project.surroundings[key] = tuple(path for path in _around(project) if _holds(path, wanted))
+        project.surroundings[key] = tuple(path for path in _around(project) if _holds(project, path, wanted))
     return project.surroundings[key]
 
 
-def _holds(path: Path, word: bytes) -> bool:
+def forget_mentions(project: Project, path: Path) -> bool:
+    """Forget what is known of words that a file has begun, or ceased, to hold; tell whether there is any."""
+    stale = [
+        key
+        for key, found in project.surroundings.items()
+        if isinstance(key, tuple) and (path in found) != _holds(project, path, str(key[1]).encode())
+    ]
+    for key in stale:
+        del project.surroundings[key]
+    return bool(stale)
+
+
+def _holds(project: Project, path: Path, word: bytes) -> bool:
     try:
-        return word in search(path)
+        return word in project.search(path)
     except OSError:
         return False  # Where it is a file of the run, the run reports it.
 
