@@ -18,6 +18,11 @@ _KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _IN
 class ClassSettingsError(Exception):
     """The table cannot be used; the message says what in it, and is meant for the user."""
 
+    def __init__(self, message: str, *keys: str) -> None:
+        """Hold a message, and the keys that lead to what it is about from the table."""
+        super().__init__(message)
+        self.keys = keys
+
 
 def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
     """Return what ``[tool.gclint.verify]`` says about classes.

@@ -31,6 +31,12 @@ _MEMORY = LazyCommand(
     attribute="memory",
     short_help="Estimate what training a model needs, with and without checkpointing.",
 )
+_SERVER = LazyCommand(
+    "server",
+    module="gclint.commands.server",
+    attribute="server",
+    short_help="Serve an editor, over standard input and output.",
+)
 
 _CLEAN = LazyCommand(
     "clean",
@@ -40,7 +46,10 @@ _CLEAN = LazyCommand(
 )
 
 gclint = DefaultGroup(
-    "gclint", default=check_command, others=[_VERIFY, _MEMORY, rules, rule, _CLEAN], examples=_EXAMPLES
+    "gclint",
+    default=check_command,
+    others=[_VERIFY, _MEMORY, _SERVER, rules, rule, _CLEAN],
+    examples=_EXAMPLES,
 )
 
 

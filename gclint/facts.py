@@ -49,19 +49,42 @@ class Trace:
         """Those of files that were only searched, where a later look at them is enough."""
         self.phases: dict[Fact, str] = {}
         """What a fact was asked for first; the rest is of the lint itself."""
+        self._fresh: list[Fact] = []
         self.is_torn = False
         """Whether something changed while it was looked at, so that nothing can be said of the run."""
 
     def note(self, fact: Fact, answer: str) -> None:
         """Remember an answer."""
-        if self.answers.setdefault(fact, answer) != answer:
+        if fact not in self.answers:
+            self.answers[fact] = answer
+            self._fresh.append(fact)
+        if self.answers[fact] != answer:
             self.is_torn = True
         elif _phase:
             self.phases.setdefault(fact, _phase)
         else:
             self.phases.pop(fact, None)
 
+    def news(self) -> News:
+        """Return what was noted since this was last asked for, as another process can take it up."""
+        found = [
+            (fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
+            for fact in self._fresh
+        ]
+        self._fresh = []
+        return found, self.is_torn
 
+    def learn(self, news: News) -> None:
+        """Take up what another process has noted."""
+        for fact, answer, name, seen in news[0]:
+            with phase(name):
+                self.note(fact, answer)
+            if seen is not None:
+                self.signatures.setdefault(fact.path, seen)
+        self.is_torn |= news[1]
+
+
+News = tuple["list[tuple[Fact, str, str, Signature | None]]", bool]
 _trace: Trace | None = None
 _phase = ""
 
@@ -75,6 +98,18 @@ def traced() -> Iterator[Trace]:
         yield _trace
     finally:
         _trace = before
+
+
+def current() -> Trace | None:
+    """Return what notes at present, if something does."""
+    return _trace
+
+
+def begin() -> Trace:
+    """Note from now on, as a process does that works for one that does."""
+    global _trace
+    _trace = _trace or Trace()
+    return _trace
 
 
 @contextmanager

@@ -49,6 +49,8 @@ class UnusedIgnore(CommentRule):
 
     code = "GC000"
     name = "unused-ignore"
+    level = "note"
+    precision = "very-high"
     fixes = (Applicability.SAFE,)
 
     def check_comments(

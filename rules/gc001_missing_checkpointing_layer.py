@@ -11,6 +11,7 @@ from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
 
@@ -97,6 +98,7 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
+    level = "warning"
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
     is_about_calls = True
@@ -119,6 +121,11 @@ class MissingCheckpointingLayer(Rule):
                 remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
                 evidence=Evidence.CONFIRMED if block.is_seen else None,
+                story=(
+                    *stack_steps(site, block.info),
+                    call_step(site, block.info),
+                    class_step(block.info),
+                ),
             )
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:

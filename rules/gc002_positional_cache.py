@@ -86,6 +86,11 @@ class PositionalCache(Rule):
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence,
+                story=defects.story(
+                    defects.positional_caches,
+                    "is a cache, which checkpointing disables only where it is passed by keyword",
+                    traced=False,
+                ),
             )
 
     def flags(self, site: RunSite) -> bool:

@@ -89,6 +89,11 @@ class KeywordActivation(Rule):
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence,
+                story=defects.story(
+                    defects.keyword_activations,
+                    "takes an activation, which reentrant checkpointing has to get by position",
+                    traced=True,
+                ),
             )
 
     def flags(self, site: RunSite) -> bool:

@@ -8,6 +8,7 @@ from gclint.codemod.branch import mismatches
 from gclint.finding import Finding, Refusal
 from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
+from gclint.network.story import call_story
 from gclint.network.support import models_running
 from gclint.rule import Rule
 
@@ -58,6 +59,7 @@ class MismatchedCheckpointBranches(Rule):
 
     code = "GC101"
     name = "mismatched-checkpoint-branches"
+    precision = "medium"
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each checkpointed call that differs from its plain one."""
@@ -79,4 +81,5 @@ class MismatchedCheckpointBranches(Rule):
                 end,
                 legacy.blocks[0].name,
                 Refusal("which of the two calls is right, only the author knows"),
+                story=call_story(legacy, legacy.blocks[0]),
             )

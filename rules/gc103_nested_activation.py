@@ -83,6 +83,11 @@ class NestedActivation(Rule):
                 end,
                 defects.symbol,
                 unpacked(defects),
+                story=defects.story(
+                    defects.nested_activations,
+                    "takes a container, and reentrant checkpointing does not look into one",
+                    traced=True,
+                ),
             )
 
     def flags(self, site: RunSite) -> bool:

@@ -60,6 +60,7 @@ class InplaceEmbeddingOutput(Rule):
 
     code = "GC108"
     name = "inplace-embedding-output"
+    precision = "medium"
     fixes = (Applicability.PROVABLE,)
     causes = frozenset((Cause.LEAF,))
 

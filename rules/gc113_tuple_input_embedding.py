@@ -63,6 +63,7 @@ class TupleInputEmbedding(Rule):
 
     code = "GC113"
     name = "tuple-input-embedding"
+    precision = "very-high"
     fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
 

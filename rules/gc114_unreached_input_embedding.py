@@ -73,6 +73,7 @@ class UnreachedInputEmbedding(Rule):
 
     code = "GC114"
     name = "unreached-input-embedding"
+    precision = "very-high"
     fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.NO_INPUT_GRADIENT,))
 

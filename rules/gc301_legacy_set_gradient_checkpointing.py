@@ -66,6 +66,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     code = "GC301"
     name = "legacy-set-gradient-checkpointing"
+    level = "warning"
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
 
     def check(self, network: Network) -> Iterable[Finding]:

@@ -11,6 +11,7 @@ from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Rep
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
+from gclint.network.story import call_story, parameter_steps
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 
@@ -89,6 +90,12 @@ class UnfilteredCacheName(Rule):
                         end,
                         block.name,
                         _remedy(network, site, name, arg),
+                        story=(
+                            *call_story(site, block),
+                            *parameter_steps(
+                                block, name, f"`{name}` of `{block.name}.forward` is a cache that stays on"
+                            ),
+                        ),
                     )
 
 

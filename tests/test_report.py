@@ -204,6 +204,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
             ],
         },
         "inherited_by": [],
+        "story": [],
         "url": "https://github.com/gclint/gclint/blob/main/docs/rules/gc001_some_rule.md",
     }
     assert second["fix"] is None

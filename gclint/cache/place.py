@@ -15,15 +15,9 @@ _TABLE = b"tool.gclint"
 _KEY = "cache-dir"
 
 
-def cache_folder(option: Path | None, setting: Path | None, root: Path) -> Path:
-    """Return where the cache lies.
-
-    Args:
-        option: what the command line says.
-        setting: what the settings say.
-        root: the folder of the settings, or the working directory where there are none.
-    """
-    return option or setting or root / NAME
+def cache_folder(said: Path | None) -> Path:
+    """Return where the cache lies: as the command line or the settings say, or in the project one is in."""
+    return said or guessed_folder(())
 
 
 def guessed_folder(arguments: Sequence[str]) -> Path:
@@ -41,7 +35,7 @@ def guessed_folder(arguments: Sequence[str]) -> Path:
         except OSError:
             continue
         if _TABLE in data:
-            return cache_folder(None, _setting(data, folder), folder)
+            return _setting(data, folder) or folder / NAME
     return here / NAME
 
 

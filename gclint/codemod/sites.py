@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.codemod.branch import is_spared
@@ -11,12 +11,13 @@ from gclint.codemod.evidence import applicability, seen_blocks
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
-from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
+from gclint.network.story import call_story, gradient_steps, parameter_steps
 
 _OUTSIDE_CALLERS = "callers outside the given files that pass arguments by position break"
 
@@ -67,6 +68,24 @@ class SiteDefects:
             f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
+
+    def story(self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool) -> tuple[Step, ...]:
+        """Return how the call comes to run the block, and what its parameters get.
+
+        Args:
+            arguments: the arguments that are passed in the wrong way.
+            meaning: what there is to know of the parameter that receives one.
+            traced: whether it matters where a gradient comes from.
+        """
+        block = self.bindings[0].block
+        steps = list(call_story(self.site, block))
+        for bound in arguments:
+            if bound.parameter is not None:
+                name = bound.parameter.name
+                steps += parameter_steps(block, name, f"`{name}` of `{block.name}.forward` {meaning}")
+                if traced:
+                    steps += gradient_steps(self.site, bound.arg.value, name, self.network.gradients)
+        return tuple(steps)
 
     def _evidence(self, repaired: CallRepair) -> tuple[str, ...]:
         """Return what the repair of the call rests on that only a run has seen."""

@@ -1,38 +1,10 @@
-"""The options about the cache, and the command ``gclint clean``."""
+"""The command ``gclint clean``, and what commands need to be kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def cache_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
-    """Return what adds the options to a click command.
-
-    Args:
-        option: makes one, like ``click.option``.
-    """
-    options = (
-        option("--no-cache", is_flag=True, help="Neither use nor write what is kept from run to run."),
-        option(
-            "--cache-dir",
-            metavar="DIR",
-            type=click.Path(path_type=Path),
-            help="Keep verdicts from run to run in this folder.  [default: .gclint_cache]",
-        ),
-    )
-
-    def add(command: _Command) -> _Command:
-        for each in reversed(options):
-            command = each(command)
-        return command
-
-    return add
 
 
 @click.command("clean")

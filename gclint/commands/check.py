@@ -16,22 +16,22 @@ import click
 from gclint import __version__
 from gclint.commands import (
     CannotRun,
-    include_option,
     paths_argument,
-    require_library,
+    rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
-from gclint.commands.cache import cache_options, keep_run
+from gclint.commands.cache import keep_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
     from gclint.finding import Finding
-    from gclint.releases import Releases
     from gclint.report.report import Report
     from gclint.rule import Rule
     from gclint.settings import Settings
@@ -53,25 +52,13 @@ _DEFAULT_BASE = "origin/main"
 _FILE = click.Path(path_type=Path)
 
 
-def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _releases(_context: click.Context, _option: click.Parameter, value: str | None) -> Releases | None:
-    from gclint.releases import releases
-
-    try:
-        return None if value is None else releases(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; write it like 4.57 or '>=4.53,<5'") from None
-
-
 _repair = option_group("Repair")
-_selection_of_rules = option_group("Rules")
+_rules = option_group("Rules")
 _surroundings = option_group("Versions of transformers")
 _files = option_group("Files")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
+_cache = option_group("Cache")
 _baselines = option_group("Baselines")
 _verify = option_group("Verify repairs")
 
@@ -83,40 +70,17 @@ _verify = option_group("Verify repairs")
 )
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
-@_repair("--unsafe-fixes", is_flag=True, help="Include fixes that someone must review.")
+@setting_options(_repair, "unsafe-fixes")
 @_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
 @_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
-@_selection_of_rules(
-    "--select",
-    metavar="RULES",
-    multiple=True,
-    callback=_selectors,
-    help="Run only these rules: codes, prefixes or names, separated by commas.",
-)
-@_selection_of_rules(
-    "--ignore",
-    metavar="RULES",
-    multiple=True,
-    callback=_selectors,
-    help="Do not run these rules, even if they are selected.",
-)
-@include_option(_files)
+@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
+@setting_options(_files, "include", "exclude", "extend-exclude")
 @standard_input_option(_files)
-@_surroundings(
-    "--target-version",
-    metavar="RELEASES",
-    callback=_releases,
-    help="What the code may run with: 4.57 or '>=4.53,<5'.  [default: by the project, or what is installed]",
-)
-@_surroundings(
-    "--library",
-    metavar="PATH",
-    type=_FILE,
-    help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
-)
-@output_options(_output)
-@cache_options(_files)
+@setting_options(_surroundings, "target-version", "library")
+@output_options(_output, default=None)
+@setting_options(_cache, "cache-dir")
+@_cache("--no-cache", is_flag=True, help="Neither use nor write what is kept from run to run.")
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -128,21 +92,22 @@ _verify = option_group("Verify repairs")
     help=f"Compare with the merge base of HEAD and REF.  [default: {_DEFAULT_BASE}]",
 )
 @_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
-@_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
+@setting_options(_baselines, "baseline")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
 @_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
 @page_option(_verify)
-@run_options(_verify)
+@run_options(
+    _verify, "Check files, and run models, in N processes at once.  [default: as many cores as it pays]"
+)
+@config_option(click.option)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def check_command(
     context: click.Context,
     /,
     paths: tuple[Path, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    include: tuple[str, ...],
+    config: Path | None,
     **flags: Any,
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
@@ -152,21 +117,21 @@ def check_command(
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
-    options = CheckOptions(**flags)
+    given = said(flags)
+    options = CheckOptions.of(flags, given)
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
     with standard_input(paths, options) as incoming:
-        status = _checked(paths or (Path(),), select, ignore, include, options, incoming)
+        status = _checked(paths or (Path(),), config, given, options, incoming)
     context.exit(status)
 
 
 def _checked(
     paths: tuple[Path, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    include: tuple[str, ...],
+    config: Path | None,
+    given: Mapping[str, Any],
     options: CheckOptions,
     incoming: StandardInput | None,
 ) -> int:
@@ -177,7 +142,8 @@ def _checked(
 
     if incoming is not None:
         paths = (incoming.path,)
-    settings, rules = _settings_and_rules(paths, select, ignore, include, options)
+    settings = settings_of(paths, options.python, config, given)
+    rules, options = rules_of(settings), options.settled(settings)
     found = survey(paths, settings) if incoming is None else incoming.survey(settings)
     settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     project = Project(settings, found.files, within=paths)
@@ -207,34 +173,14 @@ def _checked(
 
         write_page(options.page_path, page(report, origin()))
     if options.writes_nothing and incoming is None:
-        keep_run(_cache_folder(settings, options))
+        keep_run(_cache_folder(settings))
     return _exit_status(report, options)
 
 
-def _cache_folder(settings: Settings, options: CheckOptions) -> Path:
+def _cache_folder(settings: Settings) -> Path:
     from gclint.cache.place import cache_folder
 
-    return cache_folder(options.cache_dir, None, settings.root)
-
-
-def _settings_and_rules(
-    paths: Sequence[Path],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    include: tuple[str, ...],
-    options: CheckOptions,
-) -> tuple[Settings, list[Rule]]:
-    from gclint.rule import selected_rules, unknown_selectors
-
-    if options.library is not None:
-        require_library(options.library, "--library")
-    settings = settings_of(paths, options.python).overridden(
-        select, ignore, include, options.target_version, options.library
-    )
-    unknown = unknown_selectors(settings)
-    if unknown:
-        raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
-    return settings, selected_rules(settings)
+    return cache_folder(settings.cache_dir)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -281,14 +227,17 @@ def _run(
     from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
     from gclint.engine.fix import fix
+    from gclint.engine.jobs import fitting_jobs
 
     if options.verify:
         return _proven(settings, rules, selection, options)
-    with unrecorded(), _progress(len(selection.project.paths)) as advance:
+    project = selection.project
+    jobs = options.jobs or fitting_jobs(project.paths)
+    with unrecorded(), _progress(len(project.paths)) as advance:
         if not (options.fix or options.diff):
-            return check(selection.project, rules, advance), None
+            return check(project, rules, advance, jobs), None
         unsafe, wanted = options.unsafe_fixes, selection.reported
-        return fix(selection.project, rules, unsafe=unsafe, advance=advance, wanted=wanted), None
+        return fix(project, rules, unsafe=unsafe, advance=advance, wanted=wanted, jobs=jobs), None
 
 
 def _proven(

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gclint.commands.output import OutputFile, clash
 from gclint.report.formats import DEFAULT, FORMATS
 
 if TYPE_CHECKING:
-    from gclint.releases import Releases
+    from gclint.settings import Settings
 
 
 _REPLAYABLE = (
-    "cache_dir",
     "diff",
     "exit_zero",
-    "library",
+    "jobs",
     "output_format",
     "show_fixes",
     "statistics",
-    "target_version",
     "unsafe_fixes",
 )
 """What makes no difference to whether a run can be replayed; of all other options it is not known."""
@@ -32,16 +31,13 @@ class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
     fix: bool
-    unsafe_fixes: bool
     show_fixes: bool
     diff: bool
-    output_format: str
     output_files: tuple[OutputFile, ...]
     statistics: bool
     changed_only: bool
     base_ref: str | None
     staged: bool
-    baseline: Path | None
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
@@ -54,10 +50,10 @@ class CheckOptions:
     time_limit: float | None
     memory_limit: float | None
     stdin_filename: Path | None
-    target_version: Releases | None
-    library: Path | None
     no_cache: bool
-    cache_dir: Path | None
+    unsafe_fixes: bool
+    output_format: str
+    baseline: Path | None
 
     @property
     def writes(self) -> bool:
@@ -80,8 +76,33 @@ class CheckOptions:
         """Whether what is printed is read by people."""
         return FORMATS[self.output_format].is_for_people
 
+    @classmethod
+    def of(cls, flags: Mapping[str, Any], given: Mapping[str, Any]) -> CheckOptions:
+        """Return the options of a command line.
+
+        Args:
+            flags: those that are no settings.
+            given: what it says about settings, with None for what it leaves to them.
+        """
+        return cls(
+            **flags,
+            unsafe_fixes=bool(given["unsafe_fixes"]),
+            output_format=given["output_format"] or DEFAULT,
+            baseline=given["baseline"],
+        )
+
+    def settled(self, settings: Settings) -> CheckOptions:
+        """Return the options with what the settings say where the command line says nothing."""
+        counts = FORMATS[settings.output_format].counts or not self.statistics
+        return replace(
+            self,
+            unsafe_fixes=settings.unsafe_fixes,
+            output_format=settings.output_format if counts else DEFAULT,
+            baseline=None if self.write_baseline else settings.baseline,
+        )
+
     def complaint(self) -> str | None:
-        """Return why the options do not go together, or None if they do."""
+        """Return why the options, as they are given, do not go together, or None if they do."""
         no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
             return "--diff prints a diff, so it takes none of --statistics, --output-format and --output-file"
@@ -102,8 +123,9 @@ class CheckOptions:
             return "--resume goes on with what --verify has run, so it needs that"
         if self.page_path and not self.verify:
             return "--report shows what --verify has run, so it needs that; 'gclint verify' has it, too"
-        if any(self.about_runs) and not self.verify:
-            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
+        only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
+        if any(only_about_runs) and not self.verify:
+            return "--python, --device and the limits say how --verify runs models, so they need that"
         if self.write_baseline:
             if self.diff:
                 return "--diff writes nothing, so it does not go with --write-baseline"

@@ -84,5 +84,9 @@ class LazyCommand(click.Command):
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
         """Return the context of the command itself, which from then on takes part in its place."""
+        return self.loaded().make_context(*arguments, **keywords)
+
+    def loaded(self) -> click.Command:
+        """Return the command itself."""
         command: click.Command = getattr(import_module(self._module), self._attribute)
-        return command.make_context(*arguments, **keywords)
+        return command

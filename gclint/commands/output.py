@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.finding import Problem
 from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
 
 if TYPE_CHECKING:
+    from gclint.finding import Problem
     from gclint.report.report import Report
 
 
@@ -69,13 +69,17 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def output_options(
-    option: Callable[..., Callable[[Any], Any]], known: Mapping[str, Entry] = FORMATS
+    option: Callable[..., Callable[[Any], Any]],
+    known: Mapping[str, Entry] = FORMATS,
+    *,
+    default: str | None = DEFAULT,
 ) -> Callable[[Any], Any]:
     """Return what adds the options for formats to a command.
 
     Args:
         option: makes one, like ``click.option``.
         known: the formats to choose from.
+        default: the format if none is given; None to leave it to the settings.
     """
 
     def add(command: Any) -> Any:
@@ -92,8 +96,8 @@ def output_options(
         return option(
             "--output-format",
             type=FormatChoice(known),
-            default=DEFAULT,
-            show_default=True,
+            default=default,
+            show_default=DEFAULT,
             help="How to print what there is to report.",
         )(command)
 
@@ -133,6 +137,7 @@ def _place(path: Path) -> str:
 def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
     """Write a report to each file, and return what went wrong; the others are written all the same."""
     from gclint.engine.write import write_text
+    from gclint.finding import Problem
 
     problems = []
     checked = {_place(path) for path in report.project.given}

@@ -16,8 +16,8 @@ import click
 
 from gclint.commands import (
     CannotRun,
-    include_option,
     paths_argument,
+    rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
@@ -33,6 +33,7 @@ from gclint.commands.output import (
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.engine.observing import observations
@@ -40,7 +41,6 @@ from gclint.finding import Problem
 from gclint.report.formats import FORMATS, formats_of_runs
 from gclint.report.full import write_notices
 from gclint.report.report import Report
-from gclint.rule import selected_rules
 from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
@@ -103,7 +103,8 @@ _page = page_option(_results)
     multiple=True,
     help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
 )
-@include_option(_models)
+@setting_options(_models, "include", "exclude", "extend-exclude")
+@config_option(_models)
 @_models(
     "--scenario",
     "practices",
@@ -144,7 +145,7 @@ def run(
     /,
     paths: tuple[Path, ...],
     models: tuple[str, ...],
-    include: tuple[str, ...],
+    config: Path | None,
     practices: tuple[str, ...],
     part: tuple[int, int],
     executor: str,
@@ -166,9 +167,10 @@ def run(
     """
     require_page(page_path)
     require_own_files(output_files, (page_path, results_path))
-    settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
+    of_files = settings_of(paths or (Path(),), None, config, said(about_runs))
+    settings = run_settings(of_files.known, **about_runs)
     settings = replace(settings, practices=practices, executor=executor)
-    targets, problems = _targets(paths, models, include, settings.python)
+    targets, problems = _targets(paths, models, of_files, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):
         header = journal.header(targets, settings, part)
@@ -180,7 +182,8 @@ def run(
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
     files = [target.path for target in targets]
-    report = replace(_joined(results, files, settings.python), problems=tuple(problems), verbose=verbose)
+    joined = _joined(results, files, settings.python, config)
+    report = replace(joined, problems=tuple(problems), verbose=verbose)
     report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
     context.exit(2 if report.problems else results.exit_status)
@@ -231,7 +234,7 @@ def merge(
         raise CannotRun(_told(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
-    report = replace(_joined(results, files_at_hand, None), verbose=verbose)
+    report = replace(_joined(results, files_at_hand, None, None), verbose=verbose)
     report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, "gclint verify")
     context.exit(2 if report.problems else results.exit_status)
@@ -241,7 +244,7 @@ verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXA
 
 
 def _targets(
-    paths: tuple[Path, ...], models: tuple[str, ...], include: tuple[str, ...], python: Path
+    paths: tuple[Path, ...], models: tuple[str, ...], settings: Settings, python: Path
 ) -> tuple[list[Target], list[Problem]]:
     targets: list[Target] = []
     problems: list[Problem] = []
@@ -250,7 +253,7 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, settings_of(paths).overridden(include=include))
+            found, problems = targets_of(paths, settings)
             targets += found
     except UnknownModel as error:
         raise CannotRun(str(error)) from None
@@ -335,11 +338,11 @@ def _unchanged(results: Results) -> list[Path]:
     ]
 
 
-def _joined(results: Results, files: Sequence[Path], python: Path | None) -> Report:
+def _joined(results: Results, files: Sequence[Path], python: Path | None, config: Path | None) -> Report:
     """Return what the runs and the linter say together about ``files``."""
-    settings = settings_of(files, python) if files else Settings()
+    settings = settings_of(files, python, config) if files else Settings()
     project = Project(settings, files)
-    rules = selected_rules(settings)
+    rules = rules_of(settings)
     project.observe(observations(project, results.sorted()))
     found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)

@@ -6,17 +6,21 @@ import gc
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from gclint import __version__
 from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
+from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
+from gclint.facts import News, begin, current
 from gclint.finding import Finding, Problem, in_reading_order
+from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -58,10 +62,14 @@ def check(
     project: Project,
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> CheckResult:
-    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each."""
+    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
+
+    With several ``jobs`` they are spread over as many processes.
+    """
     with collector_paused():
-        return summarise(project, judge(project, project.paths, rules, advance), rules)
+        return summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
 
 
 def check_again(
@@ -79,7 +87,7 @@ def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: 
 
 
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
-    """Tell whether a finding or an edit has its offsets in a text that has changed."""
+    """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
         or any(edit.path in changed for edit in finding.edits)
@@ -93,14 +101,61 @@ def judge(
     paths: Iterable[Path],
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> dict[Path, Verdict]:
-    """Return the verdict on each file."""
-    codes = _known_codes(rules)
-    verdicts = {}
-    for path in paths:
-        verdicts[path] = _judge(project, path, rules, codes)
-        advance(path)
-    return verdicts
+    """Return the verdict on each file.
+
+    Args:
+        project: the files; those that are read by several processes have to be as they are on disk.
+        paths: those to judge.
+        rules: what to look for.
+        advance: called after each file.
+        jobs: over how many processes to spread the work.
+    """
+    paths = tuple(paths)
+    verdicts, trace = {}, current()
+    with closing(spread(_Judging(project, rules, is_traced=trace is not None), paths, jobs)) as answers:
+        for path, judged in answers:
+            project.learn_uses(judged.uses)
+            if trace is not None and judged.news is not None:
+                trace.learn(judged.news)
+            verdicts[path] = judged.verdict
+            advance(path)
+    return {path: verdicts[path] for path in paths}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A verdict, and what its process found out on the way that others need."""
+
+    verdict: Verdict
+    uses: tuple[tuple[Path, Path], ...]
+    """Which files turned out to hang on which."""
+    news: News | None
+    """What was read."""
+
+
+class _Judging:
+    """Judges files, in this process or in another one."""
+
+    def __init__(self, project: Project, rules: Sequence[Rule], *, is_traced: bool) -> None:
+        self._project = project
+        self._rules = tuple(rules)
+        self._codes = _known_codes(rules)
+        self._is_traced = is_traced
+
+    def __call__(self, path: Path) -> _Judged:
+        if self._is_traced:
+            begin()
+        verdict = _judge(self._project, path, self._rules, self._codes)
+        return _Judged(verdict, self._project.new_uses(), begin().news() if self._is_traced else None)
+
+    def prepare(self) -> None:
+        """Read the files: each process would, to know who imports what."""
+        read_imports(self._project)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(_Judging, is_traced=self._is_traced), (self._project, self._rules)
 
 
 def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:
@@ -110,7 +165,7 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
     with its origin.
     """
     codes = _known_codes(rules)
-    comments = _Comments(project, verdicts, codes)
+    comments = _Comments(project, verdicts, rules, codes)
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
@@ -136,27 +191,41 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
 
 
 class _Comments:
-    """The ignore comments of a run's files, and what they suppress."""
+    """The ignore comments of a run's files, and what they and ``per-file-ignores`` suppress."""
 
-    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict], codes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        verdicts: Mapping[Path, Verdict],
+        rules: Sequence[Rule],
+        codes: Mapping[str, str],
+    ) -> None:
         self.suppressed: list[Finding] = []
         self._project = project
         self._verdicts = verdicts
+        self._rules = rules
+        self._ignored: dict[Path, frozenset[str]] = {}
         self._codes = codes
         self._by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
         self._others: dict[Path, Suppressions] = {}
 
     def left(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return what no comment suppresses."""
+        """Return what nothing suppresses."""
         left = []
         for finding in findings:
             self._by_path[finding.path][finding] = None
             suppressions = self._of(finding.path)
-            if suppressions is not None and suppressions.covers(finding):
+            if self._is_ignored(finding) or (suppressions is not None and suppressions.covers(finding)):
                 self.suppressed.append(finding)
             else:
                 left.append(finding)
         return left
+
+    def _is_ignored(self, finding: Finding) -> bool:
+        if finding.path not in self._ignored:
+            settings = self._project.settings
+            self._ignored[finding.path] = ignored_codes(settings, finding.path, self._rules)
+        return finding.code in self._ignored[finding.path]
 
     def _of(self, path: Path) -> Suppressions | None:
         if path in self._verdicts:
@@ -170,7 +239,8 @@ class _Comments:
         for path, verdict in self._verdicts.items():
             if verdict.suppressions and verdict.suppressions.ignores:
                 for rule in rules:
-                    yield from rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    found = rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    yield from (each for each in found if not self._is_ignored(each))
 
 
 @contextmanager
@@ -216,14 +286,17 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
+    ignored = ignored_codes(project.settings, path, rules)
     for rule in rules:
         try:
+            # What is ignored is looked for all the same: as with a comment, its code stays as it is.
             findings += list(rule.check(network))
         except Exception as error:
-            problems.append(_crash(path, rule.code, error))
+            if rule.code not in ignored:
+                problems.append(_crash(path, rule.code, error))
         else:
             ran.add(rule.code)
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran), suppressions)
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:

@@ -5,7 +5,7 @@ The work is done in steps, a file each, so that whoever drives it can answer que
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from pathlib import Path
 
 from gclint.engine.check import CheckResult, Verdict, collector_paused, judge, summarise, to_judge_again
@@ -25,13 +25,13 @@ class Live:
         self.project = project
         self.rules = rules
         self.broken: dict[Path, Problem] = {}
-        """What is wrong with texts that are not Python; what others see of such a file is its last good text."""
+        """What is wrong with texts that are not Python; others see the last good text of such a file."""
         self._verdicts: dict[Path, Verdict] = {}
         self._waiting: dict[Path, None] = dict.fromkeys(project.paths)
         self._result: CheckResult | None = None
 
     @property
-    def waiting(self) -> Collection[Path]:
+    def waiting(self) -> Set[Path]:
         """The files that are still to be judged."""
         return self._waiting.keys()
 
@@ -58,10 +58,13 @@ class Live:
     def put(self, path: Path, text: str) -> None:
         """Let a file hold ``text``, whatever lies on the disk; it need not be there."""
         path = self.project.identify(path)
+        problem: Problem | None
         try:
             data = encoded(text)
-            file = SourceFile(path, data)
-            problem = syntax_problem(file)
+            if not self.project.knows(path):
+                self.project.hold(path, data)
+                return
+            problem = syntax_problem(SourceFile(path, data))
         except UnreadableFile as error:
             problem = Problem(path, error.message, error.position)
             data = text.encode(errors="replace")
@@ -77,7 +80,10 @@ class Live:
         """Let a file hold what lies on the disk, which may be new."""
         path = self.project.identify(path)
         self.broken.pop(path, None)
-        self._replace(path, None)
+        if self.project.knows(path):
+            self._replace(path, None)
+        else:
+            self.project.hold(path, None)
 
     def _is_good(self, path: Path) -> bool:
         """Tell whether the text of a file that the project knows is Python."""

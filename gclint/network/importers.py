@@ -47,6 +47,11 @@ def given_importing(project: Project, name: str) -> Iterator[SourceFile]:
             yield file
 
 
+def read_imports(project: Project) -> None:
+    """Look into the given files for what they import, which is remembered."""
+    _index(project)
+
+
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the files beside the given ones that have to do with checkpointing and name a class."""
     for path in _beside(project):

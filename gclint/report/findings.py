@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
 
 from gclint.finding import Applicability, Finding, Refusal
+from gclint.rule import all_rules
+
+if TYPE_CHECKING:
+    from gclint.rule import Level
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
@@ -22,6 +27,16 @@ class _Named(Protocol):
 def documentation_url(named: _Named) -> str:
     """Return where a rule is explained: a file named like the rule's module."""
     return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
+
+
+@cache
+def _levels() -> dict[str, Level]:
+    return {rule.code: rule.level for rule in all_rules()}
+
+
+def level_of(finding: Finding) -> Level:
+    """Return how bad a finding is, as its rule says."""
+    return _levels().get(finding.code, "error")
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:

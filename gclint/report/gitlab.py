@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import documentation_url, headline, obstacle
+from gclint.report.findings import documentation_url, headline, level_of, obstacle
 from gclint.report.fingerprints import fingerprints
 from gclint.report.places import Places
 
@@ -36,7 +36,7 @@ def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, ob
         "description": f"{headline(finding)}{f'; {why}' if why else ''}",
         "check_name": f"{finding.code} {finding.name}",
         "fingerprint": fingerprint,
-        "severity": _SEVERITIES["warning"],
+        "severity": _SEVERITIES[level_of(finding)],
         "location": {"path": places.name(finding.path), "lines": {"begin": start.row, "end": end.row}},
         "content": {"body": documentation_url(finding)},
     }

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import documentation_url
-
 if TYPE_CHECKING:
     from gclint.rule import Rule, Setting
 
@@ -67,6 +65,8 @@ def documentation(rule: Rule) -> str:
 
 def described(rule: Rule) -> dict[str, object]:
     """Return what programs may want to know of a rule."""
+    from gclint.report.findings import documentation_url
+
     return {
         "code": rule.code,
         "name": rule.name,
@@ -106,7 +106,7 @@ def _settings(rule: Rule) -> Iterator[str]:
         yield "\n## Settings\n\n"
     for each in rule.settings:
         default = ", ".join(f'"{value}"' for value in each.default)
-        yield f"- `{each.name} = [{default}]` in `[tool.gclint]`: {each.documentation}\n"
+        yield f"- `{each.name} = [{default}]` in `[tool.gclint.rules.{rule.name}]`: {each.documentation}\n"
 
 
 def _dump(document: object, stream: TextIO) -> None:

@@ -33,6 +33,9 @@ class Surroundings(Protocol):
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
 
+    def ignored_in(self, path: Path) -> tuple[str, ...]:
+        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
+
 
 class Project:
     """All files that are looked at, given or consulted, with changes that are not written yet.
@@ -53,7 +56,7 @@ class Project:
                 wherever links lead; None where that is no question.
         """
         self.settings = settings
-        within = None if within is None else tuple(within)
+        self._within = within = None if within is None else tuple(within)
         self.folders = tuple(path for path in within or () if is_dir(path))
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
@@ -70,6 +73,7 @@ class Project:
         """What files hold whatever lies on the disk."""
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
+        self._new_uses: list[tuple[Path, Path]] = []
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
         """The files that the user gave: what is checked, and searched for callers."""
         self.given = frozenset(self.paths)
@@ -78,6 +82,10 @@ class Project:
         self._required: dict[Path, Releases | None] = {}
         self.fixable = self.given if within is None else self._lying_in(within)
         """Those that may be changed."""
+
+    def __reduce__(self) -> tuple[type[Project], tuple[object, ...]]:
+        """Let another process know the same files, as they are on disk, and read them itself."""
+        return type(self), (self.settings, self.paths, self._within)
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
@@ -133,9 +141,14 @@ class Project:
             self._held.pop(identity, None)
         else:
             self._held[identity] = data
-        self._files.pop(identity, None)
-        self._missing.discard(path)
-        self.derived.clear()
+        if self._files.pop(identity, None) or path in self._missing:
+            self._missing.discard(path)
+            self.derived.clear()
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        identity = self.identify(path)
+        return identity in self.given or identity in self._files or path in self._missing
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -237,7 +250,7 @@ class Project:
                 except (OSError, UnreadableFile):
                     self._missing.add(candidate)
             # That it is not there is something to hang on as well: it may have been deleted just now.
-            self._uses[user.path].add(candidate)
+            self._use(user.path, candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
@@ -248,8 +261,23 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         file = self.file(path)
-        self._uses[user.path].add(file.path)
+        self._use(user.path, file.path)
         return file
+
+    def _use(self, user: Path, used: Path) -> None:
+        if used not in self._uses[user]:
+            self._uses[user].add(used)
+            self._new_uses.append((user, used))
+
+    def new_uses(self) -> tuple[tuple[Path, Path], ...]:
+        """Return which files turned out to hang on which since this was last asked."""
+        found, self._new_uses = tuple(self._new_uses), []
+        return found
+
+    def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
+        """Take up which files another process has seen to hang on which."""
+        for user, used in uses:
+            self._uses[user].add(used)
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
