@@ -482,6 +482,7 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Files",
         "Versions of transformers",
         "Output",
+        "Cache",
         "Changed files only",
         "Baselines",
         "Verify repairs",
