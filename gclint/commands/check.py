@@ -80,7 +80,7 @@ _verify = option_group("Verify repairs")
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
 @setting_options(_cache, "cache-dir")
-@_cache("--no-cache", is_flag=True, help="Neither use nor write what is kept from run to run.")
+@_cache("--no-cache", is_flag=True, help="Do without what is kept from run to run.")
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
