@@ -15,7 +15,7 @@ _EXAMPLES = """\
   gclint src/transformers/models          report what breaks checkpointing
   gclint --diff src/transformers/models   show how it would be repaired
   gclint --fix src/transformers/models    repair it
-  gclint explain modeling_mine.py:42      why it reports that place, or does not
+  gclint explain modeling_mine.py:42      why that is reported, or is not
   gclint rule GC001                       explain a rule
   gclint verify modeling_mine.py          train the model for a few steps
   gclint memory llama --seq 4096          what training it needs"""
