@@ -84,13 +84,17 @@ def changes(before: Sequence[Said], after: Sequence[Said]) -> Iterator[Change]:
         yield from _unequal(*subjects[subject])
 
 
+_ALIKE: tuple[Callable[[Said, Said], bool], ...] = (
+    lambda one, other: one.words == other.words and one.flagged == other.flagged,
+    lambda one, other: one.words == other.words,
+    lambda one, other: one.flagged == other.flagged,
+)
+"""What makes two findings about the same symbol one, the most certain first."""
+
+
 def _unequal(before: list[Said], after: list[Said]) -> Iterator[Change]:
     """Yield the differences between findings about the same, of which the most alike belong together."""
-    for alike in (
-        lambda one, other: one.words == other.words and one.flagged == other.flagged,
-        lambda one, other: one.words == other.words,
-        lambda one, other: one.flagged == other.flagged,
-    ):
+    for alike in _ALIKE:
         for one in list(before):
             partner = next((each for each in after if alike(one, each)), None)
             if partner is not None:
@@ -105,7 +109,7 @@ def _said(finding: dict[str, Any], text: Text) -> Said:
     filename = finding["filename"]
     source = text(filename)
     lines = source.splitlines(keepends=True)
-    start, end = (_offset(lines, finding[key]) for key in ("location", "end_location"))
+    start, end = _place(finding, lines)
     fix = finding["fix"]
     return Said(
         finding["code"],
@@ -130,15 +134,17 @@ def _diff(edits: Iterable[dict[str, Any]], text: Text) -> str:
         old = text(filename)
         lines = old.splitlines(keepends=True)
         new = old
-        places = [
-            (*(_offset(lines, each[key]) for key in ("location", "end_location")), each) for each in group
-        ]
-        for start, end, edit in sorted(places, key=lambda place: place[:2], reverse=True):
+        for edit in sorted(group, key=lambda edit: _place(edit, lines), reverse=True):
+            start, end = _place(edit, lines)
             new = new[:start] + edit["content"] + new[end:]
         diff = difflib.unified_diff(old.splitlines(), new.splitlines(), n=1, lineterm="")
         body = ["@@" if line.startswith("@@") else line for line in list(diff)[2:]]
         parts.append("\n".join([f"--- {filename}", *body]))
     return "\n".join(parts)
+
+
+def _place(entry: dict[str, Any], lines: Sequence[str]) -> tuple[int, int]:
+    return _offset(lines, entry["location"]), _offset(lines, entry["end_location"])
 
 
 def _offset(lines: Sequence[str], location: dict[str, int]) -> int:
