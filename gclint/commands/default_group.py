@@ -9,6 +9,7 @@ from inspect import cleandoc
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gclint.commands.option_groups import write_options
 from gclint.spelling import closest
@@ -47,12 +48,26 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command before arguments that do not name one."""
+        if not args and ctx.resilient_parsing:  # Somebody completes the first argument.
+            return super().parse_args(ctx, args)
         own = [name for option in self.get_params(ctx) for name in option.opts]
         if not args or args[0] not in (*self.commands, *own):
-            if args:
+            if args and not ctx.resilient_parsing:
                 self._stop_at_typo(ctx, args[0], own)
             args = [str(self._default.name), *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what the first argument may be: a command, or one of the default command's."""
+        context = self._default.make_context(self._default.name, [], parent=ctx, resilient_parsing=True)
+        own = self._default.shell_complete(context, incomplete)
+        if not incomplete.startswith("-"):
+            paths = next(
+                each for each in self._default.get_params(context) if isinstance(each, click.Argument)
+            )
+            own = [*own, *paths.shell_complete(context, incomplete)]
+        known = {item.value for item in own}
+        return [*(each for each in super().shell_complete(ctx, incomplete) if each.value not in known), *own]
 
     def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
         """Fail if a word is a path neither by its looks nor on the disk, and much like a command."""

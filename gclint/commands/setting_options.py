@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from gclint.settings.definitions import BY_NAME, IGNORES, SWITCH, WORDS, Definition
+from gclint.settings.definitions import BY_NAME, IGNORES, PATH, SWITCH, WORDS, Definition
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 """Makes an option, like ``click.option``."""
@@ -58,6 +61,10 @@ def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]
         keywords["metavar"] = said.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several
+        if definition.kind is WORDS:
+            keywords["shell_complete"] = complete_rules
+        elif definition.kind is PATH:
+            keywords["type"] = click.Path()
     return option(said.name, definition.field, **keywords)
 
 
@@ -77,6 +84,22 @@ def _converted(definition: Definition) -> Callable[..., object]:
             raise click.BadParameter(str(error)) from None
 
     return convert
+
+
+def complete_rules(
+    _context: click.Context, _option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become; commas part several."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import EVERYTHING, all_rules
+
+    done, comma, word = incomplete.rpartition(",")
+    items = [CompletionItem(f"{done}{comma}{EVERYTHING}", help="all rules")]
+    for rule in all_rules():
+        items.append(CompletionItem(f"{done}{comma}{rule.code}", help=rule.name))
+        items.append(CompletionItem(f"{done}{comma}{rule.name}", help=rule.code))
+    return [item for item in items if item.value.lower().startswith(f"{done}{comma}{word}".lower())]
 
 
 def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:

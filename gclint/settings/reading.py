@@ -133,6 +133,7 @@ class _Reader:
         settings = Settings(
             of_rules=tuple(sorted(of_rules.items())),
             known=self._known(table.get(VERIFY)),
+            verify=table.get(VERIFY, {}),
             root=self._path.parent,
             start=start,
             file=self._path,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores
@@ -75,6 +76,8 @@ class Settings:
     """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
     known: tuple[Known, ...] = ()
     """What is said about classes that are run."""
+    verify: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The same, as the file says it."""
     root: Path = field(default_factory=lambda: working_directory())
     """The folder that the patterns are relative to."""
     start: Path | None = None
