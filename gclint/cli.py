@@ -15,6 +15,7 @@ _EXAMPLES = """\
   gclint src/transformers/models          report what breaks checkpointing
   gclint --diff src/transformers/models   show how it would be repaired
   gclint --fix src/transformers/models    repair it
+  gclint explain modeling_mine.py:42      why it reports that place, or does not
   gclint rule GC001                       explain a rule
   gclint verify modeling_mine.py          train the model for a few steps
   gclint memory llama --seq 4096          what training it needs"""
@@ -24,6 +25,12 @@ _VERIFY = LazyCommand(
     module="gclint.commands.verify",
     attribute="verify_group",
     short_help="Train models with and without checkpointing, and compare.",
+)
+_EXPLAIN = LazyCommand(
+    "explain",
+    module="gclint.commands.explain",
+    attribute="explain_command",
+    short_help="Explain how a place is understood, and why rules are silent there.",
 )
 _MEMORY = LazyCommand(
     "memory",
@@ -53,7 +60,7 @@ _COMPLETION = LazyCommand(
 gclint = DefaultGroup(
     "gclint",
     default=check_command,
-    others=[_VERIFY, _MEMORY, _SERVER, rules, rule, _CONFIG, _COMPLETION],
+    others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CONFIG, _COMPLETION],
     examples=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import click
@@ -58,16 +59,20 @@ class DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return what the first argument may be: a command, or one of the default command's."""
+        """Return what the first argument may be: a command, or what the default command takes."""
+        found = super().shell_complete(ctx, incomplete)
         context = self._default.make_context(self._default.name, [], parent=ctx, resilient_parsing=True)
-        own = self._default.shell_complete(context, incomplete)
-        if not incomplete.startswith("-"):
-            paths = next(
-                each for each in self._default.get_params(context) if isinstance(each, click.Argument)
-            )
-            own = [*own, *paths.shell_complete(context, incomplete)]
-        known = {item.value for item in own}
-        return [*(each for each in super().shell_complete(ctx, incomplete) if each.value not in known), *own]
+        if incomplete.startswith("-"):
+            known = {item.value for item in found}
+            own = self._default.shell_complete(context, incomplete)
+            return [*found, *(item for item in own if item.value not in known)]
+        if found:
+            # A shell that is asked to complete paths itself forgets the commands.
+            names = sorted(each.name for each in Path().iterdir()) if incomplete else []
+            names = [name for name in names if name.startswith(incomplete)]
+            return [*found, *map(CompletionItem, names)]
+        paths = [each for each in self._default.get_params(context) if isinstance(each, click.Argument)]
+        return [item for each in paths for item in each.shell_complete(context, incomplete)]
 
     def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
         """Fail if a word is a path neither by its looks nor on the disk, and much like a command."""

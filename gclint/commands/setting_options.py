@@ -86,20 +86,33 @@ def _converted(definition: Definition) -> Callable[..., object]:
     return convert
 
 
-def complete_rules(
-    _context: click.Context, _option: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+def complete_rules(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the codes and names of rules that what somebody types may become; commas part several."""
     from click.shell_completion import CompletionItem
 
-    from gclint.rule import EVERYTHING, all_rules
+    from gclint.rule import EVERYTHING
 
     done, comma, word = incomplete.rpartition(",")
-    items = [CompletionItem(f"{done}{comma}{EVERYTHING}", help="all rules")]
-    for rule in all_rules():
-        items.append(CompletionItem(f"{done}{comma}{rule.code}", help=rule.name))
-        items.append(CompletionItem(f"{done}{comma}{rule.name}", help=rule.code))
-    return [item for item in items if item.value.lower().startswith(f"{done}{comma}{word}".lower())]
+    items = [CompletionItem(EVERYTHING, help="all rules")] if EVERYTHING.startswith(word.upper()) else []
+    items += complete_rule(context, option, word)
+    return [CompletionItem(f"{done}{comma}{item.value}", help=item.help) for item in items]
+
+
+def complete_rule(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import all_rules
+
+    pairs = [(rule.code, rule.name) for rule in all_rules()]
+    items = [
+        CompletionItem(word, help=other)
+        for code, name in pairs
+        for word, other in ((code, name), (name, code))
+    ]
+    return [item for item in items if item.value.lower().startswith(incomplete.lower())]
 
 
 def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:

@@ -13,7 +13,8 @@ from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
 from gclint.source.words import word_ends
 
-_FLAG = "supports_gradient_checkpointing"
+SUPPORT = "supports_gradient_checkpointing"
+"""What a model says so by."""
 
 
 @remembered
@@ -64,7 +65,7 @@ def _is_of_library(base: External | None) -> bool:
 def flag(model: ClassInfo) -> bool | None:
     """Return whether a model says that it supports checkpointing; None where a base that may is unknown."""
     for info in model.mro:
-        switch = info.switch(_FLAG)
+        switch = info.switch(SUPPORT)
         if switch is not None:
             return switch
     return False if model.is_model else None

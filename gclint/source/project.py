@@ -13,6 +13,7 @@ from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
+from gclint.source.paths import shown
 
 
 class Surroundings(Protocol):
@@ -297,18 +298,27 @@ class Project:
         These are what the user says; else the release that the tree itself is; else what the project's
         metadata asks for; else what is installed; else the newest that are known.
         """
+        return self.releases_and_origin(file)[0]
+
+    def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
+        """Return the same, and in words where it comes from."""
         if self.settings.target_version is not None:
-            return self.settings.target_version
+            return self.settings.target_version, "the setting `target-version` says so"
         folder = self._folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
-            return tree.releases
+            return (
+                tree.releases,
+                f"the tree around this file is that release, by {shown(tree.folder / '__init__.py')}",
+            )
         if folder not in self._required:
             from gclint.source.requirements import required_releases
 
             self._required[folder] = required_releases(folder)
         required = self._required[folder]
         if required is not None:
-            return required
+            return required, "the metadata of the project asks for it"
         installed = self._packages.installed
-        return (installed and installed.releases) or NEWEST_KNOWN
+        if installed is not None and installed.releases is not None:
+            return installed.releases, f"it is what is installed, in {shown(installed.folder)}"
+        return NEWEST_KNOWN, "nothing says which, so the newest that is known counts"
