@@ -2,7 +2,8 @@
 
 Needs gclint installed. Writes a page for each rule, made of its docstring and named like its module, to
 which findings lead; the table of rules; that of settings, and their JSON schema; and what the commands
-print that the README and ``docs/`` show: those in blocks of the language ``console`` that begin with ``$ gclint``, run in a copy of ``docs/examples``.
+print that the README and ``docs/`` show: those in blocks of the language ``console`` that begin with
+``$ gclint``, run in a copy of ``docs/examples``.
 """
 
 from __future__ import annotations
