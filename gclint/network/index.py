@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
-from gclint.source.file import UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.outline import Definition
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 
 _Index = Mapping[str, list[ClassInfo]]
 
@@ -17,12 +19,16 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     """Yield the classes of the given files that inherit from a class, at any depth and from any file."""
     index = project.derived.get(subclasses)
     if not isinstance(index, dict):
-        index = project.derived[subclasses] = _by_base(project)
+        with project.read_for(None):
+            index = project.derived[subclasses] = _by_base(project)
     seen = {info}
     waiting = [info]
     while waiting:
         base = waiting.pop()
-        for candidate in index.get(base.name, ()):
+        candidates = index.get(base.name, ())
+        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each in candidates))
+        for candidate in candidates:
+            project.consult(info.file, candidate.file.path)
             if candidate not in seen and base in candidate.bases:
                 seen.add(candidate)
                 waiting.append(candidate)
@@ -38,9 +44,23 @@ def _by_base(project: Project) -> _Index:
         except (OSError, UnreadableFile):
             continue  # The run reports it; it defines nothing.
         for info in module.classes.values():
-            for name in info.base_names:
-                first, _, rest = name.partition(".")
-                imported = None if rest else module.file.outline.imported(first)
-                known = imported.name if imported is not None and imported.name is not None else name
-                found[known.rpartition(".")[2]].append(info)
+            for name in _base_names(module.file, info.definition):
+                found[name].append(info)
     return dict(found)
+
+
+def _base_names(file: SourceFile, definition: Definition) -> Iterator[str]:
+    """Yield the names of a class's bases, as they are called where they are defined."""
+    for name in definition.bases:
+        first, _, rest = name.partition(".")
+        imported = None if rest else file.outline.imported(first)
+        known = imported.name if imported is not None and imported.name is not None else name
+        yield known.rpartition(".")[2]
+
+
+def _has_base(file: SourceFile, name: str) -> bool:
+    return any(name in _base_names(file, each) for each in file.outline.classes.values())
+
+
+BASES = Topic("bases", _has_base)
+"""Which given files have a class with a base of this name."""
