@@ -44,6 +44,7 @@ NAVIGATION = {
     },
     "Contribute": {
         "docs/how-it-works": "How it works",
+        "docs/adding-a-rule": "Adding a rule",
         "docs/contract": "The contract of safe fixes",
         "docs/performance": "Performance",
         "docs/ecosystem": "Comparing two versions",

@@ -482,13 +482,16 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Files",
         "Versions of transformers",
         "Output",
+        "Cache",
         "Changed files only",
         "Baselines",
         "Verify repairs",
         "Other options",
     ]
     listed = re.findall(r"^  (\w+)  +[A-Z]", out[: out.index("Repair:")], re.MULTILINE)
-    assert listed == ["check", "explain", "verify", "memory", "server", "rules", "rule"]
+    assert listed == [
+        *("check", "explain", "verify", "memory", "server", "rules", "rule", "config", "clean", "completion")
+    ]
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -14,11 +14,24 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 
+_REPLAYABLE = (
+    "diff",
+    "exit_zero",
+    "jobs",
+    "output_format",
+    "show_fixes",
+    "statistics",
+    "unsafe_fixes",
+)
+"""What makes no difference to whether a run can be replayed; of all other options it is not known."""
+
+
 @dataclass(frozen=True)
 class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
     fix: bool
+    add_ignores: bool
     show_fixes: bool
     diff: bool
     output_files: tuple[OutputFile, ...]
@@ -29,6 +42,8 @@ class CheckOptions:
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
+    quiet: bool
+    verbose: bool
     verify: bool
     resume: bool
     page_path: Path | None
@@ -38,19 +53,31 @@ class CheckOptions:
     time_limit: float | None
     memory_limit: float | None
     stdin_filename: Path | None
+    no_cache: bool
     unsafe_fixes: bool
     output_format: str
     baseline: Path | None
 
     @property
+    def repairs(self) -> bool:
+        """Whether repairs are made, or shown."""
+        return self.fix or (self.diff and not self.add_ignores)
+
+    @property
     def writes(self) -> bool:
         """Whether repaired texts are written."""
-        return self.fix and not self.diff
+        return (self.fix or self.add_ignores) and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether all that the run does is to read the files and to print, so that it can be replayed."""
+        others = ("fix",) if self.diff else ()
+        return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
 
     @property
     def is_for_people(self) -> bool:
@@ -90,6 +117,8 @@ class CheckOptions:
         if self.statistics and not FORMATS[self.output_format].counts:
             names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
             return f"--statistics has a form for --output-format {names} only"
+        if self.quiet and self.verbose:
+            return "--quiet and --verbose say the opposite of each other"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.staged and (self.base_ref is not None or not self.changed_only):
@@ -100,6 +129,8 @@ class CheckOptions:
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
             return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if self.add_ignores and (self.verify or self.write_baseline):
+            return "--add-ignores goes with neither --verify nor --write-baseline"
         if self.resume and not self.verify:
             return "--resume goes on with what --verify has run, so it needs that"
         if self.page_path and not self.verify:

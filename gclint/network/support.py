@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gclint.facts import matching
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
@@ -101,7 +102,7 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
 
 def _siblings(module: Module) -> Iterator[Module]:
     path = module.file.path
-    for sibling in sorted(path.parent.glob("mod*ing_*.py")) + sorted(path.parent.glob("modular_*.py")):
+    for sibling in matching(path.parent, "mod*ing_*.py") + matching(path.parent, "modular_*.py"):
         if sibling.name == path.name:
             continue
         try:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from gclint.facts import is_file, read_text
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
@@ -59,7 +60,7 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
         return _Reader(config, _TABLE, vocabulary).read(table, start)
     for folder in (start, *start.parents):
         path = folder / _PROJECT_FILE
-        if path.is_file():
+        if is_file(path):
             table = _own_table(_document(path), path)
             if table is not None:
                 return _Reader(path, _TABLE, vocabulary).read(table, start)
@@ -69,7 +70,7 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
 
 def _document(path: Path) -> Mapping[str, object]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path).removeprefix("\ufeff")
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -133,6 +134,7 @@ class _Reader:
         settings = Settings(
             of_rules=tuple(sorted(of_rules.items())),
             known=self._known(table.get(VERIFY)),
+            verify=table.get(VERIFY, {}),
             root=self._path.parent,
             start=start,
             file=self._path,
@@ -231,7 +233,8 @@ class _Reader:
         meant = closest(word.replace("_", "-"), known)
         if meant is None:
             return f"there are {', '.join(sorted(known))}" if known else "there are none"
-        return f"did you mean {known[meant] if isinstance(known, Mapping) else meant}?"
+        said = known[meant] if isinstance(known, Mapping) else meant
+        return f"did you mean {said}?"
 
     def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
         raise SettingsError(f"{Origin(self._path, (*self._keys, *keys))}: {message}")

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from gclint.facts import is_dir, is_link, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
 from gclint.source.paths import shown
@@ -59,7 +59,7 @@ class Project:
         """
         self.settings = settings
         self._within = within = None if within is None else tuple(within)
-        self.folders = tuple(path for path in within or () if path.is_dir())
+        self.folders = tuple(path for path in within or () if is_dir(path))
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
         """Files that are not given and matter all the same, found once a run."""
@@ -134,6 +134,15 @@ class Project:
         held = self._held.get(self.identify(path)) if self._held else None
         return read_bytes(path) if held is None else held
 
+    def search(self, path: Path) -> bytes:
+        """Return the same of a file in which only words are looked for.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return search(path) if held is None else held
+
     def hold(self, path: Path, data: bytes | None) -> None:
         """Let the file at ``path``, which need not be there, hold ``data`` from now on, in memory only.
 
@@ -171,15 +180,15 @@ class Project:
         known = self._locations.get(path)
         if known is None:
             # Links on the way are looked at once a folder, not once a file.
-            if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
-                known = Path(os.path.realpath(path))
+            if path.name in ("", os.pardir) or is_link(path):
+                known = real_path(path)
             else:
                 known = self._folder(path.parent) / path.name
             self._locations[path] = known
         return known
 
     def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
-        real = [Path(os.path.realpath(root)) for root in roots]
+        real = [real_path(root) for root in roots]
         return frozenset(path for path in self.paths if any(map(self.location(path).is_relative_to, real)))
 
     def model(self, path: Path) -> str:
@@ -190,10 +199,10 @@ class Project:
         known = self._locations.get(folder)
         if known is None:
             parent = self._locations.get(folder.parent)
-            if parent is None or folder.name in ("", os.pardir) or os.path.islink(folder):  # noqa: PTH114
-                known = Path(os.path.realpath(folder))
+            if parent is None or folder.name in ("", os.pardir) or is_link(folder):
+                known = real_path(folder)
                 # Folders beside it need not ask for all links on the way once more.
-                self._locations.setdefault(folder.parent, Path(os.path.realpath(folder.parent)))
+                self._locations.setdefault(folder.parent, real_path(folder.parent))
             else:
                 known = parent / folder.name
             self._locations[folder] = known
