@@ -170,7 +170,7 @@ class Scenarios:
         doubt = _unusable(reference)
         if doubt is not None:
             self._note(scenario, doubt)
-        elif not (scenario.layerdrop and self._drops_nothing(reference)):
+        elif not self._adds_nothing(scenario, reference):
             self._checkpointed(scenario, reference, hooked)
         if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
             self._ledger.feed(self._runner.embeddings())
@@ -279,6 +279,13 @@ class Scenarios:
         if scenario not in self._plain_runs:
             self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), self._scales)
         return self._plain_runs[scenario]
+
+    def _adds_nothing(self, scenario: Scenario, reference: Run) -> bool:
+        """Return whether a plain run of a scenario does only what the first one does already."""
+        if scenario.layerdrop:
+            return self._drops_nothing(reference)
+        usual = self._known_case().reference.steps[0]
+        return scenario.router_losses and usual.carrying == reference.steps[0].carrying
 
     def _drops_nothing(self, run: Run) -> bool:
         """Return whether a run with layers dropped at random is one in which none was."""
