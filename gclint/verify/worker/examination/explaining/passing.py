@@ -174,9 +174,9 @@ def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | N
     outputs = dict.fromkeys(name.partition(".")[0] for name in case.gone)
     return Explanation(
         Cause.RECORDED_OUTPUT,
-        f"The model returns {names(outputs)} from inside of its blocks, where reentrant checkpointing records "
-        "no graph, so a loss that is computed from it has no gradient: nothing balances the experts. Train "
-        "with `use_reentrant=False`, or return it from the blocks, as a tensor of a flat tuple.",
+        f"The model returns {names(outputs)} from inside its blocks, where reentrant checkpointing records "
+        "no graph, so a loss computed from it has no gradient: nothing balances the experts. Train with "
+        "`use_reentrant=False`, or return it from the blocks, as a tensor of a flat tuple.",
     )
 
 
