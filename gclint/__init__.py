@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckError", "CheckResult", "__version__", "check"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _find_rules_of_checkout() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -111,6 +111,17 @@ class Heir:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A place that a finding's story comes by, at ``[start, end)`` of the text of the file at ``path``."""
+
+    path: Path
+    start: int
+    end: int
+    message: str
+    """What is there, or happens there, as a clause of its own: "`self.layers` holds `Block`"."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect, at ``[start, end)`` of the text of the file at ``path`` (character offsets)."""
 
@@ -129,6 +140,8 @@ class Finding:
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """What a run says about it; None where there was no run, or it says nothing."""
+    story: tuple[Step, ...] = field(default=(), compare=False)
+    """Why it is one, step by step: the stack, what fills it, the call, where a gradient comes from."""
 
     @property
     def fix(self) -> Fix | None:

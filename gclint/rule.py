@@ -9,31 +9,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from gclint.finding import Evidence
+from gclint.finding import Applicability, Evidence
+from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
+    from gclint.network.explaining.places import Spot
     from gclint.network.model import Network
     from gclint.settings import Settings
+    from gclint.source.project import Surroundings
     from gclint.source.suppressions import Suppressions
     from gclint.verify.worker.cause import Cause
     from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 
 _RULES = "gclint.rules"
+EVERYTHING = "ALL"
+"""What stands for all rules."""
+Level: TypeAlias = Literal["error", "warning", "note"]
+Precision: TypeAlias = Literal["very-high", "high", "medium", "low"]
 Text: TypeAlias = "Callable[[Place], str]"
 """Returns the lines of a place in the source."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A list of strings that users may give a rule in ``[tool.gclint]``."""
-
-    name: str
-    documentation: str
-    """One line of Markdown."""
-    default: tuple[str, ...] = ()
+class Setting(RuleSetting):
+    """A list of strings that users may give a rule in its own table, ``[tool.gclint.rules.<name>]``."""
 
     def of(self, network: Network) -> tuple[str, ...]:
         """Return what holds for a file."""
@@ -55,10 +58,14 @@ class Rule(ABC):
     """For example ``missing-checkpointing-layer``."""
     settings: ClassVar[tuple[Setting, ...]] = ()
     """What users may set for it."""
+    fixes: ClassVar[tuple[Applicability, ...]] = ()
+    """Which kinds of fixes it makes, none if it makes no fix; what copies of the code forbid comes on top."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
     """What it repairs, of all that makes a run fail."""
     explains_all: ClassVar[bool] = True
     """Whether what has one of these causes is its defect, even where the rule itself finds nothing."""
+    preview: ClassVar[bool] = False
+    """Whether it is not sure enough to run unless users ask for rules in preview."""
     always: ClassVar[bool] = False
     """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True
@@ -66,6 +73,10 @@ class Rule(ABC):
     shows_in_every_run: ClassVar[bool] = False
     """Whether any run of a call shows the defect if it is there, so that one which does not contradicts it;
     what hangs on a configuration, as a cache does, may show in another."""
+    level: ClassVar[Level] = "error"
+    """How bad it is: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
+    precision: ClassVar[Precision] = "high"
+    """How seldom a finding is wrong."""
     is_about_calls: ClassVar[bool] = False
     """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
     such a call proves a repair."""
@@ -73,6 +84,14 @@ class Rule(ABC):
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield what is wrong in the file that ``network`` describes."""
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield why there is no finding at a place that the rule looks at, in sentences.
+
+        Nothing where there is nothing that it is about. It is asked only where it has no finding, by
+        ``gclint explain``.
+        """
+        return ()
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
         """Return the places at which ``finding`` stands if it is about this call site."""
@@ -153,9 +172,9 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 
-def rule_settings() -> tuple[str, ...]:
-    """Return the names of the settings that rules declare."""
-    return tuple(dict.fromkeys(setting.name for rule in all_rules() for setting in rule.settings))
+def rule_words() -> tuple[RuleWords, ...]:
+    """Return what settings may say about rules."""
+    return tuple(RuleWords(rule.code, rule.name, rule.settings) for rule in all_rules())
 
 
 def selected_rules(settings: Settings) -> list[Rule]:
@@ -163,19 +182,47 @@ def selected_rules(settings: Settings) -> list[Rule]:
     return [rule for rule in all_rules() if _is_selected(rule, settings)]
 
 
-def unknown_selectors(settings: Settings) -> list[str]:
-    """Return what is selected or ignored and stands for no rule."""
-    selectors = (*settings.select, *settings.ignore)
-    return [each for each in selectors if not any(_selects(each, rule) for rule in all_rules())]
+def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
+    """Return what stands for no rule, each behind the name of the setting that has it."""
+    said = {
+        "select": settings.select,
+        "extend-select": settings.extend_select,
+        "ignore": settings.ignore,
+        "per-file-ignores": [each for _, selectors in settings.per_file_ignores for each in selectors],
+    }
+    rules = all_rules()
+    return [
+        (name, each)
+        for name, selectors in said.items()
+        for each in selectors
+        if not any(_selects(each, rule) for rule in rules)
+    ]
+
+
+def held_back(settings: Settings) -> list[Rule]:
+    """Return the rules that are named in the selection, and do not run since they are in preview."""
+    named = {each.lower() for each in (*settings.select, *settings.extend_select)}
+    in_preview = [rule for rule in all_rules() if rule.preview and not settings.preview]
+    return [rule for rule in in_preview if named & {rule.code.lower(), rule.name}]
+
+
+def ignored_codes(settings: Surroundings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
+    """Return the codes of those of ``rules`` that report nothing in the file at ``path``."""
+    ignored = settings.ignored_in(path)
+    return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))
 
 
 def _is_selected(rule: Rule, settings: Settings) -> bool:
-    selected = rule.always or not settings.select or any(_selects(each, rule) for each in settings.select)
+    if rule.preview and not settings.preview:
+        return False
+    wanted = (*settings.select, *settings.extend_select)
+    selected = rule.always or any(_selects(each, rule) for each in wanted)
     return selected and not any(_selects(each, rule) for each in settings.ignore)
 
 
 def _selects(selector: str, rule: Rule) -> bool:
-    return bool(selector) and (rule.code.startswith(selector.upper()) or rule.name == selector.lower())
+    word = selector.upper()
+    return bool(word) and (word == EVERYTHING or rule.code.startswith(word) or rule.name.upper() == word)
 
 
 def codes_by_word(rules: Iterable[Rule]) -> dict[str, str]:

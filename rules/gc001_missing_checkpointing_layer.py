@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from gclint.codemod.leftover import leftover
 from gclint.codemod.protect import remedies
-from gclint.finding import Evidence, Finding
+from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.standing import Standing
+from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import Place, RunSite
 
 
@@ -37,7 +40,7 @@ class MissingCheckpointingLayer(Rule):
     Since transformers 4.53 it is the base class that recomputes a block in the backward pass. A
     block without it keeps all its activations although the user has enabled checkpointing: memory
     is as high as before, and nothing says so. A block that has its own legacy branch does
-    checkpoint, but without what the base class adds: caches switched off, offloading,
+    checkpoint, but without what the base class adds: caches disabled, offloading,
     `every_n_layers`.
 
     ## Example
@@ -64,21 +67,21 @@ class MissingCheckpointingLayer(Rule):
     ## Fix safety
 
     The fix changes the base, adds the import, replaces a legacy branch by its plain call once both
-    calls give every parameter of `forward` the same, repairs the block's run sites (see GC002 and
+    calls give every parameter of `forward` the same, repairs the block's call sites (see GC002 and
     GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
     difference between two calls that is accepted; for any other one there is no fix.
 
     It is unsafe where the file may run with a release that has no such class (before transformers 4.52), or
     one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
-    are. It is also unsafe where a run site would still be wrong afterwards, where a branch checkpoints
+    are. It is also unsafe where a call site would still be wrong afterwards, where a branch checkpoints
     in evaluation as well, where the block keeps running
     statistics (recomputation updates them twice) or assigns to itself in `forward`, where a block that
     was not recomputed before returns a dict, a list or an output class, changes its arguments in place or
     draws random numbers that are not torch's, and where other
-    classes that are no blocks share the base that has to change. There is none for a block that
+    classes that are not blocks share the base that has to change. There is none for a block that
     takes its cache apart in training, nor for one that is a model itself.
 
-    There is no fix either where something else than `gradient_checkpointing_enable()` enables a
+    There is no fix either where something other than `gradient_checkpointing_enable()` enables a
     legacy branch, since it would not reach the layers: a flag that does not begin as False or comes
     from the configuration, a condition that asks for anything but the flag and the mode, an override
     of the library's methods, a script anywhere in the given folders that sets the flag of one
@@ -97,6 +100,8 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
+    level = "warning"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
     is_about_calls = True
 
@@ -118,7 +123,27 @@ class MissingCheckpointingLayer(Rule):
                 remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
                 evidence=Evidence.CONFIRMED if block.is_seen else None,
+                story=(
+                    *stack_steps(site, block.info),
+                    call_step(site, block.info),
+                    class_step(block.info),
+                ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each class that calls run why it need not become a checkpointing layer."""
+        reported = {block.info for block in network.unprotected_blocks}
+        for info in spot.classes:
+            if not info.is_module or info in reported:
+                continue
+            standings = [(network.standing(info, each), each) for each in spot.sites if info in each.blocks]
+            yield from dict.fromkeys(each.of(info, site) for each, site in standings if each is not None)
+            if not standings:
+                yield (
+                    Standing.LAYER.of(info, None)
+                    if info.is_checkpointing
+                    else f"no call that runs `{info.name}` as a part of a stack was found in this file"
+                )
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
         """Return the call, and the class if it is the one that the finding names."""

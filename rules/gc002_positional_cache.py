@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
+from gclint.finding import Applicability, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
@@ -14,6 +14,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -65,6 +66,7 @@ class PositionalCache(Rule):
 
     code = "GC002"
     name = "positional-cache"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.POSITIONAL_CACHE,))
     is_about_calls = True
 
@@ -85,7 +87,16 @@ class PositionalCache(Rule):
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence,
+                story=defects.story(
+                    defects.positional_caches,
+                    "is a cache argument, which checkpointing sees only where it is passed by keyword",
+                    traced=False,
+                ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was passed by position."""

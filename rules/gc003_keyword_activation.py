@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
-from gclint.finding import Finding
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
+from gclint.finding import Applicability, Finding
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -22,10 +23,10 @@ class KeywordActivation(Rule):
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
-    tensor that carries gradient is passed by keyword: the stream that the loop carries from layer to
+    tensor that requires grad is passed by keyword: the hidden states that the loop passes from layer to
     layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
     what another module with parameters returned. Masks, position ids, flags and rotary embeddings
-    are no activations. The setting `activation-names` adds names of parameters.
+    are not activations. The setting `activation-names` adds names of parameters.
 
     A run of the model is a second source: what required grad there, and lost its gradient, is
     reported under whatever name.
@@ -67,6 +68,7 @@ class KeywordActivation(Rule):
 
     code = "GC003"
     name = "keyword-activation"
+    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
     is_about_calls = True
@@ -88,7 +90,16 @@ class KeywordActivation(Rule):
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence,
+                story=defects.story(
+                    defects.keyword_activations,
+                    "takes an activation, which reentrant checkpointing has to get by position",
+                    traced=True,
+                ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(network, spot.sites, "nothing that requires grad is passed to `{block}` by keyword")
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a tensor that requires grad was passed by keyword."""

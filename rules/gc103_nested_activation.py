@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
 from gclint.codemod.unpacking import unpacked
-from gclint.finding import Finding
+from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -63,6 +64,7 @@ class NestedActivation(Rule):
 
     code = "GC103"
     name = "nested-activation"
+    fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.CONTAINED_ACTIVATION,))
     is_about_calls = True
     shows_in_every_run = True
@@ -82,7 +84,18 @@ class NestedActivation(Rule):
                 end,
                 defects.symbol,
                 unpacked(defects),
+                story=defects.story(
+                    defects.nested_activations,
+                    "takes a container, and reentrant checkpointing does not look into one",
+                    traced=True,
+                ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(
+            network, spot.sites, "no list, tuple or dict of tensors that require grad is passed to `{block}`"
+        )
 
     def flags(self, site: RunSite) -> bool:
         """Return whether tensors that require grad were passed inside of a container."""

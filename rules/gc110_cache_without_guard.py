@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.guard import Unguarded, unguarded_caches
-from gclint.finding import Applicability, Finding, Fix, Part, Refusal, Repair
+from gclint.codemod.guard import Unguarded, unguarded_caches, why_guarded
+from gclint.finding import Applicability, Finding, Fix, Part, Refusal, Repair, Step
 from gclint.network.model import Network
+from gclint.network.story import call_story, parameter_steps
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 _REASON = "whether training needs that cache, and whether it alone differs in recomputation, only a run shows"
@@ -68,6 +70,8 @@ class CacheWithoutGuard(Rule):
 
     code = "GC110"
     name = "cache-without-guard"
+    precision = "medium"
+    fixes = (Applicability.PROVABLE,)
     causes = frozenset((Cause.WRITTEN_CACHE,))
     explains_all = False
 
@@ -89,11 +93,27 @@ class CacheWithoutGuard(Rule):
                 end,
                 each.block,
                 _remedy(each),
+                story=_story(each),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it gets no cache that is made too early."""
+        return dict.fromkeys(why_guarded(network, site) for site in spot.sites)
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was written to by recomputation."""
         return bool(site.rewritten_caches)
+
+
+def _story(each: Unguarded) -> tuple[Step, ...]:
+    block = next((info for info in each.site.blocks if info.name == each.block), each.site.blocks[0])
+    made = Step(
+        each.fragment.file.path,
+        *each.fragment.span(each.creation.test),
+        f"`{each.name}` is made here, whether or not the model checkpoints",
+    )
+    meaning = f"`{each.parameter}` of `{each.block}.forward` is a cache, which recomputation writes again"
+    return (*call_story(each.site, block), *parameter_steps(block, each.parameter, meaning), made)
 
 
 def _remedy(each: Unguarded) -> Fix | Refusal:

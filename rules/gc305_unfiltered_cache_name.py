@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from gclint.codemod.branch import is_spared
-from gclint.finding import Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
+from gclint.network.story import call_story, parameter_steps
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
 
 
 class UnfilteredCacheName(Rule):
@@ -63,6 +68,7 @@ class UnfilteredCacheName(Rule):
 
     code = "GC305"
     name = "unfiltered-cache-name"
+    fixes = (Applicability.SAFE,)
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that stays on in some release."""
@@ -88,7 +94,31 @@ class UnfilteredCacheName(Rule):
                         end,
                         block.name,
                         _remedy(network, site, name, arg),
+                        story=(
+                            *call_story(site, block),
+                            *parameter_steps(
+                                block, name, f"`{name}` of `{block.name}.forward` is a cache that stays on"
+                            ),
+                        ),
                     )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site which caches it passes, and what disables them."""
+        for site in spot.sites:
+            if not any(info.is_checkpointing for info in site.blocks):
+                names = " or ".join(f"`{info.name}`" for info in site.blocks)
+                yield f"what it runs, {names}, is not a checkpointing layer, which could disable a cache"
+            elif site.checkpointed or site.function is not None:
+                yield "the call does not run the block itself: the base class does not see its keywords"
+            elif is_spared(site):
+                yield "the call stands where the model does not checkpoint"
+            else:
+                known = [f"`{name}`" for name, _ in live_caches(site)]
+                yield (
+                    f"{network.releases} disables {' and '.join(known)} while checkpointing"
+                    if known
+                    else "no cache is passed by keyword that can be there while the model checkpoints"
+                )
 
 
 def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:

@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
+from gclint.commands import vocabulary
 from gclint.engine.check import check
 from gclint.engine.fix import fix
 from gclint.finding import Finding
 from gclint.releases import releases
 from gclint.report.findings import is_fixable, obstacle
-from gclint.rule import Rule, rule_settings
+from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
@@ -135,7 +136,7 @@ class Workplace:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        settings = load_settings(common_folder([folder]), rule_settings())
+        settings = load_settings(common_folder([folder]), vocabulary())
         settings = replace(settings, target_version=settings.target_version or releases(USUAL_RELEASES))
         paths, problems = discover([folder], settings)
         assert problems == []

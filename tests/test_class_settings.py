@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gclint.settings import SettingsError, load_settings
+from gclint.settings import SettingsError, Vocabulary, load_settings
 from gclint.verify.worker.known import Known
 
 
 def _load(folder: Path, text: str) -> tuple[Known, ...]:
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
-    return load_settings(folder, ()).known
+    return load_settings(folder, Vocabulary()).known
 
 
 def test_what_is_said_about_classes_is_read_with_its_files(tmp_path: Path) -> None:

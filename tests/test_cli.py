@@ -417,7 +417,11 @@ def test_the_rules_are_listed(gclint: Run) -> None:
 
 @pytest.mark.parametrize("name", ["GC901", "gc901", "bad-word"])
 def test_a_rule_is_explained(gclint: Run, name: str) -> None:
-    assert gclint("rule", name) == (0, "# GC901 bad-word\n\nBad is wrong.\n\nMore about it.\n", "")
+    assert gclint("rule", name) == (
+        0,
+        "# GC901 bad-word\n\n*No fix.*\n\nBad is wrong.\n\nMore about it.\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -478,13 +482,16 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Files",
         "Versions of transformers",
         "Output",
+        "Cache",
         "Changed files only",
         "Baselines",
         "Verify repairs",
         "Other options",
     ]
     listed = re.findall(r"^  (\w+)  +[A-Z]", out[: out.index("Repair:")], re.MULTILINE)
-    assert listed == ["check", "verify", "memory", "rules", "rule"]
+    assert listed == [
+        *("check", "explain", "verify", "memory", "server", "rules", "rule", "config", "clean", "completion")
+    ]
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -637,7 +644,7 @@ def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     names = [os.fsencode("modeling_\u00e9.py"), b"modeling_\xff.py"]
     for name in names:
         (tmp_path / os.fsdecode(name)).write_text(BROKEN)
-    for format_ in ("text", "json"):
+    for format_ in ("full", "json"):
         run = _process(
             sys.executable,
             "-m",

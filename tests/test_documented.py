@@ -1,4 +1,4 @@
-"""The rules' documentation in ``docs/rules``."""
+"""What the documentation takes from the code."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from gclint.commands import vocabulary
 from gclint.finding import Finding
 from gclint.report.findings import documentation_url
 from gclint.rule import Rule, all_rules
-from tests.documented import FOLDER, documents
+from gclint.settings.schema import schema_text
+from tests.documented import FOLDER, SCHEMA, SETTINGS, TABLE, documents, pages, with_outputs, with_settings
 from tests.environment import PROJECT
 from tests.toys import NO_FIX
 
 
 def test_it_says_what_the_docstrings_say() -> None:
-    found = {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    found = {path: path.read_text(encoding="utf-8") for path in (*FOLDER.iterdir(), TABLE)}
     assert found == documents(), "run python3 -m tests.documented"
+
+
+def test_the_settings_are_those_of_the_definitions() -> None:
+    page = SETTINGS.read_text(encoding="utf-8")
+    assert with_settings(page) == page, "run python3 -m tests.documented"
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(vocabulary()), "run python3 -m tests.documented"
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
@@ -24,3 +32,24 @@ def test_findings_lead_there(rule: Rule) -> None:
     finding = Finding(rule.code, rule.name, "", Path("modeling_x.py"), 0, 0, "", NO_FIX)
     path = documentation_url(finding).partition("/blob/main/")[2]
     assert (PROJECT / path).read_text(encoding="utf-8").startswith(f"# {rule.code} {rule.name}\n")
+
+
+_WITH_RUNS = [path for path in pages() if "```console\n$ gclint " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", _WITH_RUNS, ids=lambda path: path.name)
+def test_commands_print_what_a_page_shows(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert with_outputs(text) == text, "run python3 -m tests.documented"
+
+
+def test_the_readme_shows_a_run() -> None:
+    assert PROJECT / "README.md" in _WITH_RUNS
+
+
+def test_a_page_that_shows_something_else_is_renewed() -> None:
+    page = "before\n```console\n$ gclint --version\nsomething else\n```\n```console\n$ ls\nleft alone\n```\n"
+    renewed = with_outputs(page)
+    assert "something else" not in renewed
+    assert renewed.startswith("before\n```console\n$ gclint --version\ngclint ")
+    assert renewed.endswith("```console\n$ ls\nleft alone\n```\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint import __version__
 from tests.environment import PROJECT, fresh_environment
 from tests.sample import BROKEN, DEFECT
 
@@ -30,7 +31,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 def _files() -> set[str]:
     package = {
         path.relative_to(PROJECT).as_posix()
-        for pattern in ("*.py", "*.json", "*.html", "*.css", "*.js")
+        for pattern in ("*.py", "*.json", "*.html", "*.css", "*.js", "py.typed")
         for path in (PROJECT / "gclint").rglob(pattern)
     }
     return package | {f"gclint/rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")}
@@ -44,10 +45,51 @@ def test_the_wheel_holds_every_file_and_nothing_else(distributions: tuple[Path, 
     assert licenses
 
 
-def test_the_source_distribution_holds_the_rules(distributions: tuple[Path, Path]) -> None:
+def test_the_source_distribution_holds_what_the_wheel_is_built_from(distributions: tuple[Path, Path]) -> None:
     with tarfile.open(distributions[0]) as source:
-        names = {name.partition("/")[2] for name in source.getnames()}
-    assert {f"rules/{path.name}" for path in (PROJECT / "rules").glob("*.py")} <= names
+        names = {file.name.partition("/")[2] for file in source.getmembers() if file.isfile()}
+    code = {name.replace("gclint/rules/", "rules/") for name in _files()}
+    about = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+    assert {name for name in names if not name.startswith("gclint.egg-info/")} == code | about
+
+
+@pytest.mark.parametrize("command", [("twine", "check", "--strict"), ("check_wheel_contents",)], ids=" ".join)
+def test_checkers_of_distributions_complain_of_nothing(
+    command: tuple[str, ...], distributions: tuple[Path, Path]
+) -> None:
+    files = distributions if command[0] == "twine" else distributions[1:]
+    checked = subprocess.run(
+        [sys.executable, "-m", *command, *files], capture_output=True, text=True, env=_plain_environment()
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_uv_runs_the_wheel_as_a_tool(distributions: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "modeling_sample.py").write_text(BROKEN)
+    tool = [
+        sys.executable,
+        "-m",
+        "uv",
+        "tool",
+        "run",
+        "--isolated",
+        "--from",
+        str(distributions[1]),
+        "gclint",
+    ]
+
+    def gclint(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**_plain_environment(), "UV_CACHE_DIR": str(tmp_path / "cache")}
+        return subprocess.run(
+            [*tool, *arguments], cwd=tmp_path, capture_output=True, text=True, env=environment
+        )
+
+    assert gclint("--version").stdout == f"gclint {__version__}\n"
+    assert gclint().stdout.startswith(DEFECT)
+
+
+def _plain_environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
 
 
 def test_the_wheel_runs_where_nothing_else_is_installed(

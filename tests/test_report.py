@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
-from gclint.report import diff, text
+from gclint.report import diff, full
 from gclint.report.formats import format_named
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
@@ -56,7 +56,7 @@ def _fix(path: Path, applicability: Applicability = Applicability.SAFE, reason: 
 
 def _text(project: Project, *findings: Finding, unsafe: bool = False) -> str:
     """Return what is written of findings, without the summary."""
-    return _written("text", Report(project, findings, unsafe=unsafe)).rpartition("Found")[0]
+    return _written("full", Report(project, findings, unsafe=unsafe)).rpartition("Found")[0]
 
 
 def _json(project: Project, *findings: Finding, problems: tuple[Problem, ...] = ()) -> Any:
@@ -112,7 +112,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
     monkeypatch.setenv("COLUMNS", "30")
     stream = _Terminal()
     finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
-    text.write(Report(project, (finding,), unsafe=True), stream)
+    full.write(Report(project, (finding,), unsafe=True), stream)
     assert _without_styles(stream.getvalue()).splitlines()[:5] == [
         f"{path}:4:7: GC001 goes wrong [*]",
         "    4 | class Bl\u00f6ck(nn.Module):",
@@ -131,7 +131,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
     start = path.read_text(encoding="utf-8").index("call")
     finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X", NO_FIX)
     stream = _Terminal()
-    text.write(Report(project, (finding,), unsafe=False), stream)
+    full.write(Report(project, (finding,), unsafe=False), stream)
     source, caret = _without_styles(stream.getvalue()).splitlines()[1:3]
     assert source == "    1 |     '\u5c42', call("
     # The ideograph is two columns wide; the span ends with its first line.
@@ -142,7 +142,7 @@ def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pyte
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     stream = _Terminal()
-    text.write(Report(project, (_finding(path),)), stream)
+    full.write(Report(project, (_finding(path),)), stream)
     assert "\x1b[1;31mGC001" in stream.getvalue()
 
 
@@ -150,7 +150,7 @@ def test_problems_have_their_place() -> None:
     stream = io.StringIO()
     path = Path("modeling_x.py")
     problems = (Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5)))
-    text.write_notices(Report(Project(Settings(), []), problems=problems), stream)
+    full.write_notices(Report(Project(Settings(), []), problems=problems), stream)
     assert stream.getvalue() == ("modeling_x.py: error: vanished\nmodeling_x.py:3:5: error: bad syntax\n")
 
 
@@ -162,7 +162,7 @@ def test_the_summary_counts_what_can_be_fixed(project: Project, path: Path) -> N
     def summary(*left: Finding, fixed: int = 0, lost: int = 0, unsafe: bool = False) -> str:
         repairs = Repairs((none,) * fixed, (none,) * lost)
         report = Report(project, left, files=2, unsafe=unsafe, repairs=repairs)
-        return _statistics("text", report).splitlines()[-1]
+        return _statistics("full", report).splitlines()[-1]
 
     assert summary() == "No findings in 2 files."
     assert summary(none) == "Found 1 finding (none fixable)."
@@ -204,6 +204,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
             ],
         },
         "inherited_by": [],
+        "story": [],
         "url": "https://github.com/gclint/gclint/blob/main/docs/rules/gc001_some_rule.md",
     }
     assert second["fix"] is None
@@ -242,7 +243,7 @@ def test_statistics_count_by_rule(project: Project, path: Path) -> None:
         _finding(path, code="GC002", remedy=_fix(path)),
         _finding(path, code="GC002"),
     )
-    assert _statistics("text", Report(project, findings)) == (
+    assert _statistics("full", Report(project, findings)) == (
         "     2  GC002  some-rule (1 fixable)\n"
         "     1  GC001  some-rule (0 fixable)\n"
         "     1  GC003  some-rule (1 fixable)\n"
@@ -317,7 +318,8 @@ def write_statistics(report, stream):
 _WITH_FURTHER_FORMAT = """
 import sys
 import gclint.report.formats as formats
-formats.FORMATS = {**formats.FORMATS, "further": "further_format"}
+entry = formats.Entry("further_format", shows_runs=True, counts=True)
+formats.FORMATS = {**formats.FORMATS, "further": entry}
 sys.argv[0] = "gclint"
 from gclint.cli import main
 main()
@@ -337,4 +339,4 @@ def test_a_module_and_an_entry_in_the_table_are_an_output_format(tmp_path: Path)
     assert written[0] == "GC000 gclint: ignore[GC001]"
     assert written[1].startswith("! byte 0xff is not UTF-8")
     assert run("--output-format", "further", "--statistics") == "1\n"
-    assert "[text|json|further]" in run("verify", "--help")
+    assert "[full|concise|json|github|junit|further]" in run("verify", "--help")

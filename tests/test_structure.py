@@ -22,8 +22,10 @@ else:
 
 _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),
+    ("gclint.launch",),
     ("gclint.cli",),
     ("gclint.commands", "gclint.testing"),
+    ("gclint.server",),
     ("gclint.report",),
     ("gclint.engine",),
     ("gclint.rules", "gclint.verify"),
@@ -36,6 +38,8 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.class_settings",),
     ("gclint.releases",),
     ("gclint.observations",),
+    ("gclint.cache",),
+    ("gclint.facts",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from gclint.settings import Settings
+    from gclint.rule import Rule
+    from gclint.settings import Settings, Vocabulary
+    from gclint.settings.definitions import RuleWords
+
+
+QUIET = f"{__name__}.quiet"
+"""Under this name a command's context says whether it is to write no notes."""
 
 
 class CannotRun(click.ClickException):
@@ -25,29 +32,83 @@ class CannotRun(click.ClickException):
         return "\n".join(map(printable, self.message.split("\n")))
 
 
-def settings_of(paths: Sequence[Path], python: Path | None = None) -> Settings:
+def settings_of(
+    paths: Sequence[Path],
+    python: Path | None = None,
+    config: Path | None = None,
+    said: Mapping[str, Any] = MappingProxyType({}),
+) -> Settings:
     """Return the settings for ``paths``, which are at least one.
 
     Args:
         paths: the files and folders that the command is about.
         python: the interpreter of the environment that the code runs in; None for the active ones.
+        config: the file to read them from; None for the nearest.
+        said: what the command line says, by the fields of settings.
 
     Raises:
         CannotRun: they cannot be used.
     """
-    from gclint.rule import rule_settings
     from gclint.settings import SettingsError, common_folder, load_settings
     from gclint.source.environments import active_environments
 
     try:
-        settings = load_settings(common_folder(paths), rule_settings())
+        settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**said)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     except FileNotFoundError:  # What there is above a relative path, only the working directory knows.
         raise CannotRun("the working directory has been deleted; change to one that exists") from None
+    for note in settings.notes:
+        _tell_once(note)
     if settings.library is not None:
-        require_library(settings.library, "library in [tool.gclint]")
+        origin = settings.origins["library"]
+        require_library(settings.library, f"{origin}: library" if origin.file else "--library")
     return replace(settings, environments=active_environments() if python is None else (python,))
+
+
+def rules_of(settings: Settings) -> list[Rule]:
+    """Return the rules that are to run.
+
+    Raises:
+        CannotRun: the settings speak of a rule that there is not.
+    """
+    from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
+    from gclint.spelling import closest
+
+    for name, selector in unknown_selectors(settings):
+        meant = closest(selector, (each for rule in all_rules() for each in (rule.name, rule.code.lower())))
+        hint = f"did you mean {meant.upper() if meant.startswith('gc') else meant!r}?" if meant else ""
+        problem = f"there is no rule {selector!r}; {hint or 'gclint rules lists them'}"
+        origin = settings.origins.get(name)
+        raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
+    for rule in held_back(settings):
+        _tell_once(f"note: {rule.code} is in preview, so it runs with --preview only")
+    return selected_rules(settings)
+
+
+def _tell_once(note: str) -> None:
+    """Write a line to standard error, unless this run of a command has already written it."""
+    from gclint.source.paths import printable
+
+    context = click.get_current_context(silent=True)
+    told = context.meta.setdefault(__name__, set()) if context else set()
+    is_quiet = context is not None and context.meta.get(QUIET, False)
+    if note not in told and not is_quiet:
+        told.add(note)
+        click.echo(printable(note), err=True)
+
+
+def vocabulary() -> Vocabulary:
+    """Return what settings may speak of."""
+    from gclint.report.formats import FORMATS, format_complaint
+    from gclint.settings import Vocabulary
+
+    def rules() -> Sequence[RuleWords]:
+        from gclint.rule import rule_words
+
+        return rule_words()
+
+    return Vocabulary(rules, tuple(FORMATS), format_complaint)
 
 
 def require_library(path: Path, origin: str) -> None:
@@ -101,17 +162,3 @@ class _GivenPath(click.Path):
 
 paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Path))
 """The files and folders that a command is about."""
-
-
-def include_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return what adds the option for further files to a command.
-
-    Args:
-        option: makes one, like ``click.option``.
-    """
-    return option(
-        "--include",
-        metavar="PATTERN",
-        multiple=True,
-        help="In folders, check files that match PATTERN too, such as '*.py'; no tests and no builds.",
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,24 @@ import click
 
 from gclint import __version__
 from gclint.commands import (
+    QUIET,
     CannotRun,
-    include_option,
     paths_argument,
-    require_library,
+    rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
+from gclint.commands.cache import keep_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
-from gclint.report.formats import FORMATS, format_named
+from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
@@ -37,10 +41,10 @@ if TYPE_CHECKING:
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
     from gclint.finding import Finding
-    from gclint.releases import Releases
     from gclint.report.report import Report
     from gclint.rule import Rule
     from gclint.settings import Settings
+    from gclint.source.discovery import Survey
     from gclint.source.project import Project
     from gclint.verify.files import Runner
 
@@ -51,25 +55,13 @@ _DEFAULT_BASE = "origin/main"
 _FILE = click.Path(path_type=Path)
 
 
-def _selectors(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _releases(_context: click.Context, _option: click.Parameter, value: str | None) -> Releases | None:
-    from gclint.releases import releases
-
-    try:
-        return None if value is None else releases(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; write it like 4.57 or '>=4.53,<5'") from None
-
-
 _repair = option_group("Repair")
-_selection_of_rules = option_group("Rules")
+_rules = option_group("Rules")
 _surroundings = option_group("Versions of transformers")
 _files = option_group("Files")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
+_cache = option_group("Cache")
 _baselines = option_group("Baselines")
 _verify = option_group("Verify repairs")
 
@@ -81,44 +73,22 @@ _verify = option_group("Verify repairs")
 )
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
-@_repair("--unsafe-fixes", is_flag=True, help="Include fixes that someone must review.")
+@setting_options(_repair, "unsafe-fixes")
 @_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
+@_repair(
+    "--add-ignores",
+    is_flag=True,
+    help="Add '# gclint: ignore[CODE]' comments for all findings that are left.",
+)
 @_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
-@_selection_of_rules(
-    "--select",
-    metavar="RULES",
-    multiple=True,
-    callback=_selectors,
-    help="Run only these rules: codes, prefixes or names, separated by commas.",
-)
-@_selection_of_rules(
-    "--ignore",
-    metavar="RULES",
-    multiple=True,
-    callback=_selectors,
-    help="Do not run these rules, even if they are selected.",
-)
-@include_option(_files)
-@_surroundings(
-    "--target-version",
-    metavar="RELEASES",
-    callback=_releases,
-    help="What the code may run with: 4.57 or '>=4.53,<5'.  [default: by the project, or what is installed]",
-)
-@_surroundings(
-    "--library",
-    metavar="PATH",
-    type=_FILE,
-    help="Where its source lies, to look up bases; it is only read.  [default: what is installed]",
-)
-@_output(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Print findings as text or as JSON.",
-)
+@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
+@setting_options(_files, "include", "exclude", "extend-exclude")
+@standard_input_option(_files)
+@setting_options(_surroundings, "target-version", "library")
+@output_options(_output, default=None)
+@setting_options(_cache, "cache-dir")
+@_cache("--no-cache", is_flag=True, help="Do without what is kept from run to run.")
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -130,89 +100,121 @@ _verify = option_group("Verify repairs")
     help=f"Compare with the merge base of HEAD and REF.  [default: {_DEFAULT_BASE}]",
 )
 @_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
-@_baselines("--baseline", metavar="FILE", type=_FILE, help="Do not report the findings in FILE.")
+@setting_options(_baselines, "baseline")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
 @_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
 @_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
 @page_option(_verify)
-@run_options(_verify)
+@run_options(
+    _verify, "Check files, and run models, in N processes at once.  [default: as many cores as it pays]"
+)
+@config_option(click.option)
+@click.option("--quiet", "-q", is_flag=True, help="Print findings and errors, and nothing else.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also print which settings and files are read, or skipped."
+)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def check_command(
     context: click.Context,
     /,
     paths: tuple[Path, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    include: tuple[str, ...],
+    config: Path | None,
     **flags: Any,
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
-    and modular_*.py are checked, and those that --include adds.
+    and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
-    options = CheckOptions(**flags)
+    given = said(flags)
+    context.meta[QUIET] = flags["quiet"]
+    options = CheckOptions.of(flags, given)
     complaint = options.complaint()
     if complaint:
         raise click.UsageError(complaint)
     require_page(options.page_path)
-    from gclint.report import text
+    with standard_input(paths, options) as incoming:
+        status = _checked(paths or (Path(),), config, given, options, incoming)
+    context.exit(status)
+
+
+def _checked(
+    paths: tuple[Path, ...],
+    config: Path | None,
+    given: Mapping[str, Any],
+    options: CheckOptions,
+    incoming: StandardInput | None,
+) -> int:
+    """Check, repair and report; return the exit status."""
+    from gclint.report import full
     from gclint.source.discovery import survey
     from gclint.source.project import Project
 
-    paths = paths or (Path(),)
-    settings, rules = _settings_and_rules(paths, select, ignore, include, options)
-    found = survey(paths, settings)
-    settle_interrupted_fixes([*paths, *found.files], recover=options.fix and not options.diff)
+    if incoming is not None:
+        paths = (incoming.path,)
+    settings = settings_of(paths, options.python, config, given)
+    rules, options = rules_of(settings), options.settled(settings)
+    found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+    settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
+    if options.verbose:
+        _tell_survey(settings, found)
     project = Project(settings, found.files, within=paths)
+    if incoming is not None:
+        incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
+    ignored = 0
+    if options.add_ignores:
+        from gclint.engine.ignoring import with_ignores
+
+        result, ignored = with_ignores(project, result, selection.reported(result.findings), rules)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
-    report = _written(project, narrowed, options)
+    report = _written(project, narrowed, options, incoming)
     report = replace(
         report,
         problems=(*found.problems, *report.problems),
         overlooked=tuple(found.overlooked),
         shows_fixes=options.show_fixes,
+        ignored=ignored,
+        quiet=options.quiet,
         proofs=proofs,
         unknown_bases=_unknown_bases(project, options),
         baseline=options.baseline,
         recognised=recognised,
     )
-    report = _show(report, options)
-    text.write_notices(report, sys.stderr)
+    report = _show(replace(report, exit_status=_exit_status(report, options)), options)
+    full.write_notices(report, sys.stderr)
     # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
     sys.stdout.flush()
     if options.page_path is not None:
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    is_left = _is_something_left(report, options)
-    context.exit(2 if report.problems else int(is_left and not options.exit_zero))
+    if options.writes_nothing and incoming is None:
+        keep_run(_cache_folder(settings))
+    return _exit_status(report, options)
 
 
-def _settings_and_rules(
-    paths: Sequence[Path],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    include: tuple[str, ...],
-    options: CheckOptions,
-) -> tuple[Settings, list[Rule]]:
-    from gclint.rule import selected_rules, unknown_selectors
+def _tell_survey(settings: Settings, found: Survey) -> None:
+    """Say what is read: the settings, how many files, and what is not and why."""
+    from gclint.report.findings import counted
+    from gclint.source.paths import shown
 
-    if options.library is not None:
-        require_library(options.library, "--library")
-    settings = settings_of(paths, options.python).overridden(
-        select, ignore, include, options.target_version, options.library
-    )
-    unknown = unknown_selectors(settings)
-    if unknown:
-        raise click.UsageError(f"there is no rule {unknown[0]!r}; 'gclint rules' lists them")
-    return settings, selected_rules(settings)
+    where = shown(settings.file) if settings.file else "no file, so those by default"
+    click.echo(f"Settings: {where}", err=True)
+    for path, reason in found.skipped:
+        click.echo(f"Skipped {shown(path)}: {reason}", err=True)
+    click.echo(f"Checking {counted(len(found.files), 'file')}.", err=True)
+
+
+def _cache_folder(settings: Settings) -> Path:
+    from gclint.cache.place import cache_folder
+
+    return cache_folder(settings.cache_dir)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -256,16 +258,30 @@ def _baseline(options: CheckOptions) -> Baseline | None:
 def _run(
     settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
+    from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
     from gclint.engine.fix import fix
+    from gclint.engine.jobs import fitting_jobs
 
     if options.verify:
         return _proven(settings, rules, selection, options)
-    with _progress(len(selection.project.paths)) as advance:
-        if not (options.fix or options.diff):
-            return check(selection.project, rules, advance), None
-        unsafe, wanted = options.unsafe_fixes, selection.reported
-        return fix(selection.project, rules, unsafe=unsafe, advance=advance, wanted=wanted), None
+    project = selection.project
+    jobs = options.jobs or fitting_jobs(project.paths)
+    with unrecorded(), _progress(len(project.paths)) as advance:
+        if not (options.fix or options.diff or options.add_ignores):
+            return check(project, rules, advance, jobs), None
+        wanted = selection.reported if options.repairs else partial(_about_comments, selection, rules)
+        return fix(
+            project, rules, unsafe=options.unsafe_fixes, advance=advance, wanted=wanted, jobs=jobs
+        ), None
+
+
+def _about_comments(
+    selection: Selection, rules: Sequence[Rule], findings: Sequence[Finding]
+) -> Sequence[Finding]:
+    """Return the findings about ignore comments: what is not needed goes, before more are added."""
+    codes = {rule.code for rule in rules if not rule.changes_code}
+    return [finding for finding in selection.reported(findings) if finding.code in codes]
 
 
 def _proven(
@@ -304,7 +320,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
         make_folder()
         if not options.resume:
             journals.clear()
-        with run_display(is_shown=options.output_format == "text") as audience:
+        with run_display(is_shown=options.is_for_people) as audience:
             yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
@@ -316,14 +332,16 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
 
 
 def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
-    if options.output_format != "text" or options.diff or options.write_baseline:
+    if not options.is_for_people or options.diff or options.write_baseline:
         return ()
     from gclint.network.unknown import unknown_bases
 
     return unknown_bases(project)
 
 
-def _written(project: Project, result: CheckResult, options: CheckOptions) -> Report:
+def _written(
+    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
@@ -335,7 +353,9 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
     from gclint.engine.write import write_all
 
     unwritten = []
-    if not options.diff:
+    if incoming is not None:
+        incoming.take(project, result.changed)
+    elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
     repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
     return replace(report, repairs=repairs).also(unwritten)
@@ -343,7 +363,7 @@ def _written(project: Project, result: CheckResult, options: CheckOptions) -> Re
 
 def _show(report: Report, options: CheckOptions) -> Report:
     """Write what the options ask for; return the report with what could not be written."""
-    from gclint.report import text
+    from gclint.report import full
 
     if options.summary:
         from gclint.engine.write import write_text
@@ -354,18 +374,24 @@ def _show(report: Report, options: CheckOptions) -> Report:
         from gclint.report.diff import write_diff
 
         write_diff(sys.stdout, report.repairs.changed)
-        text.write_diff_notices(report, sys.stderr)
+        full.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
         from gclint.engine.baseline import Baseline
         from gclint.engine.write import write_text
 
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
         report = report.also(write_text(options.write_baseline, baseline.text))
-        text.write_baseline_summary(report, baseline, sys.stdout)
+        full.write_baseline_summary(report, baseline, sys.stdout)
     else:
-        output = format_named(options.output_format)
-        (output.write_statistics if options.statistics else output.write)(report, sys.stdout)
+        report = report.also(write_output_files(report, options.output_files))
+        print_report(report, options.output_format, statistics=options.statistics)
     return report
+
+
+def _exit_status(report: Report, options: CheckOptions) -> int:
+    if report.problems:
+        return 2
+    return int(_is_something_left(report, options) and not options.exit_zero)
 
 
 def _is_something_left(report: Report, options: CheckOptions) -> bool:

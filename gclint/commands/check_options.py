@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from gclint.commands.output import OutputFile, clash
+from gclint.report.formats import DEFAULT, FORMATS
 
 if TYPE_CHECKING:
-    from gclint.releases import Releases
+    from gclint.settings import Settings
+
+
+_REPLAYABLE = (
+    "diff",
+    "exit_zero",
+    "jobs",
+    "output_format",
+    "show_fixes",
+    "statistics",
+    "unsafe_fixes",
+)
+"""What makes no difference to whether a run can be replayed; of all other options it is not known."""
 
 
 @dataclass(frozen=True)
@@ -15,18 +31,19 @@ class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
     fix: bool
-    unsafe_fixes: bool
+    add_ignores: bool
     show_fixes: bool
     diff: bool
-    output_format: str
+    output_files: tuple[OutputFile, ...]
     statistics: bool
     changed_only: bool
     base_ref: str | None
     staged: bool
-    baseline: Path | None
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
+    quiet: bool
+    verbose: bool
     verify: bool
     resume: bool
     page_path: Path | None
@@ -35,19 +52,73 @@ class CheckOptions:
     jobs: int | None
     time_limit: float | None
     memory_limit: float | None
-    target_version: Releases | None
-    library: Path | None
+    stdin_filename: Path | None
+    no_cache: bool
+    unsafe_fixes: bool
+    output_format: str
+    baseline: Path | None
+
+    @property
+    def repairs(self) -> bool:
+        """Whether repairs are made, or shown."""
+        return self.fix or (self.diff and not self.add_ignores)
+
+    @property
+    def writes(self) -> bool:
+        """Whether repaired texts are written."""
+        return (self.fix or self.add_ignores) and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether all that the run does is to read the files and to print, so that it can be replayed."""
+        others = ("fix",) if self.diff else ()
+        return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether what is printed is read by people."""
+        return FORMATS[self.output_format].is_for_people
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Any], given: Mapping[str, Any]) -> CheckOptions:
+        """Return the options of a command line.
+
+        Args:
+            flags: those that are no settings.
+            given: what it says about settings, with None for what it leaves to them.
+        """
+        return cls(
+            **flags,
+            unsafe_fixes=bool(given["unsafe_fixes"]),
+            output_format=given["output_format"] or DEFAULT,
+            baseline=given["baseline"],
+        )
+
+    def settled(self, settings: Settings) -> CheckOptions:
+        """Return the options with what the settings say where the command line says nothing."""
+        counts = FORMATS[settings.output_format].counts or not self.statistics
+        return replace(
+            self,
+            unsafe_fixes=settings.unsafe_fixes,
+            output_format=settings.output_format if counts else DEFAULT,
+            baseline=None if self.write_baseline else settings.baseline,
+        )
+
     def complaint(self) -> str | None:
-        """Return why the options do not go together, or None if they do."""
-        no_list = self.statistics or self.output_format != "text"
+        """Return why the options, as they are given, do not go together, or None if they do."""
+        no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
-            return "--diff prints a diff, so it takes neither --statistics nor --output-format"
+            return "--diff prints a diff, so it takes none of --statistics, --output-format and --output-file"
+        if self.statistics and not FORMATS[self.output_format].counts:
+            names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
+            return f"--statistics has a form for --output-format {names} only"
+        if self.quiet and self.verbose:
+            return "--quiet and --verbose say the opposite of each other"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.staged and (self.base_ref is not None or not self.changed_only):
@@ -58,12 +129,15 @@ class CheckOptions:
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
             return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if self.add_ignores and (self.verify or self.write_baseline):
+            return "--add-ignores goes with neither --verify nor --write-baseline"
         if self.resume and not self.verify:
             return "--resume goes on with what --verify has run, so it needs that"
         if self.page_path and not self.verify:
             return "--report shows what --verify has run, so it needs that; 'gclint verify' has it, too"
-        if any(self.about_runs) and not self.verify:
-            return "--python, --device, --jobs and the limits say how --verify runs models, so they need that"
+        only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
+        if any(only_about_runs) and not self.verify:
+            return "--python, --device and the limits say how --verify runs models, so they need that"
         if self.write_baseline:
             if self.diff:
                 return "--diff writes nothing, so it does not go with --write-baseline"
@@ -73,6 +147,7 @@ class CheckOptions:
                 )
             if no_list:
                 return (
-                    "--write-baseline takes neither --statistics nor --output-format: it prints no findings"
+                    "--write-baseline takes none of --statistics, --output-format and --output-file: it "
+                    "reports no findings"
                 )
-        return None
+        return clash(self.output_files, (self.summary, self.page_path, self.baseline))

@@ -14,8 +14,10 @@ import click
 
 from gclint.commands import CannotRun, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import FormatChoice
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import run_settings
+from gclint.report.formats import DEFAULT, FORMATS
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
@@ -122,8 +124,8 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 )
 @_results(
     "--output-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
+    type=FormatChoice({name: FORMATS[name] for name in ("full", "json")}),
+    default=DEFAULT,
     show_default=True,
     help="Print the estimate as text or as JSON.",
 )

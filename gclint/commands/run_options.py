@@ -27,11 +27,17 @@ def _device(_context: click.Context, _option: click.Parameter, value: str | None
     return value
 
 
-def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Command], _Command]:
+_ABOUT_JOBS = "Run models in N processes at once.  [default: one per core, or one per GPU]"
+
+
+def run_options(
+    option: Callable[..., Callable[[Any], Any]], about_jobs: str = _ABOUT_JOBS
+) -> Callable[[_Command], _Command]:
     """Return what adds the options to a click command; :func:`run_settings` understands their values.
 
     Args:
         option: makes one, like ``click.option``.
+        about_jobs: what the command does in several processes.
     """
     options = (
         option(
@@ -50,7 +56,7 @@ def run_options(option: Callable[..., Callable[[Any], Any]]) -> Callable[[_Comma
             "--jobs",
             metavar="N",
             type=click.IntRange(min=1),
-            help="Run models in N processes at once.  [default: one per core, or one per GPU]",
+            help=about_jobs,
         ),
         option(
             "--time-limit",

@@ -16,24 +16,31 @@ import click
 
 from gclint.commands import (
     CannotRun,
-    include_option,
     paths_argument,
+    rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
 from gclint.commands.default_group import DefaultGroup
 from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.output import (
+    OutputFile,
+    output_options,
+    print_report,
+    require_own_files,
+    write_output_files,
+)
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.engine.observing import observations
 from gclint.finding import Problem
-from gclint.report.formats import FORMATS, format_named
+from gclint.report.formats import FORMATS, formats_of_runs
+from gclint.report.full import write_notices
 from gclint.report.report import Report
-from gclint.report.text import write_notices
-from gclint.rule import selected_rules
 from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
@@ -76,13 +83,7 @@ def _practices(_context: click.Context, _option: click.Parameter, values: tuple[
 _models = option_group("Models")
 _runs = option_group("Runs")
 _results = option_group("Results")
-_output_format = _results(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Print results as text or as JSON.",
-)
+_output = output_options(_results, formats_of_runs())
 _verbose = _results("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
 _write_repro = _results(
     "--write-repro",
@@ -102,7 +103,8 @@ _page = page_option(_results)
     multiple=True,
     help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
 )
-@include_option(_models)
+@setting_options(_models, "include", "exclude", "extend-exclude")
+@config_option(_models)
 @_models(
     "--scenario",
     "practices",
@@ -133,7 +135,7 @@ _page = page_option(_results)
 @_results(
     "--resume", is_flag=True, help="Continue with the results in that file; run only what is new or changed."
 )
-@_output_format
+@_output
 @_verbose
 @_write_repro
 @_page
@@ -143,13 +145,14 @@ def run(
     /,
     paths: tuple[Path, ...],
     models: tuple[str, ...],
-    include: tuple[str, ...],
+    config: Path | None,
     practices: tuple[str, ...],
     part: tuple[int, int],
     executor: str,
     results_path: Path,
     resume: bool,
     output_format: str,
+    output_files: tuple[OutputFile, ...],
     verbose: bool,
     write_repro: Path | None,
     page_path: Path | None,
@@ -163,23 +166,27 @@ def run(
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     require_page(page_path)
-    settings = run_settings(settings_of(paths or (Path(),)).known, **about_runs)
+    require_own_files(output_files, (page_path, results_path))
+    of_files = settings_of(paths or (Path(),), None, config, said(about_runs))
+    settings = run_settings(of_files.known, **about_runs)
     settings = replace(settings, practices=practices, executor=executor)
-    targets, problems = _targets(paths, models, include, settings.python)
+    targets, problems = _targets(paths, models, of_files, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     with _in_one_line(context, results_path):
         header = journal.header(targets, settings, part)
         targets = shard(targets, *part)
         with (
             _journal(results_path, header, resume=resume) as written,
-            run_display(is_shown=output_format == "text") as audience,
+            run_display(is_shown=FORMATS[output_format].is_for_people) as audience,
         ):
             audience.expect(len(targets))
             results = _run(targets, settings, written, audience)
     files = [target.path for target in targets]
-    report = replace(_joined(results, files, settings.python), problems=tuple(problems), verbose=verbose)
+    joined = _joined(results, files, settings.python, config)
+    report = replace(joined, problems=tuple(problems), verbose=verbose)
+    report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
-    context.exit(2 if problems else results.exit_status)
+    context.exit(2 if report.problems else results.exit_status)
 
 
 @contextmanager
@@ -204,7 +211,7 @@ def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
 
 @click.command("merge", cls=GroupedCommand, short_help="Put the results of shards together.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@_output_format
+@_output
 @_verbose
 @_write_repro
 @_page
@@ -213,28 +220,31 @@ def merge(
     context: click.Context,
     files: tuple[Path, ...],
     output_format: str,
+    output_files: tuple[OutputFile, ...],
     verbose: bool,
     write_repro: Path | None,
     page_path: Path | None,
 ) -> None:
     """Put the results of all shards of a run together. FILES are the files that --results named."""
     require_page(page_path)
+    require_own_files(output_files, (page_path, *files))
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise CannotRun(_told(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
-    report = replace(_joined(results, files_at_hand, None), verbose=verbose)
+    report = replace(_joined(results, files_at_hand, None, None), verbose=verbose)
+    report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, "gclint verify")
-    context.exit(results.exit_status)
+    context.exit(2 if report.problems else results.exit_status)
 
 
 verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXAMPLES)
 
 
 def _targets(
-    paths: tuple[Path, ...], models: tuple[str, ...], include: tuple[str, ...], python: Path
+    paths: tuple[Path, ...], models: tuple[str, ...], settings: Settings, python: Path
 ) -> tuple[list[Target], list[Problem]]:
     targets: list[Target] = []
     problems: list[Problem] = []
@@ -243,7 +253,7 @@ def _targets(
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, settings_of(paths).overridden(include=include))
+            found, problems = targets_of(paths, settings)
             targets += found
     except UnknownModel as error:
         raise CannotRun(str(error)) from None
@@ -298,7 +308,7 @@ def _show(
     repeat: str,
 ) -> None:
     """Write what came of the runs, and the files that show it."""
-    format_named(output_format).write(report, sys.stdout)
+    print_report(report, output_format)
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):
@@ -328,11 +338,11 @@ def _unchanged(results: Results) -> list[Path]:
     ]
 
 
-def _joined(results: Results, files: Sequence[Path], python: Path | None) -> Report:
+def _joined(results: Results, files: Sequence[Path], python: Path | None, config: Path | None) -> Report:
     """Return what the runs and the linter say together about ``files``."""
-    settings = settings_of(files, python) if files else Settings()
+    settings = settings_of(files, python, config) if files else Settings()
     project = Project(settings, files)
-    rules = selected_rules(settings)
+    rules = rules_of(settings)
     project.observe(observations(project, results.sorted()))
     found = check(project, rules)
     weighed = weigh(project, found, results.sorted(), rules)

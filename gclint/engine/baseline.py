@@ -6,27 +6,21 @@ its line: what happens elsewhere in the file, and how the code is laid out, make
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
-import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.source.tokens import Kind, tokens
+from gclint.source.identity import code_hash
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
     from gclint.source.project import Project
 
 _VERSION = 1
-_HASH_LENGTH = 16
-
-_PIECE = re.compile(r"\w+|[^\s\w]")
 
 
 class BaselineError(Exception):
@@ -92,7 +86,9 @@ class Baseline:
     def entry(self, project: Project, finding: Finding) -> Entry:
         """Return what ``finding`` is recognised by."""
         code = project.file(finding.path).text[finding.start : finding.end]
-        return Entry(self._name(project.location(finding.path)), finding.code, finding.symbol, _hash(code))
+        return Entry(
+            self._name(project.location(finding.path)), finding.code, finding.symbol, code_hash(code)
+        )
 
     def without_known(self, project: Project, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that are not known, or occur more often than they are known."""
@@ -139,9 +135,14 @@ class Baseline:
 
     def _name(self, path: Path) -> str:
         try:
-            return Path(os.path.relpath(path, self._folder)).as_posix()
+            return _with_slashes(os.path.relpath(path, self._folder))
         except ValueError:  # On Windows, there is no way from one drive to another.
-            return path.as_posix()
+            return _with_slashes(str(path))
+
+
+def _with_slashes(path: str) -> str:
+    """Return a path as it stands in a baseline on every system, whichever system has written it."""
+    return path.replace("\\", "/")
 
 
 class _Malformed(Exception):
@@ -162,28 +163,6 @@ def _entries(document: object) -> Counter[Entry]:
         count = each.get("count") if isinstance(each, dict) else None
         if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
             raise _Malformed(f"entry {number} lacks one of rule, file, symbol, hash and count")
-        entries[Entry(*values)] += count
+        entry = Entry(*values)
+        entries[replace(entry, file=_with_slashes(entry.file))] += count
     return entries
-
-
-def _hash(code: str) -> str:
-    pieces = " ".join(_pieces(code))
-    # A formatter puts a comma there where it breaks a line.
-    laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", pieces)
-    return hashlib.sha256(laid_out_in_one_line.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]
-
-
-def _pieces(code: str) -> Iterator[str]:
-    """Yield what the hashes of this version are made of, which are finer than tokens.
-
-    Words, single characters and strings, where a string's prefix is a word, and the string behind it
-    ends as one without a prefix does. Comments and white space are left out.
-    """
-    for token in tokens(code):
-        if token.kind is Kind.STRING:
-            prefix = token.text[: len(token.text) - len(token.text.lstrip(string.ascii_letters))]
-            yield from (prefix, *_pieces(token.text[len(prefix) :])) if prefix else (token.text,)
-        elif token.kind is Kind.JOIN:
-            yield "\\"
-        elif token.kind is not Kind.COMMENT:
-            yield from _PIECE.findall(token.text)

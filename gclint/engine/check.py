@@ -6,17 +6,21 @@ import gc
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from gclint import __version__
 from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
+from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
+from gclint.facts import News, begin, current
 from gclint.finding import Finding, Problem, in_reading_order
+from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -58,27 +62,35 @@ def check(
     project: Project,
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> CheckResult:
-    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each."""
+    """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
+
+    With several ``jobs`` they are spread over as many processes.
+    """
     with collector_paused():
-        return summarise(project, judge(project, project.paths, rules, advance), rules)
+        return summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
 
 
 def check_again(
     project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
 ) -> CheckResult:
     """Return what there is to find now that the texts of the ``changed`` files are other ones."""
-    dependents = project.dependents(changed)
-    paths = [
-        path for path, verdict in result.verdicts.items() if path in dependents or _aims_at(changed, verdict)
-    ]
+    paths = to_judge_again(result.verdicts, changed, project.dependents(changed))
     return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
 
 
+def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], dependents: Set[Path]) -> list[Path]:
+    """Return the files whose verdicts may be other ones now that the texts of the ``changed`` files are."""
+    return [path for path, verdict in verdicts.items() if path in dependents or _aims_at(changed, verdict)]
+
+
 def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
-    """Tell whether a finding or an edit has its offsets in a text that has changed."""
+    """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
-        finding.path in changed or any(edit.path in changed for edit in finding.edits)
+        finding.path in changed
+        or any(edit.path in changed for edit in finding.edits)
+        or any(step.path in changed for step in finding.story)
         for finding in verdict.findings
     )
 
@@ -88,36 +100,108 @@ def judge(
     paths: Iterable[Path],
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
+    jobs: int = 1,
 ) -> dict[Path, Verdict]:
-    """Return the verdict on each file."""
-    codes = _known_codes(rules)
-    verdicts = {}
-    for path in paths:
-        verdicts[path] = _judge(project, path, rules, codes)
-        advance(path)
-    return verdicts
+    """Return the verdict on each file.
+
+    Args:
+        project: the files; those that are read by several processes have to be as they are on disk.
+        paths: those to judge.
+        rules: what to look for.
+        advance: called after each file.
+        jobs: over how many processes to spread the work.
+    """
+    paths = tuple(paths)
+    verdicts, trace = {}, current()
+    with closing(spread(_Judging(project, rules, is_traced=trace is not None), paths, jobs)) as answers:
+        for path, judged in answers:
+            project.learn_uses(judged.uses)
+            if trace is not None and judged.news is not None:
+                trace.learn(judged.news)
+            verdicts[path] = judged.verdict
+            advance(path)
+    return {path: verdicts[path] for path in paths}
 
 
-def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:
+@dataclass(frozen=True)
+class _Judged:
+    """A verdict, and what its process found out on the way that others need."""
+
+    verdict: Verdict
+    uses: tuple[tuple[Path, Path], ...]
+    """Which files turned out to hang on which."""
+    news: News | None
+    """What was read."""
+
+
+class _Judging:
+    """Judges files, in this process or in another one."""
+
+    def __init__(self, project: Project, rules: Sequence[Rule], *, is_traced: bool) -> None:
+        self._project = project
+        self._rules = tuple(rules)
+        self._codes = _known_codes(rules)
+        self._is_traced = is_traced
+
+    def __call__(self, path: Path) -> _Judged:
+        if self._is_traced:
+            begin()
+        verdict = _judge(self._project, path, self._rules, self._codes)
+        return _Judged(verdict, self._project.new_uses(), begin().news() if self._is_traced else None)
+
+    def prepare(self) -> None:
+        """Read the files: each process would, to know who imports what."""
+        read_imports(self._project)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(_Judging, is_traced=self._is_traced), (self._project, self._rules)
+
+
+def summarise(
+    project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule], tree: Tree | None = None
+) -> CheckResult:
     """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
     What is found in generated files is told at its source, and what is a copy is repaired together
     with its origin.
+
+    Args:
+        project: the files.
+        verdicts: what was found in each.
+        rules: those that ran.
+        tree: what is around the files, where that is known.
     """
     codes = _known_codes(rules)
-    comments = _Comments(project, verdicts, codes)
+    comments = _Comments(project, verdicts, rules, codes)
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
     findings, groups = comments.left(found), list[frozenset[int]]()
     if findings:  # The tree around a single file is some hundred folders.
-        tree = Tree(project)
+        tree = tree or Tree(project)
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
-    about_comments = [rule for rule in rules if isinstance(rule, CommentRule)]
-    checked = (_limited_to_given_files(project, each) for each in comments.checked(about_comments))
+    checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
+    numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
+    return _of_verdicts(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
+
+
+def with_verdicts(
+    result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
+) -> CheckResult:
+    """Return the same findings as a result of other verdicts: of files that have to do with none of them."""
+    return _of_verdicts(result.findings, result.groups, verdicts, rules)
+
+
+def _of_verdicts(
+    findings: tuple[Finding, ...],
+    groups: tuple[frozenset[Finding], ...],
+    verdicts: Mapping[Path, Verdict],
+    rules: Sequence[Rule],
+) -> CheckResult:
+    codes, about_comments = _known_codes(rules), _about_comments(rules)
     return CheckResult(
-        in_reading_order([*findings, *checked]),
+        findings,
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
@@ -125,33 +209,51 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
-        groups=tuple(frozenset(findings[number] for number in group) for group in groups),
+        groups=groups,
         verdicts=verdicts,
     )
 
 
-class _Comments:
-    """The ignore comments of a run's files, and what they suppress."""
+def _about_comments(rules: Iterable[Rule]) -> list[CommentRule]:
+    return [rule for rule in rules if isinstance(rule, CommentRule)]
 
-    def __init__(self, project: Project, verdicts: Mapping[Path, Verdict], codes: Mapping[str, str]) -> None:
+
+class _Comments:
+    """The ignore comments of a run's files, and what they and ``per-file-ignores`` suppress."""
+
+    def __init__(
+        self,
+        project: Project,
+        verdicts: Mapping[Path, Verdict],
+        rules: Sequence[Rule],
+        codes: Mapping[str, str],
+    ) -> None:
         self.suppressed: list[Finding] = []
         self._project = project
         self._verdicts = verdicts
+        self._rules = rules
+        self._ignored: dict[Path, frozenset[str]] = {}
         self._codes = codes
         self._by_path: defaultdict[Path, dict[Finding, None]] = defaultdict(dict)
         self._others: dict[Path, Suppressions] = {}
 
     def left(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return what no comment suppresses."""
+        """Return what nothing suppresses."""
         left = []
         for finding in findings:
             self._by_path[finding.path][finding] = None
             suppressions = self._of(finding.path)
-            if suppressions is not None and suppressions.covers(finding):
+            if self._is_ignored(finding) or (suppressions is not None and suppressions.covers(finding)):
                 self.suppressed.append(finding)
             else:
                 left.append(finding)
         return left
+
+    def _is_ignored(self, finding: Finding) -> bool:
+        if finding.path not in self._ignored:
+            settings = self._project.settings
+            self._ignored[finding.path] = ignored_codes(settings, finding.path, self._rules)
+        return finding.code in self._ignored[finding.path]
 
     def _of(self, path: Path) -> Suppressions | None:
         if path in self._verdicts:
@@ -165,19 +267,25 @@ class _Comments:
         for path, verdict in self._verdicts.items():
             if verdict.suppressions and verdict.suppressions.ignores:
                 for rule in rules:
-                    yield from rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    found = rule.check_comments(verdict.suppressions, self._by_path[path], verdict.ran)
+                    yield from (each for each in found if not self._is_ignored(each))
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects."""
+def collector_paused(*, keeps: bool = True) -> Iterator[None]:
+    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects.
+
+    Args:
+        keeps: whether nothing that was made meanwhile is ever looked at again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         # What is still needed would otherwise be looked through again and again, and at exit.
-        gc.freeze()
+        if keeps:
+            gc.freeze()
         if was_enabled:
             gc.enable()
 
@@ -211,14 +319,17 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
+    ignored = ignored_codes(project.settings, path, rules)
     for rule in rules:
         try:
+            # What is ignored is looked for all the same: as with a comment, its code stays as it is.
             findings += list(rule.check(network))
         except Exception as error:
-            problems.append(_crash(path, rule.code, error))
+            if rule.code not in ignored:
+                problems.append(_crash(path, rule.code, error))
         else:
             ran.add(rule.code)
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran), suppressions)
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:

@@ -50,6 +50,8 @@ def fix(
     proves: bool = False,
     advance: Callable[[Path], None] = lambda _path: None,
     wanted: _Wanted = tuple,
+    jobs: int = 1,
+    known: CheckResult | None = None,
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
 
@@ -63,11 +65,15 @@ def fix(
         proves: whether fixes are run before they are written, so that those that rest on runs may be made.
         advance: called after each file, when it is checked for the first time.
         wanted: picks the findings whose fixes are made; what is left are all others.
+        jobs: over how many processes to spread the first check; the others are of a few files.
+        known: what there is to find, where the files have been checked already.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
     made = frozenset(each for each in Applicability if asked.get(each, True))
     with collector_paused():
-        return _Repair(project, made, wanted).run(rules, advance)
+        if known is None:
+            known = summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
+        return _Repair(project, made, wanted).run(rules, known)
 
 
 class _Repair:
@@ -82,9 +88,7 @@ class _Repair:
         self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
-    def run(self, rules: Sequence[Rule], advance: Callable[[Path], None]) -> FixResult:
-        verdicts = judge(self._project, self._project.paths, rules, advance)
-        result = summarise(self._project, verdicts, rules)
+    def run(self, rules: Sequence[Rule], result: CheckResult) -> FixResult:
         for _ in range(_PASSES):
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -67,6 +67,10 @@ class _Role(Enum):
     ACTIVATION = auto()
 
 
+_Judged = tuple[_Role, str]
+"""What an argument is, and why: a clause that follows "since"."""
+
+
 @dataclass(frozen=True)
 class SiteBinding:
     """A run site's arguments for one block, with what they mean."""
@@ -82,6 +86,8 @@ class SiteBinding:
     """The parameters of which a run says that they receive one, and the text does not."""
     tensors: frozenset[str]
     """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
+    why: Mapping[str, str]
+    """What says of each parameter's argument what it is: a clause that follows "since"."""
     _find_uncertain: Callable[[], frozenset[str]]
     """Looks at the masks as well, which only a repair asks for."""
 
@@ -168,18 +174,20 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
     roles: dict[_Role, set[str]] = {role: set() for role in _Role}
     seen: set[str] = set()
     masks: list[tuple[cst.Arg, Parameter]] = []
+    whys: dict[str, str] = {}
     for bound in binding.arguments:
         if bound.parameter is None:
             continue
         name = bound.parameter.name
         is_mask = "mask" in name and name not in gradients.named
-        role = _Role.OTHER if is_mask else _role(site, bound, bound.parameter, gradients)
+        role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
         if role.value < (seen_role := _seen_role(site, block, name)).value:
-            role = seen_role
+            role, why = seen_role, "a run saw that it requires grad"
             seen.add(name)
         elif is_mask:
             masks.append((bound.arg, bound.parameter))
         roles[role].add(name)
+        whys[name] = why
 
     def uncertain() -> frozenset[str]:
         # A mask alone is no activation, but one that is computed by a learned module moves along with those.
@@ -203,6 +211,7 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
             if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
         )
         - roles[_Role.NESTED],
+        whys,
         uncertain,
     )
 
@@ -228,43 +237,77 @@ def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
     )
 
 
-def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Role:
+_MASK: _Judged = (_Role.OTHER, "its name has the word `mask`")
+
+
+def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Judged:
     name, arg = parameter.name, bound.arg
-    if name in CACHE_ARGUMENTS or is_constant(arg.value):
-        return _Role.OTHER
-    if name not in gradients.named and (
-        _NEVER_ACTIVATION.search(name) or (name == _POSITION_EMBEDDINGS and _is_rotary(site, name))
-    ):
-        return _Role.OTHER
+    if name in CACHE_ARGUMENTS:
+        return _Role.OTHER, "the table of caches has its name"
+    if is_constant(arg.value):
+        return _Role.OTHER, "it is a literal"
+    if name not in gradients.named:
+        never = _NEVER_ACTIVATION.search(name)
+        if never is not None:
+            return _Role.OTHER, f"its name has the word `{never[0].strip('_')}`"
+        if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
+            return _Role.OTHER, "a rotary embedding computes it from positions alone"
     is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
     # What models return is a tuple, and some blocks annotate what they get alike.
     is_named = is_named_activation(parameter) or name in gradients.named
     kind = _annotated_kind(parameter)
     if kind is _Kind.OTHER and not is_named:
-        return _Role.OTHER
+        return _Role.OTHER, f"its annotation, `{parameter.annotation}`, is not a tensor's"
     if is_stream and bound.by_position:
-        return _Role.ACTIVATION
+        return _Role.ACTIVATION, _STREAM
     # What is named so is an activation as soon as it may be anything.
     carries = gradients.at(site, arg.value, stops=is_named)
+    return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
+
+
+_STREAM = "it is what the block returned in the step of the loop before"
+_COMPUTED = "it is computed from parameters"
+
+
+def _carried_role(
+    name: str,
+    arg: cst.Arg,
+    kind: _Kind,
+    carries: Carries,
+    gradients: Gradients,
+    *,
+    is_stream: bool,
+    is_named: bool,
+) -> _Judged:
+    """Return what an argument is by what was found that it carries."""
     if not carries:
-        return _Role.OTHER
+        return _Role.OTHER, "it is None on every path that leads here"
+    named = "your settings name it" if name in gradients.named else "its name says so"
     if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
-        return _Role.NESTED
+        return _Role.NESTED, f"it is written as a list, tuple or dict, and {named}"
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
     # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
     may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)
     if Carries.NESTED in carries and not may_be_tensor:
-        return _Role.NESTED
+        return _Role.NESTED, "it is a list, tuple or dict of what is computed from parameters"
     if kind is _Kind.CONTAINER and not is_named:
-        return _Role.NESTED if Carries.GRADIENT in carries else _Role.OTHER
-    if is_named or Carries.GRADIENT in carries:
-        return _Role.ACTIVATION
-    if _NO_ACTIVATION.search(name):
-        return _Role.OTHER
+        if Carries.GRADIENT in carries:
+            return _Role.NESTED, f"its annotation is a container's, and {_COMPUTED}"
+        return _Role.OTHER, "its annotation is a container's, and nothing in it is computed from parameters"
+    if is_named:
+        return _Role.ACTIVATION, named
+    if Carries.GRADIENT in carries:
+        return _Role.ACTIVATION, _COMPUTED
+    other = _NO_ACTIVATION.search(name)
+    if other is not None:
+        return _Role.OTHER, f"its name has the word `{other[0].strip('_')}`"
     if is_stream:
-        return _Role.ACTIVATION
-    is_uncertain = Carries.UNKNOWN in carries and _CACHE.search(name) is None
-    return _Role.UNCERTAIN if is_uncertain else _Role.OTHER
+        return _Role.ACTIVATION, _STREAM
+    if Carries.UNKNOWN not in carries:
+        return _Role.OTHER, "no value that it can have is computed from parameters"
+    if _CACHE.search(name) is not None:
+        return _Role.OTHER, "its name is that of a cache"
+    return _Role.UNCERTAIN, "it could not be followed back to where it is computed"
 
 
 def is_named_activation(parameter: Parameter) -> bool:

@@ -73,6 +73,16 @@ class Place:
     """An offset in the statement of the function that it is a part of; None if the order is not known."""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """An expression with which a gradient begins: a parameter, or what a module with parameters gives."""
+
+    scope: Scope
+    at: int | None
+    """An offset in the statement that it is a part of, if that is known."""
+    node: cst.BaseExpression
+
+
 class Gradients:
     """Follows values back to the parameters that they are computed from."""
 
@@ -93,6 +103,8 @@ class Gradients:
         self._stops = False
         """Whether nothing more is asked once it is known that a value may be anything."""
         self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
+        self._origins: dict[cst.BaseExpression, Origin] | None = None
+        """Where gradients begin that were met, if somebody asks for that."""
 
     def at(self, site: RunSite, value: cst.BaseExpression, *, stops: bool = False) -> Carries:
         """Return what an argument of a run site carries.
@@ -105,6 +117,20 @@ class Gradients:
         self._steps = 0
         self._stops = stops
         return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
+
+    def origins(self, site: RunSite, value: cst.BaseExpression) -> tuple[Origin, ...]:
+        """Return where the gradients begin that an argument of a run site carries, the nearest first."""
+        # What is known already would not be looked at again.
+        tracer = Gradients(self._callers, self.named)
+        tracer._origins = {}
+        tracer.at(site, value)
+        return tuple(tracer._origins.values())
+
+    def _begun(self, place: Place, node: cst.BaseExpression) -> Carries:
+        """Return what an expression carries with which a gradient begins."""
+        if self._origins is not None:
+            self._origins.setdefault(node, Origin(place.scope, place.at, node))
+        return Carries.GRADIENT
 
     def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
         """Return what an expression carries.
@@ -284,9 +310,9 @@ class Gradients:
             return self.of(place, node.value)
         values = place.scope.evaluate(node)
         if ExternalInstance(PARAMETER) in values:
-            return Carries.CONSTANT if _is_frozen(place.scope, node) else Carries.GRADIENT
+            return Carries.CONSTANT if _is_frozen(place.scope, node) else self._begun(place, node)
         if name == "weight" and any(map(_is_learned, place.scope.evaluate(node.value))):
-            return Carries.GRADIENT
+            return self._begun(place, node)
         if values or _is_buffer(place.scope, node):
             return Carries.CONSTANT
         if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
@@ -339,7 +365,7 @@ class Gradients:
             return self._returned(place, call, called, path)
         if isinstance(called, ExternalInstance):
             if is_learned_module(called.name):
-                return Carries.GRADIENT
+                return self._begun(place, call)
             return self._arguments(place, call) if hands_on(called.name) else Carries.UNKNOWN
         if isinstance(called, External):
             return self._external(place, call, called.name, path)
@@ -355,7 +381,7 @@ class Gradients:
     def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
         """Return what a module gives: the first that one with parameters returns has their gradient."""
         if all(each <= 0 for each in path) and _is_learned(forward.instance):
-            return Carries.GRADIENT
+            return self._begun(place, call)
         return self._returned(place, call, forward, path)
 
     def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:

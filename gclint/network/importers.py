@@ -12,7 +12,7 @@ from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
@@ -45,6 +45,11 @@ def given_importing(project: Project, name: str) -> Iterator[SourceFile]:
         file = project.file(path)
         if file.outline.imported(name):
             yield file
+
+
+def read_imports(project: Project) -> None:
+    """Look into the given files for what they import, which is remembered."""
+    _index(project)
 
 
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
@@ -85,6 +90,18 @@ class _Index:
     """The last names of the modules that each file imports from."""
 
 
+@of_text
+def import_words(file: SourceFile) -> frozenset[str]:
+    """Return the words that the imports of a file are made of."""
+    return frozenset(word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+
+
+@of_text
+def _modules(file: SourceFile) -> frozenset[str]:
+    """Return the last names of the modules that a file imports from."""
+    return frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
+
+
 def _index(project: Project) -> _Index:
     known = project.derived.get(_index)
     if not isinstance(known, _Index):
@@ -100,7 +117,7 @@ def _indexed(project: Project) -> _Index:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        modules[path] = frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
-        for word in {word for statement in file.outline.imports for word in _WORD.findall(statement.text)}:
+        modules[path] = _modules(file)
+        for word in import_words(file):
             by_word[word].append(path)
     return _Index(by_word, modules)

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
 from gclint.finding import Applicability, Finding, Refusal
+from gclint.rule import all_rules
+
+if TYPE_CHECKING:
+    from gclint.rule import Level
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
-def documentation_url(finding: Finding) -> str:
-    """Return where the finding's rule is explained: a file named like the rule's module."""
-    return f"{_DOCUMENTATION}/{finding.code.lower()}_{finding.name.replace('-', '_')}.md"
+class _Named(Protocol):
+    """A rule, or a finding of one."""
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def documentation_url(named: _Named) -> str:
+    """Return where a rule is explained: a file named like the rule's module."""
+    return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
+
+
+@cache
+def _levels() -> dict[str, Level]:
+    return {rule.code: rule.level for rule in all_rules()}
+
+
+def level_of(finding: Finding) -> Level:
+    """Return how bad a finding is, as its rule says."""
+    return _levels().get(finding.code, "error")
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:

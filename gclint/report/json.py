@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gclint.engine.evidence import Hint, Weighed
     from gclint.engine.proof import Proof
-    from gclint.finding import Duty, Finding, Fix, Position, Problem
+    from gclint.finding import Duty, Finding, Fix, Position, Problem, Step
     from gclint.report.report import Report
     from gclint.source.project import Project
     from gclint.verify.results import Results
@@ -79,7 +79,18 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
             for heir in finding.heirs
             if heir.defines
         ],
+        "story": [_step(project, step) for step in finding.story],
         "url": documentation_url(finding),
+    }
+
+
+def _step(project: Project, step: Step) -> dict[str, object]:
+    file = project.file(step.path)
+    return {
+        "message": step.message,
+        "filename": _spelled(project, step.path),
+        "location": _location(file.position(step.start)),
+        "end_location": _location(file.position(step.end)),
     }
 
 
@@ -105,6 +116,7 @@ def _problem(problem: Problem) -> dict[str, object]:
         "end_location": location,
         "fix": None,
         "inherited_by": [],
+        "story": [],
         "url": None,
     }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Part
 from gclint.report.findings import counted, obstacle
+from gclint.report.full import counted_parts
 from gclint.report.report import Report
-from gclint.report.text import counted_parts
 from gclint.source.paths import printable
 
 if TYPE_CHECKING:

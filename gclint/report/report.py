@@ -85,6 +85,10 @@ class Report:
     repairs: Repairs = field(default_factory=Repairs)
     proofs: tuple[Proof, ...] | None = None
     """What runs of the repaired models say; None where none was asked for."""
+    ignored: int = 0
+    """How many findings got an ignore comment."""
+    quiet: bool = False
+    """Whether there is to be nothing but findings and what went wrong."""
     runs: Results | None = None
     """What runs of the models as they are say; None where none was asked for."""
     weighed: Weighed | None = None
@@ -98,6 +102,8 @@ class Report:
     """Files in the given folders that look like models, and were not checked because of their names."""
     shows_fixes: bool = False
     """Whether it is listed what is repaired, too."""
+    exit_status: int = 0
+    """What gclint exits with, as far as it is known before the report is written."""
     verbose: bool = False
     """Whether what passed is listed by name."""
 

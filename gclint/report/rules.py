@@ -1,12 +1,13 @@
-"""The rules themselves: the list of them, and the documentation of one."""
+"""The rules themselves, all of them or one: as text, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from gclint.rule import Rule
+    from gclint.rule import Rule, Setting
 
 
 def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
@@ -17,6 +18,11 @@ def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
         stream.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary()}\n")
 
 
+def write_list_as_json(stream: TextIO, rules: Iterable[Rule]) -> None:
+    """Write a list with an object for every rule."""
+    _dump([described(rule) for rule in rules], stream)
+
+
 def write_documentation(stream: TextIO, rule: Rule) -> None:
     """Write the documentation of a rule; a terminal shows it set."""
     if stream.isatty():
@@ -24,12 +30,74 @@ def write_documentation(stream: TextIO, rule: Rule) -> None:
 
         show_documentation(console_on(stream), documentation(rule))
     else:
-        stream.write(documentation(rule))
+        write_markdown(stream, rule)
+
+
+def write_markdown(stream: TextIO, rule: Rule) -> None:
+    """Write the documentation of a rule as it is."""
+    stream.write(documentation(rule))
+
+
+def write_json(stream: TextIO, rule: Rule) -> None:
+    """Write an object that says all that there is to say of a rule."""
+    _dump(described(rule), stream)
+
+
+LISTS: Mapping[str, Callable[[TextIO, Iterable[Rule]], None]] = {
+    "full": write_list,
+    "json": write_list_as_json,
+}
+"""What writes all rules, by the names that ``--output-format`` takes."""
+DOCUMENTS: Mapping[str, Callable[[TextIO, Rule], None]] = {
+    "full": write_documentation,
+    "json": write_json,
+    "markdown": write_markdown,
+}
+"""What writes a rule, by the names that ``--output-format`` takes."""
 
 
 def documentation(rule: Rule) -> str:
-    """Return what a rule does, why, and what can be set, in Markdown."""
-    return f"# {rule.code} {rule.name}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
+    """Return what a rule does, why, what it repairs, and what can be set, in Markdown."""
+    return (
+        f"# {rule.code} {rule.name}\n\n{_fixes(rule)}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
+    )
+
+
+def described(rule: Rule) -> dict[str, object]:
+    """Return what programs may want to know of a rule."""
+    from gclint.report.findings import documentation_url
+
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "summary": rule.summary(),
+        "documentation": documentation(rule),
+        "fix": {
+            "availability": "sometimes" if rule.fixes else "never",
+            "applicability": [each.value for each in rule.fixes],
+        },
+        "settings": [_setting(each) for each in rule.settings],
+        "causes": sorted(cause.value for cause in rule.causes),
+        "url": documentation_url(rule),
+    }
+
+
+def _setting(setting: Setting) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "type": "list of strings",
+        "default": [*setting.default],
+        "documentation": setting.documentation,
+    }
+
+
+def _fixes(rule: Rule) -> str:
+    """Return which fixes a rule has, in words."""
+    if not rule.fixes:
+        return "*No fix.*"
+    *others, last = (each.value for each in rule.fixes)
+    kinds = f"{', '.join(others)} or {last}" if others else last
+    return f"*A fix is sometimes available: {kinds}.*"
 
 
 def _settings(rule: Rule) -> Iterator[str]:
@@ -38,4 +106,9 @@ def _settings(rule: Rule) -> Iterator[str]:
         yield "\n## Settings\n\n"
     for each in rule.settings:
         default = ", ".join(f'"{value}"' for value in each.default)
-        yield f"- `{each.name} = [{default}]` in `[tool.gclint]`: {each.documentation}\n"
+        yield f"- `{each.name} = [{default}]` in `[tool.gclint.rules.{rule.name}]`: {each.documentation}\n"
+
+
+def _dump(document: object, stream: TextIO) -> None:
+    json.dump(document, stream, indent=2)
+    stream.write("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from gclint.source.paths import printable
 if TYPE_CHECKING:
     from gclint.finding import Finding
     from gclint.source.file import SourceFile
+
+_SECONDS_BETWEEN_DRAWINGS = 0.1
 
 
 def console_on(stream: TextIO) -> Console:
@@ -69,12 +72,27 @@ def show_documentation(console: Console, markdown: str) -> None:
 @contextmanager
 def progress_bar(stream: TextIO, total: int) -> Iterator[Callable[[Path], None]]:
     """Show on ``stream`` how many of ``total`` files are done; yields what to call after each."""
+    # Drawn here and not by a thread of its own, beside which no process could be forked.
     bar = Progress(
-        TextColumn("Checking"), BarColumn(), MofNCompleteColumn(), console=console_on(stream), transient=True
+        TextColumn("Checking"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console_on(stream),
+        transient=True,
+        auto_refresh=False,
     )
+    drawn = 0.0
+
+    def advance(_path: Path) -> None:
+        nonlocal drawn
+        bar.advance(task)
+        if time.monotonic() - drawn > _SECONDS_BETWEEN_DRAWINGS:
+            drawn = time.monotonic()
+            bar.refresh()
+
     with bar:
         task = bar.add_task("", total=total)
-        yield lambda _path: bar.advance(task)
+        yield advance
 
 
 def _printable(text: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gclint.facts import Places, entries, exists, is_file, is_link, mode
 from gclint.finding import Problem
 from gclint.source.candidates import is_test, lies_aside, looks_like_model, may_look_like_model
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 _MODELING_FILES = ("modeling_*.py", "modular_*.py")
+_NOT_PYTHON = frozenset(
+    (
+        *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".lock", ".csv", ".tsv", ".parquet"),
+        *(".md", ".rst", ".html", ".htm", ".xml", ".css", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".cu"),
+        *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".ico", ".pdf", ".wav", ".mp3", ".mp4"),
+        *(".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".onnx", ".gguf", ".h5", ".npy", ".npz", ".pkl"),
+        *(".pyc", ".pyd", ".so", ".dll", ".zip", ".gz", ".tar", ".whl", ".xz", ".7z"),
+    )
+)
+"""Much of this is Python to a parser, such as a JSON file, and says nothing."""
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
 
 
@@ -31,6 +41,8 @@ class Survey:
     """What went wrong."""
     overlooked: list[Path]
     """Files in the given folders that look like models, and are not read because of their names."""
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    """What was left out on purpose, and why."""
 
 
 def survey(paths: Sequence[Path], settings: Settings) -> Survey:
@@ -44,7 +56,7 @@ def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     walk = _Walk(settings)
     for path in paths:
         walk.take(path)
-    return Survey(walk.files, walk.problems, walk.overlooked())
+    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped)
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
@@ -57,7 +69,9 @@ class _Walk:
     def __init__(self, settings: Settings) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
+        self.skipped: list[tuple[Path, str]] = []
         self._settings = settings
+        self._places = Places()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
         self._found = 0
@@ -67,13 +81,13 @@ class _Walk:
 
     def take(self, path: Path) -> None:
         """Take a file or folder that the user gave."""
-        if self._settings.excludes(path):
+        if self._leaves_out(path):
             return
-        mode = self._mode(path)
-        if mode is None:
+        own = self._mode(path)
+        if own is None:
             return
-        if not stat.S_ISDIR(mode):
-            self._take_file(path, mode)
+        if not stat.S_ISDIR(own):
+            self._take_file(path, own)
             return
         found, failed, seen = self._found, len(self.problems), len(self._candidates)
         # What was walked before, as a part of another folder, still counts as found in this one.
@@ -85,7 +99,7 @@ class _Walk:
     def overlooked(self) -> list[Path]:
         """Return the files that look like models and were not taken."""
         alike = filter(looks_like_model, reversed(self._candidates))
-        others = {os.path.realpath(path): path for path in alike}
+        others = {str(self._places.location(path)): path for path in alike}
         return sorted(path for real, path in others.items() if real not in self._taken)
 
     def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
@@ -110,6 +124,7 @@ class _Walk:
             aside: whether it is one of tests or of a build, or lies in one.
         """
         try:
+            self._places.location(folder)
             status = folder.stat()
             identity = (status.st_dev, status.st_ino)
             if identity in above:
@@ -118,43 +133,57 @@ class _Walk:
             if identity in self._visited:
                 return
             self._visited.add(identity)
-            with os.scandir(folder) as entries:
-                ordered = sorted(entries, key=lambda entry: entry.name)
+            ordered = entries(folder)
         except OSError as error:
             self._fail(folder, f"this folder cannot be read: {_cause(error)}")
             return
-        for entry in ordered:
-            self._take_entry(folder / entry.name, entry, above | {identity}, aside=aside)
+        for name, is_folder in ordered:
+            self._take_entry(folder / name, above | {identity}, is_folder=is_folder, aside=aside)
 
     def _take_entry(
-        self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]], *, aside: bool
+        self, path: Path, above: frozenset[tuple[int, int]], *, is_folder: bool, aside: bool
     ) -> None:
-        is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES) or (
-            not aside and not is_test(entry.name) and self._settings.includes(path)
+        is_modeling = any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
+            not aside and not is_test(path.name) and self._settings.includes(path)
         )
-        if _is_folder(entry):
-            if is_modeling and not self._settings.excludes(path):
-                self._fail(path, "this has the name of a modeling file, and is a folder")
-            if self._settings.excludes(path):
+        if is_folder:
+            if self._leaves_out(path):
                 self._found += 1
-            elif not _is_skipped(path):
-                self._walk(path, above, aside=aside or lies_aside(entry.name))
+                return
+            if is_modeling:
+                self._fail(path, "this has the name of a modeling file, and is a folder")
+            aside_for = _why_skipped(path)
+            if aside_for:
+                self.skipped.append((path, aside_for))
+            else:
+                self._walk(path, above, aside=aside or lies_aside(path.name))
         elif is_modeling:
             self._found += 1
-            mode = None if self._settings.excludes(path) else self._mode(path)
-            if mode is not None:
-                self._take_file(path, mode)
-        elif not aside and self._is_candidate(path, entry):
+            own = None if self._leaves_out(path) else self._mode(path)
+            if own is not None:
+                self._take_file(path, own)
+        elif not aside and self._is_candidate(path):
             self._candidates.append(path)
 
-    def _is_candidate(self, path: Path, entry: os.DirEntry[str]) -> bool:
-        return may_look_like_model(entry.name) and _is_file(entry) and not self._settings.excludes(path)
+    def _leaves_out(self, path: Path) -> bool:
+        """Tell whether the settings exclude what was met at ``path``, and remember it."""
+        pattern = self._settings.excluded_by(path)
+        if pattern is not None:
+            self.skipped.append((path, f"the settings exclude {pattern!r}"))
+        return pattern is not None
 
-    def _take_file(self, path: Path, mode: int) -> None:
-        if not stat.S_ISREG(mode):
+    def _is_candidate(self, path: Path) -> bool:
+        return may_look_like_model(path.name) and is_file(path) and not self._settings.excludes(path)
+
+    def _take_file(self, path: Path, own: int) -> None:
+        if not stat.S_ISREG(own):
             self._fail(path, "this is neither a file nor a folder, so there is nothing to read")
             return
-        real = os.path.realpath(path)
+        other = not_python(path)
+        if other is not None:
+            self._fail(path, other)
+            return
+        real = str(self._places.location(path))
         if real not in self._taken:
             self._taken.add(real)
             self.files.append(path)
@@ -162,9 +191,9 @@ class _Walk:
     def _mode(self, path: Path) -> int | None:
         """Return what kind of thing ``path`` leads to; None, and a problem, if it leads nowhere."""
         try:
-            return path.stat().st_mode
+            return mode(path)
         except OSError as error:
-            self._fail(path, _cause(error, is_link=path.is_symlink()))
+            self._fail(path, _cause(error, is_from_link=is_link(path)))
         except ValueError:
             self._fail(path, "this is not a path: it holds a NUL character")
         return None
@@ -175,30 +204,32 @@ class _Walk:
             self.problems.append(problem)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # A link to itself; it is told when it has the name of a modeling file.
-        return False
+def not_python(path: Path) -> str | None:
+    """Return why a file is not read, going by its name; None if it may hold Python."""
+    ending = path.suffix.lower()
+    if ending == ".ipynb":
+        return (
+            "gclint does not read notebooks; convert it with 'jupyter nbconvert --to script', and check the "
+            "file that this makes"
+        )
+    if ending in _NOT_PYTHON:
+        return f"a name that ends in {path.suffix} is not that of a Python file, so it is not read"
+    return None
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
+def _why_skipped(folder: Path) -> str | None:
+    if folder.name.startswith("."):
+        return "it is a hidden folder"
+    if folder.name in _SKIPPED_FOLDERS:
+        return "it holds no code of the project"
+    return "it is a virtual environment" if exists(folder / "pyvenv.cfg") else None
 
 
-def _is_skipped(folder: Path) -> bool:
-    name = folder.name
-    return name.startswith(".") or name in _SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
-
-
-def _cause(error: OSError, *, is_link: bool = False) -> str:
+def _cause(error: OSError, *, is_from_link: bool = False) -> str:
     if error.errno == errno.ELOOP:
         return "this link leads back to itself"
     if isinstance(error, FileNotFoundError):
-        return "this link leads to a file that does not exist" if is_link else "no such file or folder"
+        return "this link leads to a file that does not exist" if is_from_link else "no such file or folder"
     if isinstance(error, PermissionError):
         return "permission denied"
     return error.strerror or str(error)

@@ -8,13 +8,20 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections import defaultdict
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cache, cached_property, wraps
 from pathlib import Path
+from typing import TypeVar, cast
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
 
+_Fact = TypeVar("_Fact")
+
 _LINE_END = re.compile("\n")
+_ANY_LINE_END = re.compile(r"\r\n?|\n")
+_FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
+"""Where an encoding may be declared."""
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
@@ -41,6 +48,8 @@ class SourceFile:
             UnreadableFile: the bytes are not text in the encoding that the file declares.
         """
         self.path = path
+        self.facts: dict[object, object] = {}
+        """What others have found in the text, and in nothing else."""
         self._places: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
@@ -52,7 +61,7 @@ class SourceFile:
             raise UnreadableFile(
                 f"byte 0x{body[error.start]:02x} is not {self.encoding.upper()}; save the file as UTF-8 "
                 "or declare its encoding in the first line",
-                _position(_line_starts(good), len(good)),
+                _position(line_starts(good), len(good)),
             ) from None
         # What a codec does not give back as it was would change wherever a fix is made.
         if self.encoding != "utf-8" and self.text.encode(self.encoding, "replace") != body:
@@ -79,7 +88,7 @@ class SourceFile:
     @cached_property
     def line_starts(self) -> list[int]:
         """The offset at which each line begins."""
-        return _line_starts(self.text)
+        return line_starts(self.text)
 
     def position(self, offset: int) -> Position:
         """Return the row and column of a character offset."""
@@ -103,6 +112,37 @@ class SourceFile:
         if carriage_return == -1:
             return "\n"
         return "\r\n" if carriage_return == end - 1 else "\r"
+
+
+def of_text(function: Callable[[SourceFile], _Fact]) -> Callable[[SourceFile], _Fact]:
+    """Find out a fact about a file's text once, however often the files around it change."""
+
+    @wraps(function)
+    def recall(file: SourceFile) -> _Fact:
+        if function not in file.facts:
+            file.facts[function] = function(file)
+        return cast("_Fact", file.facts[function])
+
+    return recall
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as the bytes of a file that holds it, in the encoding that it declares itself.
+
+    Raises:
+        UnreadableFile: that encoding does not exist, or has no such character.
+    """
+    body = text.removeprefix("\ufeff")
+    mark = codecs.BOM_UTF8 if len(body) < len(text) else b""
+    first_lines = _FIRST_LINES.match(body)
+    encoding = _declared_encoding(mark + (first_lines[0] if first_lines else "").encode(errors="replace"))
+    try:
+        return mark + body.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise UnreadableFile(
+            f"{encoding.upper()} has no {body[error.start]!a}; save the file as UTF-8",
+            _position(line_starts(body), error.start),
+        ) from None
 
 
 def _declared_encoding(data: bytes) -> str:
@@ -130,16 +170,10 @@ def _not_for_code(encoding: str) -> str:
     return f"the declared encoding {encoding!r} is not one for Python code; save the file as UTF-8"
 
 
-def _line_starts(text: str) -> list[int]:
+def line_starts(text: str) -> list[int]:
     """Return the offsets of line beginnings; Python ends lines at LF, CR LF and CR only."""
-    starts = [0]
-    if "\r" not in text:
-        starts += (match.end() for match in _LINE_END.finditer(text))
-        return starts
-    for index, character in enumerate(text):
-        if character == "\n" or (character == "\r" and text[index + 1 : index + 2] != "\n"):
-            starts.append(index + 1)
-    return starts
+    ends = _ANY_LINE_END if "\r" in text else _LINE_END
+    return [0, *(match.end() for match in ends.finditer(text))]
 
 
 def _position(line_starts: list[int], offset: int) -> Position:

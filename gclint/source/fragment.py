@@ -57,6 +57,10 @@ class Fragment:
         """The text in UTF-8 where its bytes and characters differ."""
         return None if self._text.isascii() else self._text.encode("utf-8")
 
+    def holds(self, node: cst.CSTNode) -> bool:
+        """Tell whether a node is one of this piece, so that its place is known."""
+        return node in self._spans
+
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node's code begins and ends, in characters of the file's text."""
         span = self._spans[node]

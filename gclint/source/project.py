@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from gclint.facts import is_dir, is_link, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
+from gclint.source.paths import shown
 
 
 class Surroundings(Protocol):
@@ -32,6 +34,9 @@ class Surroundings(Protocol):
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return what a setting holds, or None where the user says nothing."""
+
+    def ignored_in(self, path: Path) -> tuple[str, ...]:
+        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
 
 
 class Project:
@@ -53,8 +58,8 @@ class Project:
                 wherever links lead; None where that is no question.
         """
         self.settings = settings
-        within = None if within is None else tuple(within)
-        self.folders = tuple(path for path in within or () if path.is_dir())
+        self._within = within = None if within is None else tuple(within)
+        self.folders = tuple(path for path in within or () if is_dir(path))
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
         """Files that are not given and matter all the same, found once a run."""
@@ -66,8 +71,12 @@ class Project:
         self._identities: dict[Path, Path] = {}
         """By every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
+        self._asked: set[Path] | None = None
+        self._held: dict[Path, bytes] = {}
+        """What files hold whatever lies on the disk."""
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
+        self._new_uses: list[tuple[Path, Path]] = []
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
         """The files that the user gave: what is checked, and searched for callers."""
         self.given = frozenset(self.paths)
@@ -76,6 +85,10 @@ class Project:
         self._required: dict[Path, Releases | None] = {}
         self.fixable = self.given if within is None else self._lying_in(within)
         """Those that may be changed."""
+
+    def __reduce__(self) -> tuple[type[Project], tuple[object, ...]]:
+        """Let another process know the same files, as they are on disk, and read them itself."""
+        return type(self), (self.settings, self.paths, self._within)
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
@@ -87,6 +100,15 @@ class Project:
             self._identities[path] = known
         return known
 
+    @contextmanager
+    def watched(self) -> Iterator[set[Path]]:
+        """Yield a set that is filled with the files that are asked for meanwhile."""
+        before, self._asked = self._asked, set()
+        try:
+            yield self._asked
+        finally:
+            self._asked = before
+
     def file(self, path: Path) -> SourceFile:
         """Return the file at ``path``.
 
@@ -95,11 +117,52 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         identity = self.identify(path)
+        if self._asked is not None:
+            self._asked.add(identity)
         known = self._files.get(identity)
         if known is None:
-            known = SourceFile(identity, read_bytes(identity))
+            known = SourceFile(identity, self.read_bytes(identity))
             self._files[self._identified(identity)] = known
         return known
+
+    def read_bytes(self, path: Path) -> bytes:
+        """Return what the file at ``path`` holds, or is to hold.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return read_bytes(path) if held is None else held
+
+    def search(self, path: Path) -> bytes:
+        """Return the same of a file in which only words are looked for.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return search(path) if held is None else held
+
+    def hold(self, path: Path, data: bytes | None) -> None:
+        """Let the file at ``path``, which need not be there, hold ``data`` from now on, in memory only.
+
+        Args:
+            path: the file.
+            data: its bytes; None for what lies on the disk, which is read again.
+        """
+        identity = self._identified(path)
+        if data is None:
+            self._held.pop(identity, None)
+        else:
+            self._held[identity] = data
+        if self._files.pop(identity, None) or path in self._missing:
+            self._missing.discard(path)
+            self.derived.clear()
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        identity = self.identify(path)
+        return identity in self.given or identity in self._files or path in self._missing
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -117,15 +180,15 @@ class Project:
         known = self._locations.get(path)
         if known is None:
             # Links on the way are looked at once a folder, not once a file.
-            if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
-                known = Path(os.path.realpath(path))
+            if path.name in ("", os.pardir) or is_link(path):
+                known = real_path(path)
             else:
                 known = self._folder(path.parent) / path.name
             self._locations[path] = known
         return known
 
     def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
-        real = [Path(os.path.realpath(root)) for root in roots]
+        real = [real_path(root) for root in roots]
         return frozenset(path for path in self.paths if any(map(self.location(path).is_relative_to, real)))
 
     def model(self, path: Path) -> str:
@@ -136,10 +199,10 @@ class Project:
         known = self._locations.get(folder)
         if known is None:
             parent = self._locations.get(folder.parent)
-            if parent is None or folder.name in ("", os.pardir) or os.path.islink(folder):  # noqa: PTH114
-                known = Path(os.path.realpath(folder))
+            if parent is None or folder.name in ("", os.pardir) or is_link(folder):
+                known = real_path(folder)
                 # Folders beside it need not ask for all links on the way once more.
-                self._locations.setdefault(folder.parent, Path(os.path.realpath(folder.parent)))
+                self._locations.setdefault(folder.parent, real_path(folder.parent))
             else:
                 known = parent / folder.name
             self._locations[folder] = known
@@ -176,6 +239,17 @@ class Project:
                 waiting.extend(users[path])
         return found
 
+    def used_by(self, path: Path) -> set[Path]:
+        """Return the files that the verdict on the one at ``path`` may hang on, and itself."""
+        found: set[Path] = set()
+        waiting = [self.identify(path)]
+        while waiting:
+            user = waiting.pop()
+            if user not in found:
+                found.add(user)
+                waiting.extend(map(self.identify, self._uses.get(user, ())))
+        return found
+
     def _known_or_location(self, path: Path) -> Path:
         location = self.location(path)
         return self._identities.get(location, location)
@@ -201,7 +275,7 @@ class Project:
                 except (OSError, UnreadableFile):
                     self._missing.add(candidate)
             # That it is not there is something to hang on as well: it may have been deleted just now.
-            self._uses[user.path].add(candidate)
+            self._use(user.path, candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
@@ -212,8 +286,23 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         file = self.file(path)
-        self._uses[user.path].add(file.path)
+        self._use(user.path, file.path)
         return file
+
+    def _use(self, user: Path, used: Path) -> None:
+        if used not in self._uses[user]:
+            self._uses[user].add(used)
+            self._new_uses.append((user, used))
+
+    def new_uses(self) -> tuple[tuple[Path, Path], ...]:
+        """Return which files turned out to hang on which since this was last asked."""
+        found, self._new_uses = tuple(self._new_uses), []
+        return found
+
+    def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
+        """Take up which files another process has seen to hang on which."""
+        for user, used in uses:
+            self._uses[user].add(used)
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
@@ -242,18 +331,27 @@ class Project:
         These are what the user says; else the release that the tree itself is; else what the project's
         metadata asks for; else what is installed; else the newest that are known.
         """
+        return self.releases_and_origin(file)[0]
+
+    def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
+        """Return the same, and in words where it comes from."""
         if self.settings.target_version is not None:
-            return self.settings.target_version
+            return self.settings.target_version, "the setting `target-version` says so"
         folder = self._folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
-            return tree.releases
+            return (
+                tree.releases,
+                f"the tree around this file is that release, by {shown(tree.folder / '__init__.py')}",
+            )
         if folder not in self._required:
             from gclint.source.requirements import required_releases
 
             self._required[folder] = required_releases(folder)
         required = self._required[folder]
         if required is not None:
-            return required
+            return required, "the metadata of the project asks for it"
         installed = self._packages.installed
-        return (installed and installed.releases) or NEWEST_KNOWN
+        if installed is not None and installed.releases is not None:
+            return installed.releases, f"it is what is installed, in {shown(installed.folder)}"
+        return NEWEST_KNOWN, "nothing says which, so the newest that is known counts"

@@ -107,13 +107,18 @@ class Results:
 
         A set-up that fails is no failure as long as another one of its group works.
         """
-        is_broken = any(each.category in _BROKEN for each in self.of("not run"))
-        if self.problem or self.unusable or is_broken or not (self.of("passed") or self.of("failed")):
+        something_broke = any(map(is_broken, self.of("not run")))
+        if self.problem or self.unusable or something_broke or not (self.of("passed") or self.of("failed")):
             return 2
         setups = [each for result in self.sorted() for each in result.setups]
         if any(each.symptom == MISSING_LIBRARY for each in setups):
             return 2
         return 1 if self.of("failed") or any(map(has_no_way, self.sorted())) else 0
+
+
+def is_broken(result: ClassResult) -> bool:
+    """Tell whether a class was not run because something went wrong that says nothing about it."""
+    return result.outcome == "not run" and result.category in _BROKEN
 
 
 def has_no_way(result: ClassResult) -> bool:

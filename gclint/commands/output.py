@@ -1,0 +1,158 @@
+"""The options for what is printed and written, for all commands that print findings or results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
+
+if TYPE_CHECKING:
+    from gclint.finding import Problem
+    from gclint.report.report import Report
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file that a report is written to, and the format."""
+
+    format: str
+    path: Path
+
+
+class FormatChoice(click.Choice[str]):
+    """The name of a format."""
+
+    def __init__(self, known: Mapping[str, Entry]) -> None:
+        super().__init__(list(known))
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or say what it should be."""
+        complaint = format_complaint(value, self._known)
+        if complaint is not None:
+            self.fail(complaint, param, ctx)
+        return str(value)
+
+
+class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """``FORMAT:PATH``; whatever the path holds, the first colon ends the format."""
+
+    name = "FORMAT:PATH"
+
+    def __init__(self, known: Mapping[str, Entry]) -> None:
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OutputFile:
+        """Return the format and the path, or say how they are written."""
+        if isinstance(value, OutputFile):
+            return value
+        name, colon, path = str(value).partition(":")
+        if not colon or not path:
+            self.fail(
+                f"{value!r} is not like {next(iter(self._known))}:PATH: a format and a file", param, ctx
+            )
+        complaint = format_complaint(name, self._known)
+        if complaint is not None:
+            self.fail(f"{value!r}: {complaint}", param, ctx)
+        if path == "-":
+            self.fail(f"{value!r}: --output-format {name} prints to standard output", param, ctx)
+        return OutputFile(name, Path(path))
+
+
+def output_options(
+    option: Callable[..., Callable[[Any], Any]],
+    known: Mapping[str, Entry] = FORMATS,
+    *,
+    default: str | None = DEFAULT,
+) -> Callable[[Any], Any]:
+    """Return what adds the options for formats to a command.
+
+    Args:
+        option: makes one, like ``click.option``.
+        known: the formats to choose from.
+        default: the format if none is given; None to leave it to the settings.
+    """
+
+    def add(command: Any) -> Any:
+        command = option(
+            "--output-file",
+            "output_files",
+            metavar="FORMAT:PATH",
+            multiple=True,
+            type=OutputFileType(known),
+            help="Also write a report to PATH, such as sarif:gclint.sarif; can be repeated."
+            if "sarif" in known
+            else "Also write a report to PATH, such as junit:gclint.xml; can be repeated.",
+        )(command)
+        return option(
+            "--output-format",
+            type=FormatChoice(known),
+            default=default,
+            show_default=DEFAULT,
+            help="How to print what there is to report.",
+        )(command)
+
+    return add
+
+
+def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> str | None:
+    """Return why the files cannot all be written, or None if they can: two reports need two files.
+
+    Args:
+        files: the files for reports.
+        others: further files that the same run reads or writes, with None for those that it does not.
+    """
+    counts = Counter(_place(each.path) for each in files)
+    taken = {_place(path) for path in others if path is not None}
+    for each in files:
+        if counts[_place(each.path)] > 1 or _place(each.path) in taken:
+            return f"--output-file {each.format}:{each.path}: another option names the same file"
+    return None
+
+
+def require_own_files(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> None:
+    """Make sure that no two options name the same file; for the arguments see :func:`clash`.
+
+    Raises:
+        click.UsageError: two do.
+    """
+    complaint = clash(files, others)
+    if complaint is not None:
+        raise click.UsageError(complaint)
+
+
+def _place(path: Path) -> str:
+    return os.path.normcase(os.path.realpath(path))
+
+
+def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
+    """Write a report to each file, and return what went wrong; the others are written all the same."""
+    from gclint.engine.write import write_text
+    from gclint.finding import Problem
+
+    problems = []
+    checked = {_place(path) for path in report.project.given}
+    for each in files:
+        if _place(each.path) in checked:
+            message = "this file is among those that are checked, so no report was written to it"
+            problems.append(Problem(each.path, message))
+            continue
+        stream = StringIO()
+        format_named(each.format).write(report, stream)
+        problems += write_text(each.path, stream.getvalue())
+    return problems
+
+
+def print_report(report: Report, name: str, *, statistics: bool = False) -> None:
+    """Print a report in the format of a name."""
+    output = format_named(name)
+    (output.write_statistics if statistics else output.write)(report, sys.stdout)

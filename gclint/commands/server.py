@@ -1,0 +1,45 @@
+"""The command ``gclint server``: finds, and repairs, while somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gclint.commands import CannotRun, rules_of, settings_of
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+    from gclint.settings import Settings
+
+
+@click.command("server", short_help="Serve an editor, over standard input and output.")
+def server() -> None:
+    """Serve an editor, over standard input and output, as the Language Server Protocol has it.
+
+    It reports what is found in the text as it is typed, in files that are not open too, and offers
+    repairs. The settings are those of each folder's pyproject.toml. Needs gclint[lsp].
+    """
+    try:
+        from gclint.server.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol", "cattrs", "attrs"):
+            raise
+        raise CannotRun(
+            f"the server needs pygls, and there is no module {error.name!r}; install it with: "
+            'pip install "gclint[lsp]"'
+        ) from None
+    click.get_current_context().exit(serve(_load))
+
+
+def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
+    """Return the settings and rules for a folder or file."""
+    from gclint.server.session import UnusableSettings
+
+    try:
+        settings = settings_of([root])
+        return settings, rules_of(settings)
+    except CannotRun as error:
+        raise UnusableSettings(error.message) from None

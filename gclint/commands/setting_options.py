@@ -1,0 +1,132 @@
+"""The settings as options, made of their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from gclint.settings.definitions import BY_NAME, IGNORES, PATH, SWITCH, WORDS, Definition
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
+"""Makes an option, like ``click.option``."""
+
+
+def setting_options(option: _MakeOption, *names: str) -> Callable[[Any], Any]:
+    """Return what adds the options for settings to a command, which gets them as its parameters.
+
+    Args:
+        option: makes each of them, like ``click.option``.
+        names: the settings, as the table of definitions calls them.
+    """
+
+    def add(command: Any) -> Any:
+        for name in reversed(names):
+            command = _option(option, BY_NAME[name])(command)
+        return command
+
+    return add
+
+
+def config_option(option: _MakeOption) -> Callable[[Any], Any]:
+    """Return what adds the option for a settings file to a command."""
+    return option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        callback=_not_empty,
+        help="Read the settings from FILE, a pyproject.toml or any TOML file with the settings at its top.",
+    )
+
+
+def said(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Take what is said about settings out of the parameters of a command, and return it."""
+    return {
+        definition.field: parameters.pop(definition.field)
+        for definition in BY_NAME.values()
+        if definition.field in parameters
+    }
+
+
+def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]:
+    said = definition.option
+    assert said is not None
+    keywords: dict[str, Any] = {"help": said.help, "default": None}
+    if definition.kind is not SWITCH:
+        keywords["metavar"] = said.metavar
+        keywords["callback"] = _converted(definition)
+        keywords["multiple"] = definition.kind.takes_several
+        if definition.kind is WORDS:
+            keywords["shell_complete"] = complete_rules
+        elif definition.kind is PATH:
+            keywords["type"] = click.Path()
+    return option(said.name, definition.field, **keywords)
+
+
+def _converted(definition: Definition) -> Callable[..., object]:
+    def convert(_context: click.Context, _option: click.Parameter, value: Any) -> object:
+        if value is None or value == ():
+            return None
+        try:
+            if definition.kind is WORDS:
+                value = [part for each in value for part in each.split(",")]
+            elif definition.kind is IGNORES:
+                value = _pairs(part for each in value for part in each.split(","))
+            elif definition.kind.takes_several:
+                value = list(value)
+            return definition.kind.convert(value, Path())
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return convert
+
+
+def complete_rules(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become; commas part several."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import EVERYTHING
+
+    done, comma, word = incomplete.rpartition(",")
+    items = [CompletionItem(EVERYTHING, help="all rules")] if EVERYTHING.startswith(word.upper()) else []
+    items += complete_rule(context, option, word)
+    return [CompletionItem(f"{done}{comma}{item.value}", help=item.help) for item in items]
+
+
+def complete_rule(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import all_rules
+
+    pairs = [(rule.code, rule.name) for rule in all_rules()]
+    items = [
+        CompletionItem(word, help=other)
+        for code, name in pairs
+        for word, other in ((code, name), (name, code))
+    ]
+    return [item for item in items if item.value.lower().startswith(incomplete.lower())]
+
+
+def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the rules by pattern of what is written like ``PATTERN:RULE``."""
+    pairs: dict[str, list[str]] = {}
+    for part in parts:
+        pattern, colon, selector = part.strip().rpartition(":")
+        if not colon:
+            raise ValueError(f"{part!r} is not of the form PATTERN:RULE, such as 'src/legacy/*:GC001'")
+        pairs.setdefault(pattern, []).append(selector)
+    return pairs
+
+
+def _not_empty(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and not value.name and str(value) == ".":
+        raise click.BadParameter("a path is empty.")
+    return value

@@ -1,0 +1,198 @@
+"""Work on many files, spread over processes where there is enough of it.
+
+What comes out is the same with any number of processes. A file that no process has an answer for, since
+one was killed or none could be started, is worked on here.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+_WORTH_A_FORK = 2_000_000
+"""Bytes of code that take so long that a process for them is started in no time."""
+_WORTH_A_START = 4_000_000
+"""The same where a process has to import everything anew."""
+_PORTIONS = 6
+"""How many times each process is handed files, so that all are done at the same time."""
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+
+_Answer = TypeVar("_Answer", covariant=True)
+
+
+class Work(Protocol[_Answer]):
+    """What is done with each of some files; where processes cannot be forked, it is pickled."""
+
+    def __call__(self, path: Path) -> _Answer:
+        """Return what is found out about a file."""
+
+    def prepare(self) -> None:
+        """Find out what every process needs, before they are forked."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, and the files that it owes answers for."""
+
+    process: BaseProcess
+    connection: Connection
+    owed: list[Path] = field(default_factory=list)
+
+
+def spread(
+    work: Work[_Answer], paths: Sequence[Path], jobs: int
+) -> Generator[tuple[Path, _Answer], None, None]:
+    """Yield what ``work`` says of each file, as soon as it is known, in no order.
+
+    Args:
+        work: what to do.
+        paths: the files; neighbours are worked on by the same process, which knows their folder then.
+        jobs: how many processes to use; with one, it is this one.
+    """
+    answered: set[Path] = set()
+    if jobs > 1 and len(paths) > 1:
+        for path, answer in _from_workers(work, paths, min(jobs, len(paths))):
+            answered.add(path)
+            yield path, answer
+    for path in paths:
+        if path not in answered:
+            yield path, work(path)
+
+
+def fitting_jobs(paths: Iterable[Path]) -> int:
+    """Return over how many processes it pays to spread the work on these files."""
+    cores = _cores()
+    if cores == 1 or multiprocessing.current_process().daemon:
+        return 1
+    worth = _WORTH_A_FORK if _start_method() == "fork" else _WORTH_A_START
+    most = cores * worth
+    size = 0
+    for path in paths:
+        with suppress(OSError):
+            size += path.stat().st_size
+        if size >= most:
+            return cores
+    return max(1, size // worth)
+
+
+def _cores() -> int:
+    """Return how many processors this process may use."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    try:
+        quota, period = map(float, _CGROUP_LIMIT.read_text(encoding="ascii").split())
+    except (OSError, ValueError):  # Another system, or no limit.
+        return cores
+    return max(1, min(cores, int(quota / period)))
+
+
+def _start_method() -> str:
+    """Return how processes are started: a fork costs nothing, but must not happen beside other threads."""
+    is_safe = sys.platform == "linux" and threading.active_count() == 1
+    return "fork" if is_safe else "spawn"
+
+
+# -- this side
+
+
+def _from_workers(
+    work: Work[_Answer], paths: Sequence[Path], jobs: int
+) -> Generator[tuple[Path, _Answer], None, None]:
+    """Yield what other processes answer; of files that they did not get to, nothing."""
+    portions = _portions(paths, jobs * _PORTIONS)
+    workers = _started(work, jobs)
+    try:
+        busy = {worker.connection: worker for worker in workers if _hand_on(worker, portions)}
+        while busy:
+            for connection in wait(list(busy)):
+                worker = busy[connection]  # type: ignore[index]
+                try:
+                    path, answer = worker.connection.recv()
+                except Exception:  # It is dead, or its answer cannot be read.
+                    del busy[worker.connection]
+                    continue
+                worker.owed.remove(path)
+                yield path, answer
+                if not worker.owed and not _hand_on(worker, portions):
+                    del busy[worker.connection]
+    finally:
+        for worker in workers:
+            worker.connection.close()
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join()
+
+
+def _portions(paths: Sequence[Path], count: int) -> list[list[Path]]:
+    """Divide files into portions, those of one folder never; the first portion is the last of the list."""
+    folders: dict[Path, list[Path]] = {}
+    for path in paths:
+        folders.setdefault(path.parent, []).append(path)
+    portions: list[list[Path]] = [[]]
+    for folder in folders.values():
+        if len(portions[-1]) >= len(paths) / count:
+            portions.append([])
+        portions[-1] += folder
+    return portions[::-1]
+
+
+def _hand_on(worker: _Worker, portions: list[list[Path]]) -> bool:
+    """Give a process the next portion, and tell whether it has something to do then."""
+    if not portions:
+        return False
+    try:
+        worker.connection.send(portions[-1])
+    except OSError:
+        return False
+    worker.owed = portions.pop()
+    return True
+
+
+def _started(work: Work[object], jobs: int) -> list[_Worker]:
+    """Return the processes that could be started."""
+    method = _start_method()
+    if method == "fork":
+        work.prepare()
+    context = multiprocessing.get_context(method)
+    workers: list[_Worker] = []
+    for _ in range(jobs):
+        ours, theirs = context.Pipe()
+        # A fork has a copy of every end: those that are not its own would keep the others from ending.
+        foreign = [ours, *(each.connection for each in workers)] if method == "fork" else []
+        process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)  # type: ignore[attr-defined]
+        try:
+            with warnings.catch_warnings():
+                # Threads of libraries that were imported; a fork for this needs none of them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+        except Exception:  # No more processes are allowed, or the work cannot be pickled.
+            ours.close()
+            break
+        finally:
+            theirs.close()
+        workers.append(_Worker(process, ours))
+    return workers
+
+
+# -- the other side
+
+
+def _serve(work: Callable[[Path], object], connection: Connection, foreign: Sequence[Connection]) -> None:
+    """Answer for the files that come in until no more do; what fails here is done by the other side."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The other side ends this process.
+    for each in foreign:
+        each.close()
+    with suppress(Exception):
+        while True:
+            for path in connection.recv():
+                connection.send((path, work(path)))

@@ -1,0 +1,36 @@
+"""The format with a line for each finding, and nothing below it: for editors, ``grep`` and short logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from gclint.report.findings import headline, is_fixable
+from gclint.report.full import summary_lines
+from gclint.source.paths import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gclint.report.report import Report
+
+
+def write(report: Report, stream: TextIO) -> None:
+    """Write ``path:line:column: CODE message`` for each finding, and a summary."""
+    stream.writelines(f"{printable(line)}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    for finding in report.findings:
+        position = report.project.file(finding.path).position(finding.start)
+        star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
+        yield f"{finding.path}:{position.row}:{position.column}: {headline(finding)}{star}"
+    if report.runs is None:
+        yield from summary_lines(report)
+        return
+    from gclint.report.outcomes import outcomes
+    from gclint.report.verification import summary_lines as summary_of_runs
+
+    for each in outcomes(report):
+        if each.status != "passed":
+            yield f"{each.path}:{each.line}:1: {each.headline}"
+    yield from summary_of_runs(report.runs)

@@ -1,0 +1,36 @@
+"""What a finding is recognised by from run to run, for services that tell old ones from new ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gclint.source.identity import code_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gclint.finding import Finding
+    from gclint.report.places import Places
+    from gclint.source.project import Project
+
+
+def fingerprints(project: Project, places: Places, findings: Iterable[Finding]) -> list[str]:
+    """Return a fingerprint for each finding, no two of which are the same.
+
+    It is made of the rule, the file, the symbol and the flagged code, as a baseline has them, and counts
+    those that share all of it. Lines make no difference, nor does the code around.
+    """
+    met: Counter[str] = Counter()
+    hashes: dict[str, str] = {}
+    found = []
+    for finding in findings:
+        code = project.file(finding.path).text[finding.start : finding.end]
+        if code not in hashes:
+            hashes[code] = code_hash(code)
+        identity = "\0".join((finding.code, places.name(finding.path), finding.symbol, hashes[code]))
+        met[identity] += 1
+        numbered = f"{identity}\0{met[identity]}"
+        found.append(hashlib.sha256(numbered.encode(errors="backslashreplace")).hexdigest()[:32])
+    return found

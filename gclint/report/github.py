@@ -1,0 +1,98 @@
+"""The format for logs of GitHub Actions, which shows each line of it as an annotation of the code.
+
+GitHub shows ten errors, ten warnings and ten notices of a step, and reads one line for each: what would end
+it, or a property, is escaped as its runner undoes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from gclint.report.findings import counted, headline, obstacle
+from gclint.report.places import Places
+from gclint.source.paths import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gclint.finding import Finding, Problem
+    from gclint.report.report import Report
+
+_SHOWN = 10
+"""How many annotations of a kind GitHub shows of a step."""
+
+
+def write(report: Report, stream: TextIO) -> None:
+    """Write a line for each finding, problem and class that did not pass."""
+    stream.writelines(f"{line}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    places = Places(report.project)
+    errors = [*(_problem(places, each) for each in report.problems)]
+    errors += (_finding(places, each) for each in report.findings)
+    warnings: list[str] = []
+    for line, is_error in _runs(report, places):
+        (errors if is_error else warnings).append(line)
+    if max(len(errors), len(warnings)) > _SHOWN:
+        number = counted(len(errors) + len(warnings), "annotation")
+        text = (
+            f"{number} in all: GitHub shows {_SHOWN} of a kind for each step, and the log shows the others."
+        )
+        yield _command("notice", text, title="gclint")
+    yield from errors
+    yield from warnings
+
+
+def _finding(places: Places, finding: Finding) -> str:
+    start = places.position(finding.path, finding.start)
+    end = places.last(finding.path, finding.start, finding.end)
+    name = places.name(finding.path)
+    # GitHub takes columns for those of one line.
+    columns = {"col": start.column, "endColumn": end.column} if start.row == end.row else {}
+    why = obstacle(finding)
+    text = f"{name}:{start.row}:{start.column}: {headline(finding)}{f'; {why}' if why else ''}"
+    title = f"gclint ({finding.code} {finding.name})"
+    return _command("error", text, title=title, file=name, line=start.row, endLine=end.row, **columns)
+
+
+def _problem(places: Places, problem: Problem) -> str:
+    name = places.name(problem.path)
+    position = problem.position
+    where = {} if position is None else {"line": position.row, "col": position.column}
+    place = "" if position is None else f":{position.row}:{position.column}"
+    return _command("error", f"{name}{place}: {problem.message}", title="gclint", file=name, **where)
+
+
+def _runs(report: Report, places: Places) -> Iterator[tuple[str, bool]]:
+    """Yield the annotations for runs of models, and whether each is an error."""
+    if report.runs is None:
+        return
+    from gclint.report.outcomes import outcomes
+
+    if report.runs.problem:
+        yield _command("error", report.runs.problem, title="gclint verify"), True
+    for each in outcomes(report):
+        is_error = each.status != "not run"
+        if each.status == "passed":
+            continue
+        name = places.name(Path(each.path))
+        text = f"{name}:{each.line}:1: {each.headline}"
+        kind = "error" if is_error else "warning"
+        yield _command(kind, text, title=f"gclint verify ({each.name})", file=name, line=each.line), is_error
+
+
+def _command(kind: str, text: str, **properties: str | int) -> str:
+    listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # Other characters that end lines somewhere, or that cannot be written.
+    return printable(text)
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,62 @@
+"""The format of GitLab's code quality reports: a JSON list, each entry with a fingerprint of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, TextIO
+
+from gclint.report.findings import documentation_url, headline, level_of, obstacle
+from gclint.report.fingerprints import fingerprints
+from gclint.report.places import Places
+
+if TYPE_CHECKING:
+    from gclint.finding import Finding, Problem
+    from gclint.report.report import Report
+
+_SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
+"""What GitLab calls the levels of rules."""
+
+
+def write(report: Report, stream: TextIO) -> None:
+    """Write everything."""
+    places = Places(report.project)
+    marks = fingerprints(report.project, places, report.findings)
+    entries = [_finding(places, *each) for each in zip(report.findings, marks, strict=True)]
+    entries += _problems(places, report)
+    json.dump(entries, stream, indent=2)
+    stream.write("\n")
+
+
+def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, object]:
+    why = obstacle(finding)
+    start = places.position(finding.path, finding.start)
+    end = places.last(finding.path, finding.start, finding.end)
+    return {
+        "description": f"{headline(finding)}{f'; {why}' if why else ''}",
+        "check_name": f"{finding.code} {finding.name}",
+        "fingerprint": fingerprint,
+        "severity": _SEVERITIES[level_of(finding)],
+        "location": {"path": places.name(finding.path), "lines": {"begin": start.row, "end": end.row}},
+        "content": {"body": documentation_url(finding)},
+    }
+
+
+def _problems(places: Places, report: Report) -> list[dict[str, object]]:
+    entries = []
+    for number, problem in enumerate(dict.fromkeys(report.problems)):
+        entries.append(_problem(places, problem, number))
+    return entries
+
+
+def _problem(places: Places, problem: Problem, number: int) -> dict[str, object]:
+    row = 1 if problem.position is None else problem.position.row
+    name = places.name(problem.path)
+    identity = f"{name}\0{problem.message}\0{number}"
+    return {
+        "description": problem.message,
+        "check_name": "gclint",
+        "fingerprint": hashlib.sha256(identity.encode(errors="replace")).hexdigest(),
+        "severity": "blocker",
+        "location": {"path": name, "lines": {"begin": row, "end": row}},
+    }

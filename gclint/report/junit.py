@@ -1,0 +1,130 @@
+"""The format of JUnit, which most CI systems show: a suite for each file, in XML that is always well-formed.
+
+What is not ASCII is written as a reference, so that it can be printed in any encoding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+from xml.sax.saxutils import escape
+
+from gclint.report.findings import headline, obstacle
+from gclint.report.places import Places
+from gclint.source.paths import printable
+
+if TYPE_CHECKING:
+    from gclint.finding import Finding, Problem
+    from gclint.report.report import Report
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One test of a suite."""
+
+    name: str
+    line: int = 1
+    kind: str = ""
+    """The element for what did not pass: ``failure``, ``error`` or ``skipped``; empty if it passed."""
+    type: str = ""
+    message: str = ""
+    text: str = ""
+    seconds: float = 0.0
+
+
+def write(report: Report, stream: TextIO) -> None:
+    """Write everything."""
+    places = Places(report.project)
+    suites = _suites(report, places)
+    cases = [case for suite in suites.values() for case in suite]
+    stream.write('<?xml version="1.0" encoding="utf-8"?>\n')
+    stream.write(f"<testsuites{_attributes(name='gclint', **_counts(cases))}>\n")
+    for name, own in suites.items():
+        stream.writelines(_suite(name, own))
+    stream.write("</testsuites>\n")
+
+
+def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
+    """Return the tests by file; where there is nothing to report, one that passed."""
+    suites: defaultdict[str, list[_Case]] = defaultdict(list)
+    for problem in report.problems:
+        suites[places.name(problem.path)].append(_problem(problem))
+    for finding in report.findings:
+        suites[places.name(finding.path)].append(_finding(places, finding))
+    if report.runs is not None:
+        from gclint.report.outcomes import outcomes
+
+        if report.runs.problem:
+            why = report.runs.problem
+            suites["gclint"].append(_Case("verify", 1, "error", "error", why, why))
+        kinds = {"passed": "", "failed": "failure", "not run": "skipped", "error": "error"}
+        for each in outcomes(report):
+            message = each.texts[0] if each.texts else ""
+            case = _Case(
+                each.name,
+                each.line,
+                kinds[each.status],
+                each.status,
+                message,
+                "\n".join(each.texts),
+                each.seconds,
+            )
+            suites[places.name(Path(each.path))].append(case)
+    return dict(suites) or {"gclint": [_Case("check")]}
+
+
+def _finding(places: Places, finding: Finding) -> _Case:
+    start = places.position(finding.path, finding.start)
+    place = f"{places.name(finding.path)}:{start.row}:{start.column}"
+    why = obstacle(finding)
+    text = f"{place}: {headline(finding)}" + (f"\n{why}" if why else "")
+    name = f"{finding.code} {finding.symbol} ({start.row}:{start.column})"
+    return _Case(name, start.row, "failure", finding.code, headline(finding), text)
+
+
+def _problem(problem: Problem) -> _Case:
+    row = 1 if problem.position is None else problem.position.row
+    return _Case("readable", row, "error", "error", problem.message, problem.message)
+
+
+def _suite(name: str, cases: Sequence[_Case]) -> Iterator[str]:
+    yield f"  <testsuite{_attributes(name=name, **_counts(cases))}>\n"
+    class_name = name.removesuffix(".py").replace("/", ".")
+    for case in cases:
+        time = f"{case.seconds:.3f}"
+        head = _attributes(name=case.name, classname=class_name, file=name, line=case.line, time=time)
+        if case.kind:
+            yield f"    <testcase{head}>\n"
+            inside = _attributes(message=case.message, type=case.type)
+            yield f"      <{case.kind}{inside}>{_text(case.text)}</{case.kind}>\n"
+            yield "    </testcase>\n"
+        else:
+            yield f"    <testcase{head}/>\n"
+    yield "  </testsuite>\n"
+
+
+def _counts(cases: Sequence[_Case]) -> dict[str, object]:
+    def count(kind: str) -> int:
+        return sum(case.kind == kind for case in cases)
+
+    return {
+        "tests": len(cases),
+        "failures": count("failure"),
+        "errors": count("error"),
+        "skipped": count("skipped"),
+        "time": f"{sum(case.seconds for case in cases):.3f}",
+    }
+
+
+def _attributes(**values: object) -> str:
+    return "".join(f' {name}="{_text(str(value), quoted=True)}"' for name, value in values.items())
+
+
+def _text(text: str, *, quoted: bool = False) -> str:
+    """Return text as it stands in XML; a control character, which has no place there, as an escape."""
+    lines = [printable(line) for line in text.split("\n")]
+    marked = escape("\n".join(lines), {'"': "&quot;", "\n": "&#10;"} if quoted else {})
+    return marked.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,0 +1,174 @@
+"""What an editor offers to do about findings: repair one, repair all of a document, or ignore one."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from gclint.codemod.edits import by_file
+from gclint.codemod.ignoring import ignoring
+from gclint.engine.fix import fix
+from gclint.finding import Applicability, Edit, Finding
+from gclint.rule import all_rules, codes_by_word
+from gclint.server.messages import diagnostics_of, places
+
+if TYPE_CHECKING:
+    from gclint.server.area import Area
+    from gclint.server.documents import Document, Documents
+
+QUICK_FIX = types.CodeActionKind.QuickFix
+REWRITE = types.CodeActionKind.RefactorRewrite
+FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.gclint"
+KINDS = (QUICK_FIX, REWRITE, FIX_ALL)
+
+
+def actions(
+    documents: Documents, document: Document, area: Area, at: types.Range, wanted: Sequence[str] | None
+) -> list[types.CodeAction]:
+    """Return what can be done about the findings in a part of a document.
+
+    Args:
+        documents: all that are open.
+        document: the document.
+        area: what checks it.
+        at: the part.
+        wanted: the kinds that are asked for; None for all.
+    """
+    path = area.identify(document.path)
+    if path in area.live.broken:
+        return []
+    start = document.lines.offset(at.start) - document.shift
+    end = document.lines.offset(at.end) - document.shift
+    found: list[types.CodeAction] = []
+    for finding in area.findings_in(path):
+        if finding.start <= end and start <= finding.end:
+            found += _about(documents, area, finding, wanted)
+    if _is_wanted(FIX_ALL, wanted):
+        found += _fix_all(documents, area, path)
+    return found
+
+
+def _is_wanted(kind: str, wanted: Sequence[str] | None) -> bool:
+    return wanted is None or any(not each or kind == each or kind.startswith(f"{each}.") for each in wanted)
+
+
+def _about(
+    documents: Documents, area: Area, finding: Finding, wanted: Sequence[str] | None
+) -> Iterator[types.CodeAction]:
+    fix, shown = finding.fix, diagnostics_of(documents, area, [finding])
+    if fix is not None:
+        is_safe = fix.applicability is Applicability.SAFE
+        kind = QUICK_FIX if is_safe else REWRITE
+        edits = _together(area, finding)
+        edit = None if edits is None else workspace_edit(documents, area, edits)
+        if edit is not None and _is_wanted(kind, wanted):
+            title = f"{finding.code}: {fix.message}"
+            if not is_safe:
+                title += f" ({_doubt(fix.applicability)}: {fix.reason})"
+            yield types.CodeAction(title, kind, shown, is_preferred=is_safe or None, edit=edit)
+    if _is_wanted(QUICK_FIX, wanted):
+        comment = ignoring(area.live.project.file(finding.path), finding, codes_by_word(all_rules()))
+        edit = None if comment is None else workspace_edit(documents, area, [comment])
+        if edit is not None:
+            yield types.CodeAction(f"Ignore {finding.code} here", QUICK_FIX, shown, edit=edit)
+
+
+def _doubt(applicability: Applicability) -> str:
+    return "safe only where a run proves it" if applicability is Applicability.PROVABLE else "unsafe"
+
+
+def _together(area: Area, finding: Finding) -> list[Edit] | None:
+    """Return the edits of a fix and of those that are made with it; None where these do not go together."""
+    group = next((each for each in area.result.groups if finding in each), frozenset((finding,)))
+    if any(each.fix is None for each in group):
+        return None
+    edits = list(dict.fromkeys(edit for each in (finding, *group) for edit in each.edits))
+    for own in by_file(edits).values():
+        ordered = sorted(own, key=lambda each: (each.start, each.end))
+        if any(one.end > other.start for one, other in itertools.pairwise(ordered)):
+            return None
+    return edits
+
+
+def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.CodeAction]:
+    """Yield what makes the safe fixes of a document, one after the other until none is left."""
+    if not any(each.fix and each.fix.applicability is Applicability.SAFE for each in area.findings_in(path)):
+        return
+    project = area.live.project
+    broken = area.live.broken.keys()
+
+    def wanted(findings: Sequence[Finding]) -> Sequence[Finding]:
+        return [
+            each
+            for each in findings
+            if each.path == path and broken.isdisjoint(edit.path for edit in each.edits)
+        ]
+
+    before: dict[Path, str] = {}
+    try:
+        made = fix(project, area.rules, unsafe=False, wanted=wanted, known=area.result)
+        before = {changed: texts[0] for changed, texts in made.changed.items()}
+        edits = [edit for changed, texts in made.changed.items() for edit in _differences(changed, *texts)]
+    finally:
+        for changed, text in before.items():
+            project.replace(changed, text)
+    edit = workspace_edit(documents, area, edits) if edits else None
+    if edit is not None:
+        yield types.CodeAction("gclint: make all safe fixes", FIX_ALL, edit=edit)
+
+
+def _differences(path: Path, before: str, after: str) -> Iterator[Edit]:
+    """Yield the edits, of whole lines, that make one text of another."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    for kind, first, last, other_first, other_last in matcher.get_opcodes():
+        if kind != "equal":
+            yield Edit(path, starts[first], starts[last], "".join(new[other_first:other_last]))
+
+
+def workspace_edit(documents: Documents, area: Area, edits: Iterable[Edit]) -> types.WorkspaceEdit | None:
+    """Return edits as the editor makes them, all at once; None where it has other texts by now."""
+    own = by_file(edits)
+    if not own or not _are_current(documents, area, own):
+        return None
+    changes: dict[str, list[types.TextEdit]] = {}
+    for path, each in own.items():
+        lines, shift = places(documents, area, path)
+        changes[documents.uri_of(path)] = [
+            types.TextEdit(lines.range(edit.start + shift, edit.end + shift), edit.content)
+            for edit in sorted(each, key=lambda edit: (edit.start, edit.end))
+        ]
+    if not documents.takes_versions:
+        return types.WorkspaceEdit(changes=changes)
+    versioned = [
+        types.TextDocumentEdit(
+            types.OptionalVersionedTextDocumentIdentifier(uri, _version(documents, uri)),
+            each,
+        )
+        for uri, each in changes.items()
+    ]
+    return types.WorkspaceEdit(document_changes=versioned)
+
+
+def _version(documents: Documents, uri: str) -> int | None:
+    document = documents.get(uri)
+    return None if document is None else document.version
+
+
+def _are_current(documents: Documents, area: Area, edits: Mapping[Path, Collection[Edit]]) -> bool:
+    """Tell whether offsets in the texts of files are places in what the editor shows."""
+    for path in edits:
+        document = documents.at(path)
+        if path in area.live.broken:
+            return False
+        if document is not None and document.body != area.live.project.file(path).text:
+            return False
+    return True

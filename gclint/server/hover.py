@@ -1,0 +1,51 @@
+"""The documentation of a rule, for findings and for the comments that ignore them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from gclint.report.rules import documentation
+from gclint.rule import all_rules, codes_by_word
+from gclint.source.suppressions import Suppressions
+
+if TYPE_CHECKING:
+    from gclint.server.area import Area
+    from gclint.server.documents import Document
+
+
+def hover(document: Document, area: Area, at: types.Position) -> types.Hover | None:
+    """Return what is to be read about a place in a document; None where there is nothing."""
+    path = area.identify(document.path)
+    if path in area.live.broken:
+        return None
+    offset = document.lines.offset(at) - document.shift
+    codes: dict[str, tuple[int, int]] = {}
+    for finding in area.findings_in(path):
+        if finding.start <= offset <= finding.end:
+            codes.setdefault(finding.code, (finding.start, finding.end))
+    codes = codes or _in_comment(area, document, offset)
+    rules = [rule for rule in all_rules() if rule.code in codes]
+    if not rules:
+        return None
+    start, end = codes[rules[0].code]
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(map(documentation, rules))),
+        document.lines.range(start + document.shift, end + document.shift),
+    )
+
+
+def _in_comment(area: Area, document: Document, offset: int) -> dict[str, tuple[int, int]]:
+    """Return the rules that the ignore comment at an offset names: the one there, else all."""
+    file = area.live.project.file(area.identify(document.path))
+    for ignore in Suppressions(file, codes_by_word(all_rules())).ignores:
+        if ignore.start <= offset <= ignore.end:
+            found = {}
+            for word in ignore.words or ():
+                start = file.text.find(word.text, *ignore.words_span)
+                if word.code is not None and start != -1:
+                    found[word.code] = (start, start + len(word.text))
+            here = {code: span for code, span in found.items() if span[0] <= offset <= span[1]}
+            return here or dict.fromkeys(found, (ignore.start, ignore.end))
+    return {}

@@ -1,0 +1,89 @@
+"""Findings as editors show them: diagnostics, with the rule's documentation at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from gclint.finding import Finding, Problem
+from gclint.report.findings import documentation_url, obstacle
+from gclint.rule import CommentRule
+from gclint.server.positions import Lines
+
+if TYPE_CHECKING:
+    from gclint.server.area import Area
+    from gclint.server.documents import Documents
+
+SOURCE = "gclint"
+
+
+def diagnostics(documents: Documents, area: Area, path: Path) -> list[types.Diagnostic]:
+    """Return what there is to show about a file."""
+    problems = [_of_problem(documents, path, area, each) for each in area.problems_in(path)]
+    return [*problems, *diagnostics_of(documents, area, area.findings_in(path))]
+
+
+def diagnostics_of(documents: Documents, area: Area, findings: Iterable[Finding]) -> list[types.Diagnostic]:
+    """Return findings as they are shown."""
+    return [_of_finding(documents, area, each) for each in findings]
+
+
+def span(documents: Documents, area: Area, path: Path, start: int, end: int) -> types.Range:
+    """Return the range of ``[start, end)`` of the text of the file at ``path``."""
+    lines, shift = places(documents, area, path)
+    return lines.range(start + shift, end + shift)
+
+
+def places(documents: Documents, area: Area, path: Path) -> tuple[Lines, int]:
+    """Return the lines of a file as the editor knows it, and what to add to offsets in its text."""
+    document = documents.at(path)
+    if document is not None:
+        return document.lines, document.shift
+    try:
+        return Lines(area.live.project.file(path).text, documents.encoding), 0
+    except Exception:  # It cannot be read: the problem is shown at its beginning.
+        return Lines("", documents.encoding), 0
+
+
+def _of_finding(documents: Documents, area: Area, finding: Finding) -> types.Diagnostic:
+    why = obstacle(finding)
+    about_comments = {rule.code for rule in area.rules if isinstance(rule, CommentRule)}
+    related = [
+        types.DiagnosticRelatedInformation(
+            types.Location(
+                documents.uri_of(step.path), span(documents, area, step.path, step.start, step.end)
+            ),
+            step.message,
+        )
+        for step in finding.story
+        if area.identify(step.path) not in area.live.broken
+    ]
+    return types.Diagnostic(
+        range=span(documents, area, finding.path, finding.start, finding.end),
+        message=finding.message if why is None else f"{finding.message}\n{why}",
+        severity=types.DiagnosticSeverity.Warning,
+        code=finding.code,
+        code_description=types.CodeDescription(documentation_url(finding)),
+        source=SOURCE,
+        tags=[types.DiagnosticTag.Unnecessary] if finding.code in about_comments else None,
+        related_information=related or None,
+    )
+
+
+def _of_problem(documents: Documents, path: Path, area: Area, problem: Problem) -> types.Diagnostic:
+    lines, shift = places(documents, area, path)
+    start = 0
+    if problem.position is not None:
+        start = lines.row_start(problem.position.row - 1) + problem.position.column - 1
+        start += shift if problem.position.row == 1 else 0
+    start = min(start, len(lines.text))
+    start = min(start, lines.line_end(start))
+    return types.Diagnostic(
+        range=lines.range(start, max(start, lines.line_end(start))),
+        message=problem.message,
+        severity=types.DiagnosticSeverity.Error,
+        source=SOURCE,
+    )

@@ -1,0 +1,266 @@
+"""The messages between an editor and a session; all that is decided, the session decides."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+from gclint import __version__
+from gclint.server import actions
+from gclint.server.hover import hover
+from gclint.server.session import SETTINGS_FILE, Load, Session
+from gclint.server.uris import path_of
+
+_NAME = "gclint"
+_CONTENT_MODIFIED = types.LSPErrorCodes.ContentModified.value
+_WATCHED = ("**/*.py", f"**/{SETTINGS_FILE}")
+_TURNS_BETWEEN_COLLECTIONS = 50
+
+
+class _Protocol(LanguageServerProtocol):
+    """The protocol without a second copy of each document: the session has them."""
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(
+        self, params: types.DidOpenTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        """Hand on that a document is shown."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(
+        self, params: types.DidChangeTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        """Hand on what was typed."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(
+        self, params: types.DidCloseTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        """Hand on that a document is no longer shown."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+
+class Server(LanguageServer):
+    """A session that is told what an editor says, and tells it what is new."""
+
+    def __init__(self, load: Load) -> None:
+        """Wait for an editor; ``load`` returns the settings and rules of a place."""
+        super().__init__(_NAME, __version__, protocol_cls=_Protocol)
+        self._load = load
+        self._session: Session | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._turns = 0
+        self.was_shut_down = False
+
+    @property
+    def session(self) -> Session:
+        """What the editor works on."""
+        if self._session is None:
+            raise JsonRpcException(
+                "initialize has not been called", types.ErrorCodes.ServerNotInitialized.value
+            )
+        return self._session
+
+    def begin(self, params: types.InitializeParams) -> None:
+        """Take over what the editor is, and which folders it shows."""
+        uris = [folder.uri for folder in params.workspace_folders or ()]
+        if not uris and params.root_uri:
+            uris = [params.root_uri]
+        folders = [Path(params.root_path)] if not uris and params.root_path else []
+        folders += [path for path in map(path_of, uris) if path is not None]
+        encoding = self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+        self._session = Session(self._load, encoding, folders)
+        edits = params.capabilities.workspace and params.capabilities.workspace.workspace_edit
+        self._session.documents.takes_versions = bool(edits and edits.document_changes)
+
+    def watch_files(self) -> None:
+        """Ask to be told about files that change on the disk, where the editor does that."""
+        workspace = self.client_capabilities.workspace
+        watched = workspace and workspace.did_change_watched_files
+        if not (watched and watched.dynamic_registration):
+            return
+        watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        registration = types.Registration("watched", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        self.client_register_capability(types.RegistrationParams([registration]))
+
+    def go_on(self) -> None:
+        """Work until there is nothing left to do, in pieces between which messages are answered."""
+        if self._work is None or self._work.done():
+            self._work = asyncio.ensure_future(self._work_off())
+
+    async def _work_off(self) -> None:
+        session = self.session
+        with contextlib.suppress(OSError):  # Nobody listens any longer; the end of the input ends the server.
+            while True:
+                # What has arrived meanwhile is taken over first.
+                await asyncio.sleep(0)
+                try:
+                    is_time = session.work()
+                    news = list(session.news()) if is_time else []
+                except Exception as error:
+                    self._log(f"gclint crashed: {type(error).__name__}: {error}")
+                    logging.getLogger(__name__).debug("crash", exc_info=True)
+                    return
+                for each in news:
+                    self.text_document_publish_diagnostics(each)
+                while session.notices:
+                    self._tell(session.notices.pop())
+                if not session.is_busy:
+                    break
+        self._turns += 1
+        if self._turns == 1:
+            gc.freeze()
+        elif self._turns % _TURNS_BETWEEN_COLLECTIONS == 0:
+            gc.collect()
+
+    async def ready(self, uri: str) -> None:
+        """Wait until questions about a document can be answered, or fail when it is another one by then."""
+        document = self.session.documents.get(uri)
+        version = None if document is None else document.version
+        while not self.session.is_ready(uri):
+            self.go_on()
+            await asyncio.sleep(0)
+        document = self.session.documents.get(uri)
+        if version is not None and (document is None or document.version != version):
+            raise JsonRpcException("the document has changed meanwhile", _CONTENT_MODIFIED)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log what went wrong; a window for it would be in the way of typing."""
+        self._log(str(error))
+
+    def _log(self, message: str) -> None:
+        with contextlib.suppress(OSError):
+            self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
+
+    def _tell(self, message: str) -> None:
+        self._log(message)
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
+
+
+def make_server(load: Load) -> Server:
+    """Return a server that answers all messages; ``load`` returns the settings and rules of a place."""
+    server = Server(load)
+    _add_life(server)
+    _add_documents(server)
+    _add_workspace(server)
+    _add_questions(server)
+    return server
+
+
+def _add_life(server: Server) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        server.begin(params)
+
+    @server.feature(types.INITIALIZED)
+    def initialized(_params: types.InitializedParams) -> None:
+        server.watch_files()
+        server.go_on()
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(_params: None) -> None:
+        server.was_shut_down = True
+
+
+def _add_documents(server: Server) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        item = params.text_document
+        server.session.open(item.uri, str(item.language_id), item.version, item.text)
+        server.go_on()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        server.session.change(params.text_document.uri, params.text_document.version, params.content_changes)
+        server.go_on()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        path = path_of(params.text_document.uri)
+        if path is not None and path.name == SETTINGS_FILE:
+            server.session.watched([(path, False)])
+        server.go_on()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        server.session.close(params.text_document.uri)
+        server.go_on()
+
+
+def _add_workspace(server: Server) -> None:
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def did_change_watched_files(params: types.DidChangeWatchedFilesParams) -> None:
+        changes = ((path_of(each.uri), each.type) for each in params.changes)
+        server.session.watched(
+            (path, kind is not types.FileChangeType.Changed) for path, kind in changes if path is not None
+        )
+        server.go_on()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def did_change_workspace_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        added, removed = (
+            [path for path in (path_of(each.uri) for each in folders) if path is not None]
+            for folders in (params.event.added, params.event.removed)
+        )
+        server.session.change_folders(added, removed)
+        server.go_on()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def did_change_configuration(_params: types.DidChangeConfigurationParams) -> None:
+        server.session.reload()
+        server.go_on()
+
+
+def _add_questions(server: Server) -> None:
+    kinds = types.CodeActionOptions(list(actions.KINDS))
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)
+    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        uri = params.text_document.uri
+        await server.ready(uri)
+        document = server.session.documents.get(uri)
+        area = None if document is None else server.session.home(document.path)
+        if document is None or area is None:
+            return []
+        wanted = None if params.context.only is None else [_value(each) for each in params.context.only]
+        return actions.actions(server.session.documents, document, area, params.range, wanted)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def show_documentation(params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        await server.ready(uri)
+        document = server.session.documents.get(uri)
+        area = None if document is None else server.session.home(document.path)
+        return None if document is None or area is None else hover(document, area, params.position)
+
+
+def _value(kind: types.CodeActionKind | str) -> str:
+    return kind.value if isinstance(kind, types.CodeActionKind) else kind
+
+
+def serve(load: Load) -> int:
+    """Talk to an editor over standard input and output until it hangs up; return the exit status."""
+    logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)
+    server = make_server(load)
+    # What somebody prints by mistake is no message; and pygls closes what it writes to.
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            server.start_io(stdout=os.fdopen(os.dup(1), "wb"))
+        except (OSError, ValueError, MemoryError, OverflowError):
+            return 1  # What arrived was cut off, or is no message.
+    return 0 if server.was_shut_down else 1

@@ -1,0 +1,253 @@
+"""What an editor works on: its folders and open documents, and what there is to report about them.
+
+This knows nothing of how messages are sent: it is told what happened, does its work in steps, and says
+what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from gclint.server.area import Area
+from gclint.server.documents import Document, Documents
+from gclint.server.messages import diagnostics
+from gclint.server.uris import path_of, untitled_name
+from gclint.source.candidates import is_test
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+    from gclint.settings import Settings
+
+SETTINGS_FILE = "pyproject.toml"
+_FOREIGN = {"site-packages", "dist-packages"}
+"""Folders of what others have written: it is read, and not checked."""
+
+
+class UnusableSettings(Exception):
+    """The settings of a place cannot be used; the message is meant for the user."""
+
+
+Load = Callable[[Path], "tuple[Settings, Sequence[Rule]]"]
+"""Returns the settings and the rules of a place, or raises ``UnusableSettings``."""
+
+
+class Session:
+    """Everything that an editor has told, and what follows from it."""
+
+    def __init__(self, load: Load, encoding: str, folders: Iterable[Path] = ()) -> None:
+        """Look at folders.
+
+        Args:
+            load: returns what holds for a folder or file.
+            encoding: what columns count, as the protocol calls it.
+            folders: those of the workspace.
+        """
+        self.documents = Documents(encoding)
+        self.notices: list[str] = []
+        """What users have to be told; whoever tells them takes it away."""
+        self._load = load
+        self._areas: dict[Path, Area] = {}
+        self._loose: dict[Path, Area] = {}
+        """Areas of single files, which belong to none of the folders."""
+        self._shown: dict[Path, tuple[object, list[types.Diagnostic]]] = {}
+        """What is shown about files that are not open, and what it was made from."""
+        self._published: dict[str, tuple[int | None, list[types.Diagnostic]]] = {}
+        self.change_folders(folders, ())
+
+    # -- what happens
+
+    def change_folders(self, added: Iterable[Path], removed: Iterable[Path]) -> None:
+        """Take folders into the workspace, and others out of it."""
+        for folder in removed:
+            self._areas.pop(folder, None)
+        for folder in added:
+            if folder not in self._areas:
+                self._areas[folder] = self._area(folder)
+        for document in self.documents:
+            self._find_home(document)
+
+    def open(self, uri: str, language: str, version: int, text: str) -> None:
+        """Take over a document that is shown from now on; it is ignored if it is not a file of Python."""
+        path = self._path(uri)
+        if path is None or (language and language != "python"):
+            return
+        document = self.documents.open(uri, path, version, text)
+        for area in self._all():
+            area.live.put(path, text)
+        self._find_home(document)
+
+    def change(self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
+        """Take over what was typed."""
+        document = self.documents.get(uri)
+        if document is None:
+            return
+        document.change(version, changes)
+        for area in self._all():
+            area.live.put(document.path, document.text)
+
+    def close(self, uri: str) -> None:
+        """Forget a document: from now on the file on the disk counts."""
+        document = self.documents.close(uri)
+        if document is None:
+            return
+        self._loose.pop(document.path, None)
+        for area in self._all():
+            area.live.drop(document.path)
+            area.is_stale |= area.has(document.path) and not document.path.exists()
+
+    def watched(self, changes: Iterable[tuple[Path, bool]]) -> None:
+        """Learn which files on the disk are other ones now, and whether they have come or gone."""
+        opened = {document.path for document in self.documents}
+        for path, comes_or_goes in changes:
+            for area in self._all():
+                if path.name == SETTINGS_FILE:
+                    area.is_stale |= _is_about(path.parent, area.root)
+                elif comes_or_goes and _is_about(area.root, path):
+                    area.is_stale |= area.has(path) != _would_be_found(area, path)
+                if path not in opened:
+                    area.live.drop(path)
+
+    def reload(self) -> None:
+        """Read all settings again."""
+        for area in self._all():
+            area.is_stale = True
+
+    # -- the work
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something to do."""
+        return any(area.is_stale or area.live.waiting for area in self._all())
+
+    def work(self) -> bool:
+        """Do a piece of work, for open documents first; return whether it is time to ask for news."""
+        opened = [document.path for document in self.documents]
+        area = next((each for each in self._all() if each.is_stale), None)
+        if area is not None:
+            self._renew(area)
+            return False
+        area = next((each for each in self._by_urgency(opened) if each.live.waiting), None)
+        if area is None:
+            return True
+        urgent = [area.identify(path) for path in opened]
+        was_urgent = not area.live.waiting.isdisjoint(urgent)
+        area.live.judge_next(urgent)
+        return not self.is_busy or (was_urgent and not self._is_urgent(opened))
+
+    def is_ready(self, uri: str) -> bool:
+        """Tell whether questions about a document can be answered."""
+        document = self.documents.get(uri)
+        area = None if document is None else self.home(document.path)
+        if document is None or area is None:
+            return True
+        return not area.is_stale and area.is_judged(document.path)
+
+    def news(self) -> Iterator[types.PublishDiagnosticsParams]:
+        """Yield what is to be shown about documents, where that is something else than before."""
+        current = dict(self._open_reports())
+        if not self.is_busy:
+            current.update(self._other_reports())
+            gone = [uri for uri, (_, shown) in self._published.items() if shown and uri not in current]
+            current.update({uri: (None, []) for uri in gone})
+        for uri, report in current.items():
+            if self._published.get(uri, (None, [])) != report:
+                self._published[uri] = report
+                yield types.PublishDiagnosticsParams(uri, report[1], report[0])
+
+    def _open_reports(self) -> Iterator[tuple[str, tuple[int | None, list[types.Diagnostic]]]]:
+        for document in self.documents:
+            area = self.home(document.path)
+            if area is None:
+                yield document.uri, (document.version, [])
+            elif area.is_judged(document.path):
+                yield document.uri, (document.version, diagnostics(self.documents, area, document.path))
+
+    def _other_reports(self) -> Iterator[tuple[str, tuple[int | None, list[types.Diagnostic]]]]:
+        opened = {document.path for document in self.documents}
+        for area in self._areas.values():
+            known = {area.identify(path) for path in opened}
+            for path in area.reported_files() - known:
+                if self.home(path) is area:
+                    yield self.documents.uri_of(path), (None, self._diagnostics(area, path))
+
+    def _diagnostics(self, area: Area, path: Path) -> list[types.Diagnostic]:
+        """Return what there is to show about a file that is not open, made anew only if it is another."""
+        known = self._shown.get(path)
+        basis = area.basis(path, self.documents)
+        if known is None or known[0] != basis:
+            known = self._shown[path] = basis, diagnostics(self.documents, area, path)
+        return known[1]
+
+    # -- what is where
+
+    def home(self, path: Path) -> Area | None:
+        """Return the area that checks the file at ``path``: that of the innermost folder."""
+        areas = [area for area in self._areas.values() if area.has(path)]
+        return max(areas, key=lambda each: len(each.root.parts), default=self._loose.get(path))
+
+    def _all(self) -> list[Area]:
+        return [*self._areas.values(), *self._loose.values()]
+
+    def _by_urgency(self, opened: Sequence[Path]) -> list[Area]:
+        return sorted(self._all(), key=lambda area: all(map(area.is_judged, opened)))
+
+    def _is_urgent(self, opened: Sequence[Path]) -> bool:
+        return not all(area.is_judged(path) for area in self._all() for path in opened)
+
+    def _path(self, uri: str) -> Path | None:
+        path = path_of(uri)
+        name = untitled_name(uri) if path is None else None
+        if name is not None:
+            return next(iter(self._areas), Path.cwd()) / name
+        return path
+
+    def _find_home(self, document: Document) -> None:
+        """Make sure that an open document is checked, unless it is excluded or somebody else's."""
+        path = document.path
+        if self.home(path) is not None or is_test(path.name) or not _FOREIGN.isdisjoint(path.parts):
+            return
+        if path.suffix not in (".py", "") or path.is_dir():
+            return
+        area = self._area(path)
+        if not area.settings.excludes(path):
+            self._loose[path] = area
+
+    def _area(self, root: Path) -> Area:
+        known = self._areas.get(root) or self._loose.get(root)
+        try:
+            settings, rules = self._load(root)
+        except UnusableSettings as error:
+            if str(error) not in self.notices:
+                self.notices.append(str(error))
+            if known is None:
+                from gclint.rule import selected_rules
+                from gclint.settings import Settings
+
+                settings = Settings(root=root)
+                rules = selected_rules(settings)
+            else:
+                settings, rules = known.settings, known.rules
+        return Area(root, settings, rules, self.documents)
+
+    def _renew(self, area: Area) -> None:
+        areas = self._areas if self._areas.get(area.root) is area else self._loose
+        areas[area.root] = self._area(area.root)
+        for document in self.documents:
+            if self.home(document.path) is not self._loose.get(document.path):
+                self._loose.pop(document.path, None)
+            self._find_home(document)
+
+
+def _is_about(folder: Path, path: Path) -> bool:
+    """Tell whether one of two paths lies in the other."""
+    return path.is_relative_to(folder) or folder.is_relative_to(path)
+
+
+def _would_be_found(area: Area, path: Path) -> bool:
+    from gclint.source.discovery import discover
+
+    return path.exists() and path in discover([area.root], area.settings)[0]

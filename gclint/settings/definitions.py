@@ -1,0 +1,333 @@
+"""Which settings there are: for each its name, type, default, documentation and option, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from gclint.releases import Releases
+
+Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
+"""Patterns, each with the rules that do not run on the files that it matches."""
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the message names the place and is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the value of a setting may be."""
+
+    article: str
+    """In words that follow "must be"."""
+    schema: Mapping[str, object]
+    """In JSON Schema."""
+    is_right: Callable[[object], bool]
+    """Whether a value, as TOML has it, is of this kind."""
+    convert: Callable[[object, Path], object]
+    """Return the value as it is used; raises ValueError with a reason.
+
+    It gets the value, and the folder that paths in it are relative to.
+    """
+    holds_patterns: bool = False
+    """Whether it is made of patterns, or has them as keys."""
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether it is made of several values, each of which is one on the command line."""
+        return self.schema["type"] in ("array", "object")
+
+
+def _is_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _words(value: object, _folder: Path) -> tuple[str, ...]:
+    assert isinstance(value, list)
+    words = tuple(item.strip() for item in value)
+    if not all(words):
+        raise ValueError("the name of a rule is empty")
+    return words
+
+
+def _patterns(value: object, _folder: Path) -> tuple[str, ...]:
+    from gclint.settings.patterns import normalised
+
+    assert isinstance(value, list)
+    return tuple(normalised(item) for item in value)
+
+
+def _ignores(value: object, folder: Path) -> Ignores:
+    from gclint.settings.patterns import normalised
+
+    assert isinstance(value, dict)
+    return tuple(
+        (normalised(pattern, may_be_negative=True), _words(words, folder)) for pattern, words in value.items()
+    )
+
+
+def _path(value: object, folder: Path) -> Path:
+    assert isinstance(value, str)
+    if not value.strip():
+        raise ValueError("the path is empty")
+    if "\0" in value:
+        raise ValueError("the path holds a NUL character")
+    return folder / value
+
+
+def _releases(value: object, _folder: Path) -> Releases:
+    from gclint.releases import releases
+
+    assert isinstance(value, str)
+    try:
+        return releases(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; write it like 4.57 or >=4.53,<5") from None
+
+
+def _is_ignores(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_strings, value.values()))
+
+
+_LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
+
+WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
+PATTERNS = Kind("a list of strings", _LIST, _is_strings, _patterns, holds_patterns=True)
+IGNORES = Kind(
+    "a table of lists of strings",
+    {"type": "object", "additionalProperties": _LIST},
+    _is_ignores,
+    _ignores,
+    holds_patterns=True,
+)
+PATH = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _path)
+RELEASES = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _releases)
+FORMAT = Kind("a string", {"type": "string"}, _is_string, lambda value, _folder: value)
+"""Which strings it may be, the table of formats says."""
+SWITCH = Kind(
+    "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool), lambda value, _folder: value
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the command line calls a setting."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One setting."""
+
+    name: str
+    """As it stands in the table."""
+    kind: Kind
+    default: object
+    """As TOML would have it; None where there is no value that says the same."""
+    documentation: str
+    """Sentences of Markdown."""
+    example: str
+    """A value, as TOML has it."""
+    option: Option | None = None
+    adds: bool = False
+    """Whether what the command line says is added to what the table says, in place of replacing it."""
+
+    @property
+    def field(self) -> str:
+        """The name of the attribute that holds it."""
+        return self.name.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class RuleSetting:
+    """A list of strings that users may give a rule, in the rule's own table."""
+
+    name: str
+    documentation: str
+    """One line of Markdown."""
+    default: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RuleWords:
+    """What settings may say about a rule."""
+
+    code: str
+    name: str
+    settings: tuple[RuleSetting, ...] = ()
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What settings may speak of, and this room does not know."""
+
+    rules: Callable[[], Sequence[RuleWords]] = field(default=lambda: ())
+    """Returns all rules; only called where a table speaks of one, since importing them is not free."""
+    formats: tuple[str, ...] = ()
+    """The output formats."""
+    format_complaint: Callable[[str], str | None] = lambda _name: None
+    """Returns what is wrong with the name of one."""
+
+
+_RULES_HINT = "codes, prefixes of codes or names"
+
+DEFINITIONS = (
+    Definition(
+        "select",
+        WORDS,
+        ["ALL"],
+        f"The rules to run: {_RULES_HINT}, or `ALL`.",
+        '["GC001", "positional-cache"]',
+        Option("--select", "Run only these rules: codes, prefixes, names or ALL, with commas.", "RULES"),
+    ),
+    Definition(
+        "extend-select",
+        WORDS,
+        [],
+        "Rules to run beside those in `select`. On the command line, they are added to those in the file.",
+        '["GC3"]',
+        Option("--extend-select", "Run these rules beside the selected ones.", "RULES"),
+        adds=True,
+    ),
+    Definition(
+        "ignore",
+        WORDS,
+        [],
+        "Rules not to run; stronger than `select` and `extend-select`.",
+        '["unused-ignore"]',
+        Option("--ignore", "Do not run these rules, even if they are selected.", "RULES"),
+    ),
+    Definition(
+        "per-file-ignores",
+        IGNORES,
+        {},
+        "Rules that do not report anything in the files that match a pattern. With a `!` before it, a "
+        "pattern stands for all files that it does not match.",
+        '{ "src/legacy/*" = ["GC001"] }',
+        Option(
+            "--per-file-ignores",
+            "Report nothing of RULE in files that match PATTERN; pairs are separated by commas.",
+            "PATTERN:RULE",
+        ),
+    ),
+    Definition(
+        "preview",
+        SWITCH,
+        False,
+        "Whether rules that are not sure enough yet may run. Without it no selection runs them, "
+        "`ALL` included.",
+        "true",
+        Option("--preview/--no-preview", "Also run rules in preview, if they are selected."),
+    ),
+    Definition(
+        "include",
+        PATTERNS,
+        [],
+        "Patterns of files to check in folders, beside `modeling_*.py` and `modular_*.py`. On the command "
+        "line, they are added to those in the file.",
+        '["encoder_*.py"]',
+        Option(
+            "--include",
+            "In folders, check files that match PATTERN too, such as '*.py'; no tests and no builds.",
+            "PATTERN",
+        ),
+        adds=True,
+    ),
+    Definition(
+        "exclude",
+        PATTERNS,
+        [],
+        "Patterns of files and folders to leave out, also if they are given as paths.",
+        '["src/generated"]',
+        Option("--exclude", "Leave out what matches PATTERN, even if it is given.", "PATTERN"),
+    ),
+    Definition(
+        "extend-exclude",
+        PATTERNS,
+        [],
+        "Patterns of files and folders to leave out beside those in `exclude`. On the command line, they are "
+        "added to those in the file.",
+        '["*_old.py"]',
+        Option("--extend-exclude", "Leave these out, too, beside what the settings exclude.", "PATTERN"),
+        adds=True,
+    ),
+    Definition(
+        "unsafe-fixes",
+        SWITCH,
+        False,
+        "Whether fixes that someone must review count, and are made with `--fix`.",
+        "true",
+        Option("--unsafe-fixes/--no-unsafe-fixes", "Include fixes that someone must review."),
+    ),
+    Definition(
+        "target-version",
+        RELEASES,
+        None,
+        "The releases of transformers that the code may run with. By default the project says it, or what is "
+        "installed.",
+        '">=4.53,<5"',
+        Option(
+            "--target-version",
+            "What the code may run with: 4.57 or '>=4.53,<5'.  "
+            "[default: by the project, or what is installed]",
+            "RELEASES",
+        ),
+    ),
+    Definition(
+        "library",
+        PATH,
+        None,
+        "Where the source of transformers lies, to look up bases; it is only read. By default where it is "
+        "installed.",
+        '"../transformers/src"',
+        Option(
+            "--library",
+            "Where its source lies, to look up bases; it is only read.  [default: what is installed]",
+            "PATH",
+        ),
+    ),
+    Definition(
+        "baseline",
+        PATH,
+        None,
+        "A file of known findings, which are not reported.",
+        '"gclint-baseline.json"',
+        Option("--baseline", "Do not report the findings in FILE.", "FILE"),
+    ),
+    Definition(
+        "cache-dir",
+        PATH,
+        None,
+        "The folder in which verdicts are kept from run to run. By default `.gclint_cache`, beside the "
+        "settings file or in the working directory.",
+        '".gclint_cache"',
+        Option("--cache-dir", "Keep verdicts in this folder.  [default: .gclint_cache]", "DIR"),
+    ),
+    Definition(
+        "output-format",
+        FORMAT,
+        "full",
+        "How `gclint check` prints findings.",
+        '"concise"',
+        Option("--output-format", "How to print what there is to report."),
+    ),
+)
+"""All settings but those of rules and of runs, in the order in which they are shown."""
+
+BY_NAME: Mapping[str, Definition] = {each.name: each for each in DEFINITIONS}
+
+RULES = "rules"
+"""The table that holds a table for each rule."""
+VERIFY = "verify"
+"""The table about classes that are run; see :mod:`gclint.class_settings`."""

@@ -1,0 +1,83 @@
+"""Patterns of files, as settings have them: what they may be, and what they match."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from fnmatch import translate
+from functools import cache
+from pathlib import Path
+
+
+def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
+    """Return a pattern with slashes, without what makes no difference.
+
+    Raises:
+        ValueError: it cannot match anything.
+    """
+    is_negative = pattern.startswith("!")
+    if is_negative and not may_be_negative:
+        raise ValueError(
+            f"{pattern!r} is negative, as only patterns in per-file-ignores are; write [!] for the character"
+        )
+    # A backslash is never an escape here, and part of hardly any name outside of Windows.
+    path = pattern[is_negative:].replace("\\", "/")
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    stripped = path.rstrip("/") or path[:1]
+    if not stripped.strip() or stripped == ".":
+        raise ValueError(f"the pattern {pattern!r} is empty")
+    if "\0" in stripped:
+        raise ValueError(f"the pattern {pattern!r} holds a NUL character")
+    return f"{'!' if is_negative else ''}{stripped}"
+
+
+def from_working_directory(pattern: str) -> str:
+    """Return a normalised pattern that is relative to the working directory as an absolute one."""
+    negative, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    if "/" not in body or is_absolute(body):
+        return pattern
+    parts = body.split("/")
+    folder = Path.cwd()
+    while parts[0] == os.pardir and len(parts) > 1:
+        folder, parts = folder.parent, parts[1:]
+    return f"{negative}{glob.escape(folder.as_posix().rstrip('/'))}/{'/'.join(parts)}"
+
+
+def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool = True) -> bool:
+    """Return whether a normalised pattern, which is not negative, matches a file.
+
+    ``*`` matches across folders, and ``**/`` any number of them, also none. A pattern without a slash
+    matches a name, one with a slash the path from the folder of the settings, an absolute one the
+    absolute path.
+
+    Args:
+        pattern: the pattern.
+        path: the absolute path.
+        inside: its parts from the folder of the settings; none if it lies outside.
+        folders: whether a folder that the file lies in may match in its place.
+    """
+    if is_absolute(pattern):
+        wholes = [path, *path.parents] if folders else [path]
+        return any(_matches(pattern, each.as_posix()) for each in wholes)
+    if "/" in pattern:
+        depths = range(1, len(inside) + 1) if folders else [len(inside)]
+        return any(_matches(pattern, "/".join(inside[:depth])) for depth in depths)
+    return any(_matches(pattern, part) for part in (inside if folders else inside[-1:]))
+
+
+def is_absolute(pattern: str) -> bool:
+    """Return whether a normalised pattern matches absolute paths."""
+    return pattern.startswith("/") or re.match(r"[A-Za-z]:/", pattern) is not None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return _expression(pattern).match(text) is not None
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    # `translate` gives "(?s:…)\Z", or "\z" in later versions of Python.
+    pieces = [translate(piece)[4:-3] for piece in re.split(r"(?<![^/])\*\*/", pattern)]
+    return re.compile(f"(?s:{'(?:.*/)?'.join(pieces)})\\Z")

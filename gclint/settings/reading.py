@@ -1,0 +1,240 @@
+"""Settings read from a file: where it is looked for, and what is wrong in it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from gclint.facts import is_file, read_text
+from gclint.settings.definitions import (
+    BY_NAME,
+    FORMAT,
+    RULES,
+    VERIFY,
+    Definition,
+    RuleSetting,
+    RuleWords,
+    SettingsError,
+    Vocabulary,
+)
+from gclint.settings.settings import Origin, Settings, absolute, working_directory
+from gclint.spelling import closest
+
+if TYPE_CHECKING:
+    from gclint.verify.worker.known import Known
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_PROJECT_FILE = "pyproject.toml"
+_TABLE = ("tool", "gclint")
+
+
+def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = None) -> Settings:
+    """Read a settings file: the nearest ``pyproject.toml`` that has a ``[tool.gclint]`` table.
+
+    Args:
+        start: the folder at or above which it is looked for.
+        vocabulary: what settings may speak of.
+        config: the file to read in its place. It has a ``[tool.gclint]`` table, or is none of Python's
+            project files and has the settings at its top.
+
+    Raises:
+        SettingsError: a file on the way is not TOML, or what it says is not as it should be.
+    """
+    start = absolute(start)
+    if config is not None:
+        config = absolute(config)
+        document = _document(config)
+        table = _own_table(document, config)
+        if table is None and config.name == _PROJECT_FILE:
+            raise SettingsError(f"{config}: there is no [tool.gclint] table in this file")
+        if table is None:
+            return _Reader(config, (), vocabulary).read(document, start)
+        return _Reader(config, _TABLE, vocabulary).read(table, start)
+    for folder in (start, *start.parents):
+        path = folder / _PROJECT_FILE
+        if is_file(path):
+            table = _own_table(_document(path), path)
+            if table is not None:
+                return _Reader(path, _TABLE, vocabulary).read(table, start)
+    root = working_directory()
+    return Settings(root=root if start.is_relative_to(root) else start, start=start)
+
+
+def _document(path: Path) -> Mapping[str, object]:
+    try:
+        text = read_text(path).removeprefix("\ufeff")
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        row = error.object.count(b"\n", 0, error.start) + 1
+        column = error.start - error.object.rfind(b"\n", 0, error.start)
+        raise SettingsError(
+            f"{path}:{row}:{column}: cannot be read as TOML: "
+            f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+    try:
+        document: Mapping[str, object] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        where, message = _place_in(str(error), text)
+        raise SettingsError(f"{path}:{where}: cannot be read as TOML: {message}") from None
+    except RecursionError:
+        raise SettingsError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
+    return document
+
+
+def _place_in(message: str, text: str) -> tuple[str, str]:
+    """Return the place that tomllib names in a message, and the message without it."""
+    found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
+    if found is None:
+        return "1:1", message
+    if found[1] is not None:
+        return f"{found[1]}:{found[2]}", message[: found.start()]
+    lines = text.split("\n")
+    return f"{len(lines)}:{len(lines[-1]) + 1}", f"{message[: found.start()]} at the end of the file"
+
+
+def _own_table(document: Mapping[str, object], path: Path) -> Mapping[str, object] | None:
+    tool = document.get("tool")
+    table = tool.get("gclint") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise SettingsError(f"{Origin(path, _TABLE)}: tool.gclint must be a table")
+    return table
+
+
+class _Reader:
+    """Makes settings of one table."""
+
+    def __init__(self, path: Path, keys: tuple[str, ...], vocabulary: Vocabulary) -> None:
+        """Read the file at ``path``, in which ``keys`` lead to the table."""
+        self._path = path
+        self._keys = keys
+        self._vocabulary = vocabulary
+        self._origins: dict[str, Origin] = {}
+        self._notes: list[str] = []
+
+    def read(self, table: Mapping[str, object], start: Path) -> Settings:
+        """Return what ``table`` says."""
+        said = {}
+        of_rules: dict[str, tuple[str, ...]] = {}
+        for key, value in table.items():
+            if key in BY_NAME:
+                said[BY_NAME[key].field] = self._value(BY_NAME[key], value)
+                self._origins[key] = Origin(self._path, (*self._keys, key))
+            elif key not in (RULES, VERIFY):
+                of_rules.update(self._moved(key, value))
+        of_rules.update(self._of_rules(table.get(RULES, {})))
+        settings = Settings(
+            of_rules=tuple(sorted(of_rules.items())),
+            known=self._known(table.get(VERIFY)),
+            verify=table.get(VERIFY, {}),
+            root=self._path.parent,
+            start=start,
+            file=self._path,
+        )
+        # mypy cannot see that each value is of its field's type.
+        settings = replace(settings, **said)  # type: ignore[arg-type]
+        return replace(settings, origins=self._origins, notes=tuple(self._notes))
+
+    def _value(self, definition: Definition, value: object) -> object:
+        kind = definition.kind
+        if not kind.is_right(value):
+            self._fail(
+                (definition.name,), f"{definition.name} must be {kind.article}, such as {definition.example}"
+            )
+        complaint = self._vocabulary.format_complaint(str(value)) if kind is FORMAT else None
+        if complaint is not None:
+            self._fail((definition.name,), f"{definition.name}: {complaint}")
+        try:
+            return kind.convert(value, self._path.parent)
+        except ValueError as error:
+            self._fail((definition.name,), f"{definition.name}: {error}")
+
+    def _moved(self, key: str, value: object) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield a setting of a rule that stands where those of all rules used to."""
+        found = {
+            setting.name: (rule, setting) for rule in self._vocabulary.rules() for setting in rule.settings
+        }
+        if key not in found:
+            names = {name: name for name in (*BY_NAME, RULES, VERIFY)}
+            names |= {
+                name: f"{name}, in {self._table((RULES, rule.name))}" for name, (rule, _) in found.items()
+            }
+            self._fail((key,), self._unknown(key, (), names))
+        rule, setting = found[key]
+        place = Origin(self._path, (*self._keys, key))
+        self._notes.append(
+            f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it works here, too"
+        )
+        yield key, self._strings((key,), setting, value)
+
+    def _of_rules(self, tables: object) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if not isinstance(tables, dict):
+            self._fail((RULES,), f"{self._table((RULES,))} must be a table")
+        if not tables:
+            return
+        rules = {rule.name: rule for rule in self._vocabulary.rules()}
+        codes = {rule.code.lower(): rule.name for rule in rules.values()}
+        for name, table in tables.items():
+            if name not in rules:
+                known = codes.get(name.lower()) or name.lower()
+                if known in rules:
+                    self._fail(
+                        (RULES, name), f"write {self._table((RULES, known))}, with the name of the rule"
+                    )
+                self._fail((RULES, name), f"there is no rule {name!r}; {self._hint(name, [*rules])}")
+            yield from self._of_rule(rules[name], table)
+
+    def _of_rule(self, rule: RuleWords, table: object) -> Iterator[tuple[str, tuple[str, ...]]]:
+        keys = (RULES, rule.name)
+        if not isinstance(table, dict):
+            self._fail(keys, f"{self._table(keys)} must be a table")
+        settings = {setting.name: setting for setting in rule.settings}
+        for key, value in table.items():
+            if key not in settings:
+                self._fail((*keys, key), self._unknown(key, keys, [*settings]))
+            yield key, self._strings((*keys, key), settings[key], value)
+
+    def _strings(self, keys: tuple[str, ...], setting: RuleSetting, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            self._fail(keys, f"{setting.name} must be a list of strings")
+        self._origins[setting.name] = Origin(self._path, (*self._keys, *keys))
+        return tuple(value)
+
+    def _known(self, table: object) -> tuple[Known, ...]:
+        if table is None:
+            return ()
+        from gclint.class_settings import ClassSettingsError, class_settings
+
+        try:
+            known = class_settings(table, self._path.parent)
+        except ClassSettingsError as error:
+            self._fail((VERIFY, *error.keys), str(error))
+        self._origins[VERIFY] = Origin(self._path, (*self._keys, VERIFY))
+        return known
+
+    def _table(self, keys: tuple[str, ...]) -> str:
+        """Return what leads to the table of settings, and on from there, as the file would write it."""
+        return f"[{'.'.join((*self._keys, *keys))}]" if (*self._keys, *keys) else "this file"
+
+    def _unknown(self, key: str, table: tuple[str, ...], known: Iterable[str] | Mapping[str, str]) -> str:
+        return f"{self._table(table)} has no setting {key!r}; {self._hint(key, known)}"
+
+    @staticmethod
+    def _hint(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
+        """Return what may be meant by a word: one of ``known``, which may say more of each."""
+        meant = closest(word.replace("_", "-"), known)
+        if meant is None:
+            return f"there are {', '.join(sorted(known))}" if known else "there are none"
+        said = known[meant] if isinstance(known, Mapping) else meant
+        return f"did you mean {said}?"
+
+    def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
+        raise SettingsError(f"{Origin(self._path, (*self._keys, *keys))}: {message}")

@@ -1,0 +1,83 @@
+"""What keeps a release from being made, and what its page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gclint import __version__
+from tests.changelog import CHANGELOG
+from tests.environment import PROJECT
+from tests.release import NotReady, main, notes, with_absolute_links
+
+_CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-01-02\n\n### Added\n\n- More.\n"
+_WORKFLOWS = PROJECT / ".github" / "workflows"
+
+
+def test_the_notes_are_those_of_the_version() -> None:
+    assert notes("v1.2.0", "1.2.0", _CHANGELOG) == "### Added\n\n- More."
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "words"),
+    [
+        ("v1.3.0", "1.2.0", "the tag has to be v1.2.0"),
+        ("1.2.0", "1.2.0", "the tag has to be v1.2.0"),
+        ("v1.3.0", "1.3.0", "newest version in CHANGELOG.md is 1.2.0"),
+    ],
+)
+def test_tag_version_and_changelog_have_to_agree(tag: str, version: str, words: str) -> None:
+    with pytest.raises(NotReady, match=re.escape(words)):
+        notes(tag, version, _CHANGELOG)
+
+
+def test_a_changelog_of_another_form_stops_it() -> None:
+    with pytest.raises(NotReady, match=re.escape("CHANGELOG.md: '## 1.2.0'")):
+        notes("v1.2.0", "1.2.0", "## 1.2.0\n\nMore.\n")
+
+
+def test_this_version_can_be_released(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"v{__version__}"]) == 0
+    assert capsys.readouterr().out.strip() in CHANGELOG.read_text(encoding="utf-8")
+
+
+def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["v0.0.0"]) == 1
+    assert capsys.readouterr().err.startswith("error: the tag is v0.0.0")
+    assert main([]) == 2
+
+
+def test_links_lead_to_the_repository_at_the_tag() -> None:
+    page = "[a](docs/a.md#b) ![c](docs/c.svg) [d](https://example.com) [e](#f)"
+    assert with_absolute_links(page, "v1.2.0") == (
+        "[a](https://github.com/gclint/gclint/blob/v1.2.0/docs/a.md#b) "
+        "![c](https://raw.githubusercontent.com/gclint/gclint/v1.2.0/docs/c.svg) "
+        "[d](https://example.com) [e](#f)"
+    )
+
+
+@pytest.mark.parametrize("name", ["release.yml", "docs.yml"])
+def test_workflows_ask_for_no_more_than_they_need(name: str) -> None:
+    workflow = yaml.safe_load((_WORKFLOWS / name).read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    for job, settings in workflow["jobs"].items():
+        given = settings.get("permissions", {})
+        assert given.get("id-token") != "write" or "environment" in settings, job
+
+
+@pytest.mark.parametrize("path", sorted(_WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+def test_actions_are_pinned(path: Path) -> None:
+    used = re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
+    others = [each for each in used if not re.search(r"@(v\d+|release/v\d+|[0-9a-f]{40})$|^\./", each)]
+    assert used
+    assert others == []
+
+
+def test_what_is_published_is_what_was_built_and_tested() -> None:
+    jobs = yaml.safe_load((_WORKFLOWS / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["test"]["needs"] == "build"
+    assert {*jobs["publish"]["needs"]} == {"build", "test"}
+    assert not any("checkout" in step.get("uses", "") for step in jobs["publish"]["steps"])
