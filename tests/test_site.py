@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Route, sync_playwright
+from playwright.sync_api import Browser, Route
 
-from tests.documented import FOLDER, TABLE, pages
+from tests.chromium import NoChromium, chromium
+from tests.documented import DOCS, FOLDER, TABLE, pages
 from tests.environment import PROJECT
 from tests.site import build
 
 _PAGES = [path.relative_to(PROJECT) for path in (*pages(), TABLE, *sorted(FOLDER.iterdir()))]
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    """Without a build: a page that is missing there is an orphan."""
+    spec = importlib.util.spec_from_file_location("conf", DOCS / "conf.py")
+    assert spec is not None and spec.loader is not None
+    settings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(settings)
+    named = [f"{path}.md" for entries in settings.NAVIGATION.values() for path in entries]
+    first = f"{settings.root_doc}.md"
+    written = {path.relative_to(PROJECT).as_posix() for path in (*pages(), TABLE)}
+    assert written - {first} <= {*named}, "add the page to NAVIGATION in docs/conf.py"
+    assert len({*named}) == len(named)
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +83,11 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoChromium as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.browser

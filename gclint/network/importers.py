@@ -12,7 +12,7 @@ from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
@@ -103,6 +103,18 @@ class _Index:
     """The last names of the modules that each file imports from."""
 
 
+@of_text
+def import_words(file: SourceFile) -> frozenset[str]:
+    """Return the words that the imports of a file are made of."""
+    return frozenset(word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+
+
+@of_text
+def _modules(file: SourceFile) -> frozenset[str]:
+    """Return the last names of the modules that a file imports from."""
+    return frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
+
+
 def _index(project: Project) -> _Index:
     known = project.derived.get(_index)
     if not isinstance(known, _Index):
@@ -119,24 +131,15 @@ def _indexed(project: Project) -> _Index:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        modules[path] = _modules_of(file)
+        modules[path] = _modules(file)
         for word in import_words(file):
             by_word[word].append(path)
     return _Index(by_word, modules)
 
 
-def _modules_of(file: SourceFile) -> frozenset[str]:
-    return frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
-
-
-def import_words(file: SourceFile) -> set[str]:
-    """Return the words that a file's imports are made of."""
-    return {word for statement in file.outline.imports for word in _WORD.findall(statement.text)}
-
-
 def _imports_from(file: SourceFile, key: str) -> bool:
     name, *modules = key.split("|")
-    return name in import_words(file) and not _modules_of(file).isdisjoint(modules)
+    return name in import_words(file) and not _modules(file).isdisjoint(modules)
 
 
 def _imports(file: SourceFile, name: str) -> bool:

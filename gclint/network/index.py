@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import library_of
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.outline import Definition
+from gclint.network.evaluation.modules import Module, library_of
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 
-_Index = Mapping[str, list[ClassInfo]]
+_Index = Mapping[str, list[tuple[Module, str]]]
 
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
@@ -26,9 +25,10 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     while waiting:
         base = waiting.pop()
         candidates = index.get(base.name, ())
-        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each in candidates))
-        for candidate in candidates:
-            project.consult(info.file, candidate.file.path)
+        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each, _ in candidates))
+        for module, name in candidates:
+            project.consult(info.file, module.file.path)
+            candidate = module.classes[name]
             if candidate not in seen and base in candidate.bases:
                 seen.add(candidate)
                 waiting.append(candidate)
@@ -37,29 +37,32 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
 
 def _by_base(project: Project) -> _Index:
     """Return the classes by the names of their bases, as they are called where they are defined."""
-    found: defaultdict[str, list[ClassInfo]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[Module, str]]] = defaultdict(list)
     for path in project.paths:
         try:
             module = library_of(project).module(project.file(path))
         except (OSError, UnreadableFile):
             continue  # The run reports it; it defines nothing.
-        for info in module.classes.values():
-            for name in _base_names(module.file, info.definition):
-                found[name].append(info)
+        for name, base in _bases(module.file):
+            found[base].append((module, name))
     return dict(found)
 
 
-def _base_names(file: SourceFile, definition: Definition) -> Iterator[str]:
-    """Yield the names of a class's bases, as they are called where they are defined."""
-    for name in definition.bases:
-        first, _, rest = name.partition(".")
-        imported = None if rest else file.outline.imported(first)
-        known = imported.name if imported is not None and imported.name is not None else name
-        yield known.rpartition(".")[2]
+@of_text
+def _bases(file: SourceFile) -> tuple[tuple[str, str], ...]:
+    """Return the classes of a file with the names of their bases where these are defined."""
+    found = []
+    for definition in file.outline.classes.values():
+        for name in definition.bases:
+            first, _, rest = name.partition(".")
+            imported = None if rest else file.outline.imported(first)
+            known = imported.name if imported is not None and imported.name is not None else name
+            found.append((definition.name, known.rpartition(".")[2]))
+    return tuple(found)
 
 
 def _has_base(file: SourceFile, name: str) -> bool:
-    return any(name in _base_names(file, each) for each in file.outline.classes.values())
+    return any(base == name for _, base in _bases(file))
 
 
 BASES = Topic("bases", _has_base)
