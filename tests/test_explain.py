@@ -317,6 +317,7 @@ def test_releases_come_with_their_origin(folder: Path, block: Path) -> None:
 def _places(block: Path) -> Iterable[tuple[str, str]]:
     yield f"{block}:999", "there is no line 999; the lines are 1 to "
     yield f"{block}:0", "there is no line 0"
+    yield f"{block}:99999999999", "there is no line 99999999999"
     yield f"{block}:2:500", ":2: there is no column 500; it has 20 characters"
     yield f"{block}:1:1", ":1: there is no column 1; it is empty"
     yield f"{block}:2:0", "columns count from 1"
@@ -359,6 +360,13 @@ def test_odd_names_are_found(folder: Path, name: str) -> None:
     run = _run(f"{name}:{_BLOCK[: _BLOCK.index('class OtterLayer')].count(chr(10)) + 1}")
     assert run.exit_code == 0, run.output
     assert "The class `OtterLayer`" in run.stdout
+
+
+def test_line_of_a_million_characters_is_not_printed_whole(folder: Path) -> None:
+    (folder / "modeling_long.py").write_text(f"x = [{'1,' * 50_000}]\n", encoding="utf-8")
+    run = _run("modeling_long.py:1")
+    assert run.exit_code == 0
+    assert max(map(len, run.stdout.splitlines())) < 500
 
 
 def test_it_writes_nothing(folder: Path, block: Path) -> None:
