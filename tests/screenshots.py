@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from rich.segment import Segment
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from tests.chromium import NoChromium, chromium
 from tests.documented import DOCS, copied_examples
 
 IMAGES = DOCS / "images"
@@ -142,15 +142,10 @@ def take_report(path: Path) -> None:
     """Photograph the page of a run: what it shows at a glance, and its table.
 
     Raises:
-        NoPicture: the models cannot be run, or there is no browser.
+        NoPicture: the models cannot be run.
+        NoChromium: there is no browser.
     """
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        raise NoPicture("there is no Chromium: apt-get install chromium")
-    with copied_examples() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with copied_examples() as folder, chromium() as browser:
         page = browser.new_page(viewport={"width": 1000, "height": 1600})
         page.goto(_report(folder).as_uri())
         top = page.get_by_role("heading", name="At a glance").bounding_box()
@@ -160,7 +155,6 @@ def take_report(path: Path) -> None:
         page.screenshot(
             path=path, clip={"x": 0, "y": top["y"] - 24, "width": 1000, "height": end - top["y"] + 24}
         )
-        browser.close()
 
 
 def _report(folder: Path) -> Path:
@@ -180,7 +174,7 @@ def main() -> int:
     try:
         take_terminal(IMAGES / TERMINAL)
         take_report(IMAGES / REPORT)
-    except NoPicture as error:
+    except (NoPicture, NoChromium) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
