@@ -81,9 +81,10 @@ def _split(text: str) -> Iterator[str]:
 
 def _read(statement: str) -> dict[str, object]:
     try:
-        return tomllib.loads(statement)
+        content: dict[str, object] = tomllib.loads(statement)
     except tomllib.TOMLDecodeError:
         return {}
+    return content
 
 
 def _paths(content: object) -> Iterator[tuple[str, ...]]:
