@@ -17,7 +17,6 @@ from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
 _WORD = re.compile(r"\w+")
-_FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b", re.MULTILINE)
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
@@ -105,7 +104,9 @@ def _indexed(project: Project) -> _Index:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        modules[path] = frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
+        modules[path] = frozenset(
+            (each.module or "").rpartition(".")[2] for each in file.outline.imports if each.text[0] == "f"
+        )
         for word in {word for statement in file.outline.imports for word in _WORD.findall(statement.text)}:
             by_word[word].append(path)
     return _Index(by_word, modules)

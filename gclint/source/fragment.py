@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import cast
 
@@ -12,7 +13,7 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 
-_KEPT_TREES = 2048
+_KEPT_TREES = 1024
 
 
 class Fragment:
@@ -94,7 +95,23 @@ def _parse(text: str, occurrence: int) -> cst.Module:
         occurrence: at how many other places the same file has the same code, as far as it was asked
             for. Files may share a tree, but within one file a node stands for one place.
     """
-    return cst.parse_module(text)
+    with _unchecked():
+        return cst.parse_module(text)
+
+
+@contextmanager
+def _unchecked() -> Iterator[None]:
+    """Let nodes be made as they are given: what a parser makes is right, and checking it takes a seventh."""
+    check = cst.CSTNode.__post_init__
+    cst.CSTNode.__post_init__ = _accept  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = check  # type: ignore[method-assign]
+
+
+def _accept(_node: cst.CSTNode) -> None:
+    """Check nothing."""
 
 
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:
