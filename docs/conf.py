@@ -18,26 +18,40 @@ sys.path.insert(0, str(ROOT))
 from gclint import __version__  # noqa: E402
 
 NAVIGATION = {
-    "Start": ("docs/problem", "docs/use", "docs/settings", "docs/explain", "docs/rules", "docs/notebooks"),
-    "Where you work": ("docs/editors", "docs/hooks", "docs/ci", "docs/agents", "docs/formats", "docs/cache"),
-    "Run models": (
-        "docs/verify",
-        "docs/training",
-        "docs/memory",
-        "docs/report",
-        "docs/testing",
-        "docs/clusters",
-        "FINDINGS",
-    ),
-    "Contribute": (
-        "docs/how-it-works",
-        "docs/contract",
-        "docs/performance",
-        "docs/ecosystem",
-        "CONTRIBUTING",
-        "SECURITY",
-        "CHANGELOG",
-    ),
+    "Start": {
+        "docs/problem": "The problem in ten lines",
+        "docs/use": "Finding and repairing",
+        "docs/explain": "Explaining",
+        "docs/rules": "Rules",
+        "docs/settings": "Settings",
+    },
+    "Where you work": {
+        "docs/editors": "Editors",
+        "docs/agents": "Coding agents",
+        "docs/hooks": "Hooks",
+        "docs/ci": "CI",
+        "docs/formats": "Output formats",
+        "docs/cache": "Cache",
+    },
+    "Run models": {
+        "docs/verify": "Verifying",
+        "docs/training": "Set-ups of training",
+        "docs/memory": "Memory",
+        "docs/report": "The HTML report",
+        "docs/testing": "Your own tests",
+        "docs/clusters": "Many machines",
+        "FINDINGS": "Findings in transformers",
+    },
+    "Contribute": {
+        "docs/how-it-works": "How it works",
+        "docs/adding-a-rule": "Adding a rule",
+        "docs/contract": "The contract of safe fixes",
+        "docs/performance": "Performance",
+        "docs/ecosystem": "Comparing two versions",
+        "CONTRIBUTING": "Contributing",
+        "SECURITY": "Security",
+        "CHANGELOG": "Changelog",
+    },
 }
 """The pages in their order. A page that stands nowhere here is an orphan, which Sphinx warns of."""
 
@@ -56,6 +70,7 @@ myst_heading_anchors = 4
 copybutton_prompt_text = "$ "
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"gclint {__version__}"
 html_baseurl = "https://gclint.github.io/gclint/"
 html_static_path = ["_static"]
@@ -71,17 +86,17 @@ html_theme_options = {
 def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
     """Give the README and the table of rules what the sidebar shows; both are read elsewhere, too."""
     if name == root_doc:
-        trees = (_tree(entries, f":caption: {caption}") for caption, entries in NAVIGATION.items())
-        source[0] += "".join(trees)
+        for caption, entries in NAVIGATION.items():
+            there = [
+                f"{title} </{path}>" for path, title in entries.items() if (ROOT / f"{path}.md").is_file()
+            ]
+            source[0] += _tree(f":caption: {caption}", there)
     elif name == "docs/rules":
-        source[0] += _tree(("rules/*",), ":glob:")
+        source[0] += _tree(":glob:", ["rules/*"])
 
 
-def _tree(entries: tuple[str, ...], option: str) -> str:
-    there = (each for each in entries if "*" in each or (ROOT / f"{each}.md").is_file())
-    # From the root, wherever the tree stands.
-    lines = "\n".join(each if "*" in each else f"/{each}" for each in there)
-    return f"\n```{{toctree}}\n:hidden:\n{option}\n\n{lines}\n```\n"
+def _tree(option: str, entries: list[str]) -> str:
+    return "\n".join(("", "```{toctree}", ":hidden:", option, "", *entries, "```", ""))
 
 
 def add_index(app: Sphinx, error: Exception | None) -> None:

@@ -14,6 +14,6 @@ if missing:
     )
     sys.exit(2)
 
-from gclint.cli import main  # noqa: E402 (it imports what may be missing)
+from gclint.launch import main  # noqa: E402 (it imports what may be missing)
 
 main()

@@ -15,6 +15,7 @@ _EXAMPLES = """\
   gclint src/transformers/models          report what breaks checkpointing
   gclint --diff src/transformers/models   show how it would be repaired
   gclint --fix src/transformers/models    repair it
+  gclint explain modeling_mine.py:42      why it reports it, or does not
   gclint rule GC001                       explain a rule
   gclint verify modeling_mine.py          train the model for a few steps
   gclint memory llama --seq 4096          what training it needs"""
@@ -24,6 +25,12 @@ _VERIFY = LazyCommand(
     module="gclint.commands.verify",
     attribute="verify_group",
     short_help="Train models with and without checkpointing, and compare.",
+)
+_EXPLAIN = LazyCommand(
+    "explain",
+    module="gclint.commands.explain",
+    attribute="explain_command",
+    short_help="Explain how a place is understood, and why rules are silent there.",
 )
 _MEMORY = LazyCommand(
     "memory",
@@ -38,8 +45,18 @@ _SERVER = LazyCommand(
     short_help="Serve an editor, over standard input and output.",
 )
 
+_CLEAN = LazyCommand(
+    "clean",
+    module="gclint.commands.cache",
+    attribute="clean",
+    short_help="Delete what is kept from run to run.",
+)
+
 gclint = DefaultGroup(
-    "gclint", default=check_command, others=[_VERIFY, _MEMORY, _SERVER, rules, rule], examples=_EXAMPLES
+    "gclint",
+    default=check_command,
+    others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CLEAN],
+    examples=_EXAMPLES,
 )
 
 
@@ -58,7 +75,7 @@ def main() -> NoReturn:
     except OSError as error:
         if error.filename is not None:
             raise
-        _exit_without_output(error)
+        exit_without_output(error)
 
 
 def _replace_closed_streams() -> None:
@@ -73,7 +90,7 @@ def _replace_closed_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
-def _exit_without_output(error: OSError) -> NoReturn:
+def exit_without_output(error: OSError) -> NoReturn:
     """Say that the output cannot be written, as far as that can be said, and exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # What is still to be written is not tried again at exit.

@@ -17,6 +17,7 @@ from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
+    from gclint.network.explaining.places import Spot
     from gclint.network.model import Network
     from gclint.settings import Settings
     from gclint.source.project import Surroundings
@@ -83,6 +84,14 @@ class Rule(ABC):
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield what is wrong in the file that ``network`` describes."""
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield why there is no finding at a place that the rule looks at, in sentences.
+
+        Nothing where there is nothing that it is about. It is asked only where it has no finding, by
+        ``gclint explain``.
+        """
+        return ()
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
         """Return the places at which ``finding`` stands if it is about this call site."""

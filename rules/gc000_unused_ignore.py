@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.rule import CommentRule
@@ -10,6 +11,10 @@ from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.spelling import closest
 
 _UNCLEAR = "only its author knows what it is meant to ignore"
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
+    from gclint.network.model import Network
 
 
 class UnusedIgnore(CommentRule):
@@ -64,6 +69,13 @@ class UnusedIgnore(CommentRule):
             if _all_ran(comments, ran) and not any(_keeps(keeper, each) for each in found):
                 own = [word for word in keeper.words or () if word.code == self.code]
                 yield self._about_words(keeper, own, {})
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield that there is no comment, or that all are needed."""
+        if "gclint:" in network.file.text:
+            yield "each ignore comment here suppresses something, or the rules that it names did not run"
+        else:
+            yield "there is no ignore comment in this file"
 
     def _about(
         self, ignore: Ignore, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
@@ -14,6 +14,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -92,6 +93,10 @@ class PositionalCache(Rule):
                     traced=False,
                 ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was passed by position."""

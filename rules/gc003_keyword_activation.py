@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
@@ -13,6 +13,7 @@ from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -95,6 +96,10 @@ class KeywordActivation(Rule):
                     traced=True,
                 ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(network, spot.sites, "nothing that requires grad is passed to `{block}` by keyword")
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a tensor that requires grad was passed by keyword."""

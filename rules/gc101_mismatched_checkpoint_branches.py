@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from gclint.codemod.branch import mismatches
+from gclint.codemod.branch import mismatches, plain_beside
 from gclint.finding import Finding, Refusal
 from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
 from gclint.network.story import call_story
 from gclint.network.support import models_running
 from gclint.rule import Rule
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
 
 
 class MismatchedCheckpointBranches(Rule):
@@ -83,3 +87,18 @@ class MismatchedCheckpointBranches(Rule):
                 Refusal("which of the two calls is right, only the author knows"),
                 story=call_story(legacy, legacy.blocks[0]),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each checkpointed call with what it was compared."""
+        for site in spot.sites:
+            if not site.checkpointed:
+                continue
+            blocks = " and ".join(f"`{info.name}`" for info in site.blocks)
+            if not models_running(site.owner):
+                yield f"no model is seen to hold `{site.owner.name}`, which calls a checkpoint function"
+            elif plain_beside(site, network.run_sites) is None:
+                yield f"no single plain call of {blocks} stands in the other branch, to be compared with"
+            else:
+                yield f"the plain call of {blocks} in the other branch passes the same, caches aside"
+        if spot.sites and not any(site.checkpointed for site in spot.sites):
+            yield "no call here goes through a checkpoint function of the model's own, so there is no pair"

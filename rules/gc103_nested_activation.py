@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites
+from gclint.codemod.sites import SiteDefects, defective_sites, reasons
 from gclint.codemod.unpacking import unpacked
 from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
@@ -13,6 +13,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 
@@ -89,6 +90,12 @@ class NestedActivation(Rule):
                     traced=True,
                 ),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it is right."""
+        return reasons(
+            network, spot.sites, "no list, tuple or dict of tensors that require grad is passed to `{block}`"
+        )
 
     def flags(self, site: RunSite) -> bool:
         """Return whether tensors that require grad were passed inside of a container."""

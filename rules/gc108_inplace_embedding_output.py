@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Edit, Finding, Fix
-from gclint.network.inplace import Change, changes_in_place, changes_seen
+from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
+from gclint.network.support import supports_checkpointing
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
@@ -14,6 +16,9 @@ _REASON = (
     "whether the hook of `enable_input_require_grads()` is on that module, only a run shows, "
     "and where it is not, this is a copy for nothing"
 )
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
 
 
 class InplaceEmbeddingOutput(Rule):
@@ -84,6 +89,19 @@ class InplaceEmbeddingOutput(Rule):
                 change.owner,
                 _fix(network, change, start),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield why nothing is changed in place that the embeddings have returned."""
+        if spot.owner is None:
+            return
+        called = embeddings_called(network, spot.owner)
+        if not called:
+            yield f"no method of `{spot.owner.name}` calls what `get_input_embeddings()` leads to"
+        elif not supports_checkpointing(spot.owner):
+            yield f"no model that holds `{spot.owner.name}` supports checkpointing"
+        else:
+            names = " and ".join(f"`{name}`" for name in called)
+            yield f"no statement changes in place what {names} of `{spot.owner.name}` has returned"
 
 
 def _fix(network: Network, change: Change, start: int) -> Fix:

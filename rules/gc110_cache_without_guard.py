@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.guard import Unguarded, unguarded_caches
+from gclint.codemod.guard import Unguarded, unguarded_caches, why_guarded
 from gclint.finding import Applicability, Finding, Fix, Part, Refusal, Repair, Step
 from gclint.network.model import Network
 from gclint.network.story import call_story, parameter_steps
@@ -13,6 +13,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
 _REASON = "whether training needs that cache, and whether it alone differs in recomputation, only a run shows"
@@ -94,6 +95,10 @@ class CacheWithoutGuard(Rule):
                 _remedy(each),
                 story=_story(each),
             )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site why it gets no cache that is made too early."""
+        return dict.fromkeys(why_guarded(network, site) for site in spot.sites)
 
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was written to by recomputation."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.embeddings import concerned, misled
+from gclint.codemod.embeddings import concerned, misled, unseen
 from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import ClassResult, Failure
 
 
@@ -77,6 +78,10 @@ class TupleInputEmbedding(Rule):
                     f"`{each.seen.model}.get_input_embeddings()` leads to a module that does not return one "
                     "tensor, so that `enable_input_require_grads()` makes the forward pass raise",
                 )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield what only a run shows."""
+        return unseen(network, spot.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
         """Return whether the run has seen that of the model of a finding."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.embeddings import concerned, misled
+from gclint.codemod.embeddings import concerned, misled, unseen
 from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 
 if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import ClassResult, Failure
 
 
@@ -90,6 +91,10 @@ class UnreachedInputEmbedding(Rule):
                     f"`{each.seen.model}.get_input_embeddings()` {present}: with a frozen base, nothing that "
                     "goes into it requires grad, and reentrant checkpointing gives its adapters no gradient",
                 )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield what only a run shows."""
+        return unseen(network, spot.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
         """Return whether the run has seen that of the model of a finding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gclint.codemod.legacy_override import without_override
 from gclint.finding import Applicability, Finding
@@ -11,8 +12,11 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, own_overrides
-from gclint.network.support import flag
+from gclint.network.support import flag, is_like_a_model
 from gclint.rule import Rule
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
 
 
 class LegacySetGradientCheckpointing(Rule):
@@ -84,6 +88,22 @@ class LegacySetGradientCheckpointing(Rule):
                     override.model.name,
                     without_override(network, override),
                 )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each model why it has no old override."""
+        for info in (*spot.classes, *(() if spot.owner is None else (spot.owner,))):
+            if not is_like_a_model(info):
+                continue
+            method = info.definition.method(LIBRARY_SWITCH)
+            if method is None:
+                yield f"`{info.name}` does not define `{LIBRARY_SWITCH}` itself"
+            elif any(each.method is method for each in own_overrides(network.module)):
+                yield (
+                    f"`{info.name}` says `supports_gradient_checkpointing = False`: the library raises, "
+                    "and never calls the override"
+                )
+            else:
+                yield f"`{LIBRARY_SWITCH}` of `{info.name}` does not have the old parameter `value`"
 
     @staticmethod
     def _is_used(network: Network, override: OldOverride) -> bool:

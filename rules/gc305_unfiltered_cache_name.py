@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,6 +17,9 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
+
+if TYPE_CHECKING:
+    from gclint.network.explaining.places import Spot
 
 
 class UnfilteredCacheName(Rule):
@@ -97,6 +101,24 @@ class UnfilteredCacheName(Rule):
                             ),
                         ),
                     )
+
+    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+        """Yield for each call site which caches it passes, and what disables them."""
+        for site in spot.sites:
+            if not any(info.is_checkpointing for info in site.blocks):
+                names = " and ".join(f"`{info.name}`" for info in site.blocks)
+                yield f"{names} is not a checkpointing layer, which could disable a cache"
+            elif site.checkpointed or site.function is not None:
+                yield "the call does not run the block itself: the base class does not see its keywords"
+            elif is_spared(site):
+                yield "the call stands where the model does not checkpoint"
+            else:
+                known = [f"`{name}`" for name, _ in live_caches(site)]
+                yield (
+                    f"{network.releases} disables {' and '.join(known)} while checkpointing"
+                    if known
+                    else "no cache is passed by keyword that can be there while the model checkpoints"
+                )
 
 
 def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:

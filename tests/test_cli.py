@@ -482,13 +482,14 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Files",
         "Versions of transformers",
         "Output",
+        "Cache",
         "Changed files only",
         "Baselines",
         "Verify repairs",
         "Other options",
     ]
     listed = re.findall(r"^  (\w+)  +[A-Z]", out[: out.index("Repair:")], re.MULTILINE)
-    assert listed == ["check", "verify", "memory", "rules", "rule"]
+    assert listed == ["check", "explain", "verify", "memory", "server", "rules", "rule", "clean"]
     assert max(map(len, out.splitlines())) <= 80
 
 

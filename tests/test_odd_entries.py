@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from gclint.cli import main
+from gclint.facts import read_bytes
 from gclint.finding import Position
 from gclint.report.diff import unified_diff
 from gclint.settings import Settings
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import printable, shown
 from gclint.source.project import Project

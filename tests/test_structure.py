@@ -22,6 +22,7 @@ else:
 
 _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),
+    ("gclint.launch",),
     ("gclint.cli",),
     ("gclint.commands", "gclint.testing"),
     ("gclint.server",),
@@ -37,6 +38,8 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.class_settings",),
     ("gclint.releases",),
     ("gclint.observations",),
+    ("gclint.cache",),
+    ("gclint.facts",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )

@@ -18,7 +18,7 @@ class Model(PreTrainedModel):
 
     def __init__(self, config):
         super().__init__(config)
-        self.embeddings = torch.nn.Embedding(4, 4)
+        self.embeddings = torch.nn.Embedding(256, 4)
         self.layers = torch.nn.ModuleList([Layer() for _ in range(2)])
         self.head = torch.nn.Linear(4, 1)
 

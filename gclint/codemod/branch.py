@@ -286,25 +286,32 @@ def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[R
 
     They are the only calls of the same blocks in the two sides of one ``if`` that asks for a mode.
     """
-    sides: defaultdict[tuple[cst.If, bool], list[RunSite]] = defaultdict(list)
-    for site in sites:
-        for arm in site.arms:
-            sides[arm.branch, arm.taken].append(site)
     for legacy in sites:
-        if not legacy.checkpointed or not legacy.arms or legacy.function is not None:
-            continue
-        arm = legacy.arms[-1]
-        if _MODE.search(_code(arm.branch.test)) is None:
-            continue
-        own, others = (_running(sides[arm.branch, taken], legacy) for taken in (arm.taken, not arm.taken))
-        if len(own) == len(others) == 1 and not others[0].checkpointed:
+        plain = plain_beside(legacy, sites) if legacy.checkpointed else None
+        if plain is not None:
             found = [
                 each
-                for each in compare_calls(legacy, others[0], releases)
+                for each in compare_calls(legacy, plain, releases)
                 if each.parameter is not None and not _concerns_cache(each)
             ]
             if found:
                 yield legacy, found
+
+
+def plain_beside(legacy: RunSite, sites: Sequence[RunSite]) -> RunSite | None:
+    """Return the plain call that a checkpointed one is the other side of; None where that is not certain."""
+    if not legacy.arms or legacy.function is not None:
+        return None
+    arm = legacy.arms[-1]
+    if _MODE.search(_code(arm.branch.test)) is None:
+        return None
+    sides: defaultdict[bool, list[RunSite]] = defaultdict(list)
+    for site in sites:
+        for each in site.arms:
+            if each.branch is arm.branch:
+                sides[each.taken].append(site)
+    own, others = (_running(sides[taken], legacy) for taken in (arm.taken, not arm.taken))
+    return others[0] if len(own) == len(others) == 1 and not others[0].checkpointed else None
 
 
 def is_spared(site: RunSite) -> bool:

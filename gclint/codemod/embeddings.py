@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, He
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import code, is_docstring
 from gclint.network.model import Network
+from gclint.network.support import is_like_a_model
 from gclint.observations import Feeding
 from gclint.source.fragment import parse_definition
 from gclint.source.generated import is_modular, modeling_path, modular_path
@@ -84,6 +85,13 @@ def misled(network: Network) -> Iterator[Misled]:
             yield Misled(info, seen, start, end, remedy)
         elif not _is_written(network, source.name, seen.model):
             yield Misled(info, seen, start, end, _generated(source.name))
+
+
+def unseen(network: Network, classes: Iterable[ClassInfo]) -> Iterator[str]:
+    """Yield why nothing is said of the input embeddings of the models among some classes."""
+    for info in classes:
+        if is_like_a_model(info):
+            yield f"only a run (`gclint verify`, `--verify`) shows what feeds the blocks of `{info.name}`"
 
 
 def _generated(name: str) -> Refusal:

@@ -82,6 +82,21 @@ def unguarded_caches(network: Network) -> Iterator[Unguarded]:
                 yield Unguarded(site, block.name, bound.arg, bound.arg.value.value, name, fragment, *found)
 
 
+def why_guarded(network: Network, site: RunSite) -> str:
+    """Return why a call site gets no cache that is made although the model checkpoints."""
+    block = next((info for info in site.blocks if info.is_checkpointing), None)
+    made = _made_for_cache(network.file.outline.code)
+    passed = made.intersection(arg.value.value for arg in site.args if isinstance(arg.value, cst.Name))
+    if block is None or site.checkpointed or site.function is not None:
+        return "the call does not run a checkpointing layer itself"
+    if not passed:
+        return "it passes no variable that is made if `use_cache` is set and that no release disables by name"
+    if not has_flag(site.owner):
+        return f"`{site.owner.name}` has no `{FLAG}` flag of its own to ask"
+    names = " and ".join(f"`{name}`" for name in sorted(passed))
+    return f"{names} is not made before something asks whether the model checkpoints"
+
+
 def _made_for_cache(text: str) -> frozenset[str]:
     """Return the variables that seem to be made if a cache is asked for, and that no release disables."""
     found: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from gclint.codemod.branch import is_spared
 from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
@@ -104,21 +105,69 @@ def defective_sites(network: Network) -> tuple[SiteDefects, ...]:
     return tuple(_defective_sites(network))
 
 
-def _defective_sites(network: Network) -> Iterator[SiteDefects]:
+class Unjudged(Enum):
+    """Why nothing is said of the arguments of a call site."""
+
+    CHECKPOINTED = "the call goes through a checkpoint function, which hands on what it gets as it is"
+    INNER = "the call is one of an inner function, and its own calls are judged in its place"
+    NOT_RECOMPUTED = "{block} is no checkpointing layer, and no fix makes it one: nothing recomputes it here"
+    SPARED = "the call stands where the model does not checkpoint, beside a branch of its own that does"
+    UNBOUND = "who receives what is not certain: an unpacked list hides it, or `forward` could not be read"
+
+    def of(self, site: RunSite) -> str:
+        """Return the reason in words."""
+        return self.value.replace("{block}", _named(site))
+
+
+def _judged(network: Network, site: RunSite) -> tuple[SiteBinding, ...] | Unjudged:
+    """Return the bindings of a call site for the blocks that are recomputed, or why it has none."""
+    if site.checkpointed:
+        return Unjudged.CHECKPOINTED
+    if site.function is not None:
+        return Unjudged.INNER
+    # A layer is enabled along with its stack, which does not come here then.
+    spared = is_spared(site)
     unprotected = layers_to_be(network)
+    blocks = [info for info in site.blocks if info in unprotected or (not spared and info.is_checkpointing)]
+    if not blocks:
+        layers = any(info.is_checkpointing for info in site.blocks)
+        return Unjudged.SPARED if spared and layers else Unjudged.NOT_RECOMPUTED
+    bindings = [bind_site(site, info, network.gradients) for info in blocks]
+    known = tuple(binding for binding in bindings if binding is not None)
+    return known if len(known) == len(blocks) else Unjudged.UNBOUND
+
+
+def reasons(network: Network, sites: Iterable[RunSite], innocence: str) -> Iterator[str]:
+    """Yield for each call site why a rule about its arguments is silent.
+
+    Args:
+        network: the file.
+        sites: the call sites.
+        innocence: what is said of one that is judged; ``{block}`` stands for the block's name.
+    """
+    found = []
+    defective = {each.site for each in defective_sites(network)}
+    for site in sites:
+        judged = _judged(network, site)
+        if isinstance(judged, Unjudged):
+            found.append(judged.of(site))
+        elif site not in defective or len([*sites]) == 1:
+            found.append(innocence.replace("`{block}`", _named(site)))
+    yield from dict.fromkeys(found)
+
+
+def _named(site: RunSite) -> str:
+    return " or ".join(f"`{info.name}`" for info in site.blocks)
+
+
+def _defective_sites(network: Network) -> Iterator[SiteDefects]:
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
             continue
         if is_plainly_right(site, network.gradients.named):
             continue
-        # A layer is enabled along with its stack, which does not come here then.
-        is_enabled = not is_spared(site)
-        blocks = [
-            info for info in site.blocks if info in unprotected or (is_enabled and info.is_checkpointing)
-        ]
-        bindings = [bind_site(site, info, network.gradients) for info in blocks]
-        known = tuple(binding for binding in bindings if binding is not None)
-        if not known or len(known) != len(blocks):
+        known = _judged(network, site)
+        if isinstance(known, Unjudged):
             continue
         caches = _united(binding.positional_caches() for binding in known)
         activations = _united(binding.keyword_activations() for binding in known)

@@ -21,6 +21,7 @@ from gclint.commands import (
     settings_of,
     settle_interrupted_fixes,
 )
+from gclint.commands.cache import keep_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
@@ -57,6 +58,7 @@ _surroundings = option_group("Versions of transformers")
 _files = option_group("Files")
 _output = option_group("Output")
 _changes = option_group("Changed files only")
+_cache = option_group("Cache")
 _baselines = option_group("Baselines")
 _verify = option_group("Verify repairs")
 
@@ -77,6 +79,8 @@ _verify = option_group("Verify repairs")
 @standard_input_option(_files)
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
+@setting_options(_cache, "cache-dir")
+@_cache("--no-cache", is_flag=True, help="Do without what is kept from run to run.")
 @_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
 @_changes(
@@ -168,7 +172,15 @@ def _checked(
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
+    if options.writes_nothing and incoming is None:
+        keep_run(_cache_folder(settings))
     return _exit_status(report, options)
+
+
+def _cache_folder(settings: Settings) -> Path:
+    from gclint.cache.place import cache_folder
+
+    return cache_folder(settings.cache_dir)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -212,6 +224,7 @@ def _baseline(options: CheckOptions) -> Baseline | None:
 def _run(
     settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
+    from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
     from gclint.engine.fix import fix
     from gclint.engine.jobs import fitting_jobs
@@ -220,7 +233,7 @@ def _run(
         return _proven(settings, rules, selection, options)
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
-    with _progress(len(project.paths)) as advance:
+    with unrecorded(), _progress(len(project.paths)) as advance:
         if not (options.fix or options.diff):
             return check(project, rules, advance, jobs), None
         unsafe, wanted = options.unsafe_fixes, selection.reported

@@ -14,6 +14,18 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 
+_REPLAYABLE = (
+    "diff",
+    "exit_zero",
+    "jobs",
+    "output_format",
+    "show_fixes",
+    "statistics",
+    "unsafe_fixes",
+)
+"""What makes no difference to whether a run can be replayed; of all other options it is not known."""
+
+
 @dataclass(frozen=True)
 class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
@@ -38,6 +50,7 @@ class CheckOptions:
     time_limit: float | None
     memory_limit: float | None
     stdin_filename: Path | None
+    no_cache: bool
     unsafe_fixes: bool
     output_format: str
     baseline: Path | None
@@ -51,6 +64,12 @@ class CheckOptions:
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
         """How models are run."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether all that the run does is to read the files and to print, so that it can be replayed."""
+        others = ("fix",) if self.diff else ()
+        return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
 
     @property
     def is_for_people(self) -> bool:

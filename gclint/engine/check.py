@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from gclint import __version__
@@ -15,6 +16,7 @@ from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
+from gclint.facts import News, begin, current
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
@@ -111,10 +113,12 @@ def judge(
         jobs: over how many processes to spread the work.
     """
     paths = tuple(paths)
-    verdicts = {}
-    with closing(spread(_Judging(project, rules), paths, jobs)) as answers:
+    verdicts, trace = {}, current()
+    with closing(spread(_Judging(project, rules, is_traced=trace is not None), paths, jobs)) as answers:
         for path, judged in answers:
             project.learn_uses(judged.uses)
+            if trace is not None and judged.news is not None:
+                trace.learn(judged.news)
             verdicts[path] = judged.verdict
             advance(path)
     return {path: verdicts[path] for path in paths}
@@ -127,26 +131,31 @@ class _Judged:
     verdict: Verdict
     uses: tuple[tuple[Path, Path], ...]
     """Which files turned out to hang on which."""
+    news: News | None
+    """What was read."""
 
 
 class _Judging:
     """Judges files, in this process or in another one."""
 
-    def __init__(self, project: Project, rules: Sequence[Rule]) -> None:
+    def __init__(self, project: Project, rules: Sequence[Rule], *, is_traced: bool) -> None:
         self._project = project
         self._rules = tuple(rules)
         self._codes = _known_codes(rules)
+        self._is_traced = is_traced
 
     def __call__(self, path: Path) -> _Judged:
+        if self._is_traced:
+            begin()
         verdict = _judge(self._project, path, self._rules, self._codes)
-        return _Judged(verdict, self._project.new_uses())
+        return _Judged(verdict, self._project.new_uses(), begin().news() if self._is_traced else None)
 
     def prepare(self) -> None:
         """Read the files: each process would, to know who imports what."""
         read_imports(self._project)
 
-    def __reduce__(self) -> tuple[type[_Judging], tuple[Project, tuple[Rule, ...]]]:
-        return _Judging, (self._project, self._rules)
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(_Judging, is_traced=self._is_traced), (self._project, self._rules)
 
 
 def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.engine.disk import stage, sync_folders
 from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, held
 from gclint.engine.unfinished import journals_above
-from gclint.source.disk import read_bytes
+from gclint.facts import read_bytes
 from gclint.source.paths import shown
 
 _BEFORE, _AFTER = 0, 1

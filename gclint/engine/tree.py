@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from gclint.facts import entries, matching, search
 from gclint.finding import Edit
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
 from gclint.source.twins import Twin
@@ -33,9 +34,7 @@ class Tree:
         """The given files, and all others below the same folders of models."""
         given = self._project.paths
         around = {self._project.location(path).parent.parent for path in given}
-        beside = sorted(
-            path for folder in around if folder.name == _MODELS for path in folder.glob("*/mod*_*.py")
-        )
+        beside = sorted(path for folder in around if folder.name == _MODELS for path in _models(folder))
         return tuple(dict.fromkeys((*given, *map(self._project.identify, beside))))
 
     @cached_property
@@ -49,7 +48,7 @@ class Tree:
         found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
         for path in self._paths:
             try:
-                if path not in self._project.given and MARKER.encode() not in read_bytes(path):
+                if path not in self._project.given and MARKER.encode() not in search(path):
                     continue
                 file = self._project.file(path)
             except (OSError, UnreadableFile):
@@ -90,3 +89,11 @@ class Tree:
                     twins = (self.lineage.twin(each) for each in places)
                     known = self._place_twins[place] = [twin for twin in twins if twin is not None]
                 yield from known
+
+
+def _models(folder: Path) -> Iterator[Path]:
+    """Yield the modeling files in the folders of a folder of models."""
+    with suppress(OSError):
+        for name, is_folder in entries(folder, "/"):
+            if is_folder:
+                yield from matching(folder / name, "mod*_*.py")

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from gclint.facts import Places, is_there
 from gclint.source.disk import is_own
 
 NAME = ".gclint-fix"
@@ -15,14 +16,14 @@ NAME = ".gclint-fix"
 
 def journals_above(paths: Iterable[Path]) -> list[Path]:
     """Return the journals in the given folders, and in those that the given files and folders lie in."""
-    known: dict[Path, Path] = {}
+    places = Places()
     seen: set[Path] = set()
     found = []
     for path in paths:
-        folder = _resolved(path, known)
+        folder = places.location(path)
         while folder not in seen:
             seen.add(folder)
-            if os.path.lexists(f"{folder}/{NAME}") and _is_journal(folder / NAME):
+            if is_there(f"{folder}/{NAME}") and _is_journal(folder / NAME):
                 found.append(folder / NAME)
             folder = folder.parent
     return found
@@ -40,13 +41,3 @@ def is_trusted(status: os.stat_result, folder: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         return False
     return is_own(status) or status.st_uid == folder.stat().st_uid
-
-
-def _resolved(path: Path, known: dict[Path, Path]) -> Path:
-    """Return ``path`` without links; what is ``known`` of folders is not looked up once more."""
-    if path not in known:
-        if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
-            known[path] = Path(os.path.realpath(path))
-        else:
-            known[path] = _resolved(path.parent, known) / path.name
-    return known[path]

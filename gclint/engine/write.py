@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from gclint.engine.disk import require_replaceable, stage, write_atomically
 from gclint.engine.journal import Busy, Change, Journal, new_temporary
+from gclint.facts import read_bytes
 from gclint.finding import Problem
-from gclint.source.disk import read_bytes
 from gclint.source.paths import shown
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.model import Network
 from gclint.network.support import supports_checkpointing
@@ -60,6 +61,17 @@ def changes_in_place(network: Network) -> Iterator[Change]:
                 found = list(_Flow(names).of(fragment.body[0]))
                 if found and supports_checkpointing(owner):
                     yield from (Change(fragment, *each, owner.name) for each in found)
+
+
+def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
+    """Return the names by which methods of a class call input embeddings."""
+    text = network.file.outline.code
+    definition = owner.definition
+    names = sorted({_USUAL, *_names_in(text)})
+    calls = {f".{name}(": name for name in names} | {f"{_GETTER}()(": _GETTER}
+    return tuple(
+        name for call, name in calls.items() if text.find(call, definition.header, definition.end) != -1
+    )
 
 
 def _names_in(text: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from gclint.network.activation import ACTIVATION_NAMES, fills_cache, requires_cache
+from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
@@ -16,8 +16,15 @@ from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.seen import with_seen
-from gclint.network.support import is_run_by_a_model, supports_checkpointing
-from gclint.network.traits import is_named_as_mixer, mixes_sequence
+from gclint.network.standing import (
+    Standing,
+    disqualified,
+    needs_no_layer,
+    outside_of_trunks,
+    without_model,
+)
+from gclint.network.support import supports_checkpointing
+from gclint.network.traits import is_named_as_mixer
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
@@ -40,7 +47,8 @@ class UnprotectedBlock:
     def is_seen(self) -> bool:
         """Whether only a run has seen that it is one."""
         return any(self.info in site.left_out for site in self.sites) and not any(
-            site.checkpointed or (_is_trunk_by_text(self.info, site) and supports_checkpointing(site.owner))
+            site.checkpointed
+            or (outside_of_trunks(self.info, site) is None and supports_checkpointing(site.owner))
             for site in self.sites
         )
 
@@ -145,24 +153,16 @@ class Network:
     @cached_property
     def unprotected_blocks(self) -> tuple[UnprotectedBlock, ...]:
         """The blocks run in this file that should be checkpointing layers, in the order of the text."""
-        checkpointed: dict[ClassInfo, list[RunSite]] = {}
-        trunks: dict[ClassInfo, list[RunSite]] = {}
-        for site in (*self.run_sites, *self.foreign_sites):
-            for info in site.blocks:
-                if _can_need_protection(info, site):
-                    if site.checkpointed:
-                        checkpointed.setdefault(info, []).append(site)
-                    elif self._is_trunk_block(info, site):
-                        trunks.setdefault(info, []).append(site)
+        checkpointed, trunks = self._candidates
         found = {info: sites + trunks.get(info, []) for info, sites in checkpointed.items()}
         for info, sites in trunks.items():
-            outermost = [site for site in sites if not self._is_inside(site.owner, checkpointed, trunks)]
-            if outermost and info not in found and not self._holds_layers(info, checkpointed):
+            outermost = [site for site in sites if self._sheltered(info, site) is None]
+            if outermost and info not in found:
                 found[info] = outermost
         blocks = [
             UnprotectedBlock(info, tuple(sites))
             for info, sites in found.items()
-            if any(_is_run_by_a_model(site) and not self._is_in_a_block(site) for site in sites)
+            if any(self._unused(site) is None for site in sites)
         ]
         if not blocks or self.checkpointing_module is None:
             return ()
@@ -170,12 +170,39 @@ class Network:
             sorted(blocks, key=lambda block: (block.info.file is not self.file, block.info.definition.start))
         )
 
-    @staticmethod
-    def _is_trunk_block(info: ClassInfo, site: RunSite) -> bool:
-        if not _is_trunk_by_text(info, site) and info not in site.left_out:
-            return False
-        # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
-        return not fills_cache(site, info) and requires_cache(info) is None
+    @cached_property
+    def _candidates(self) -> tuple[dict[ClassInfo, list[RunSite]], dict[ClassInfo, list[RunSite]]]:
+        """The classes that checkpointed calls run, and those that are blocks of trunks, with these calls."""
+        checkpointed: dict[ClassInfo, list[RunSite]] = {}
+        trunks: dict[ClassInfo, list[RunSite]] = {}
+        for site in (*self.run_sites, *self.foreign_sites):
+            for info in site.blocks:
+                if disqualified(info, site) is None:
+                    if site.checkpointed:
+                        checkpointed.setdefault(info, []).append(site)
+                    elif needs_no_layer(info, site) is None:
+                        trunks.setdefault(info, []).append(site)
+        return checkpointed, trunks
+
+    def standing(self, info: ClassInfo, site: RunSite) -> Standing | None:
+        """Return why a class that a call runs is not among the unprotected blocks; None if it is."""
+        found = disqualified(info, site)
+        if found is None and not site.checkpointed:
+            found = needs_no_layer(info, site) or self._sheltered(info, site)
+        found = found or self._unused(site)
+        if found is None and self.checkpointing_module is None:
+            return Standing.NO_BASE_CLASS
+        return found
+
+    def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:
+        """Return why a block of a trunk is left to what is checkpointed around it, or inside of it."""
+        if self._is_inside(site.owner, *self._candidates):
+            return Standing.WITHIN_BLOCK
+        return Standing.HOLDS_LAYERS if self._holds_layers(info, self._candidates[0]) else None
+
+    def _unused(self, site: RunSite) -> Standing | None:
+        """Return why nobody can enable checkpointing for what a call runs, or why it is done around it."""
+        return without_model(site) or (Standing.WITHIN_BLOCK if self._is_in_a_block(site) else None)
 
     def _is_in_a_block(self, site: RunSite) -> bool:
         """Tell whether a block, stacked elsewhere in the file, checkpoints a single part of itself."""
@@ -205,23 +232,3 @@ class Network:
             for part in info.all_parts
             if part is not info
         )
-
-
-def _is_trunk_by_text(info: ClassInfo, site: RunSite) -> bool:
-    return site.is_trunk and mixes_sequence(info) and not is_named_as_mixer(info)
-
-
-def _is_run_by_a_model(site: RunSite) -> bool:
-    """Tell whether a transformers model runs a block here that is to be checkpointed.
-
-    That it supports checkpointing it says itself, or by a checkpointed call.
-    """
-    if site.checkpointed:
-        return is_run_by_a_model(site.owner)
-    # What a run has seen, it has seen in a model.
-    return bool(site.left_out) or supports_checkpointing(site.owner)
-
-
-def _can_need_protection(info: ClassInfo, site: RunSite) -> bool:
-    # A model that another one calls once is no block; where a loop runs several it can be.
-    return not info.is_checkpointing and info.resolved and not (info.is_model and not site.loops)

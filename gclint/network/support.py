@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gclint.facts import matching
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
@@ -13,7 +14,8 @@ from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
 from gclint.source.words import word_ends
 
-_FLAG = "supports_gradient_checkpointing"
+SUPPORT = "supports_gradient_checkpointing"
+"""What a model says so by."""
 
 
 @remembered
@@ -64,7 +66,7 @@ def _is_of_library(base: External | None) -> bool:
 def flag(model: ClassInfo) -> bool | None:
     """Return whether a model says that it supports checkpointing; None where a base that may is unknown."""
     for info in model.mro:
-        switch = info.switch(_FLAG)
+        switch = info.switch(SUPPORT)
         if switch is not None:
             return switch
     return False if model.is_model else None
@@ -100,7 +102,7 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
 
 def _siblings(module: Module) -> Iterator[Module]:
     path = module.file.path
-    for sibling in sorted(path.parent.glob("mod*ing_*.py")) + sorted(path.parent.glob("modular_*.py")):
+    for sibling in matching(path.parent, "mod*ing_*.py") + matching(path.parent, "modular_*.py"):
         if sibling.name == path.name:
             continue
         try:

@@ -23,10 +23,13 @@ def fingerprints(project: Project, places: Places, findings: Iterable[Finding]) 
     those that share all of it. Lines make no difference, nor does the code around.
     """
     met: Counter[str] = Counter()
+    hashes: dict[str, str] = {}
     found = []
     for finding in findings:
         code = project.file(finding.path).text[finding.start : finding.end]
-        identity = "\0".join((finding.code, places.name(finding.path), finding.symbol, code_hash(code)))
+        if code not in hashes:
+            hashes[code] = code_hash(code)
+        identity = "\0".join((finding.code, places.name(finding.path), finding.symbol, hashes[code]))
         met[identity] += 1
         numbered = f"{identity}\0{met[identity]}"
         found.append(hashlib.sha256(numbered.encode(errors="backslashreplace")).hexdigest()[:32])

@@ -1,21 +1,259 @@
-"""The format SARIF 2.1.0, which GitHub's code scanning and many editors show."""
+"""The format SARIF 2.1.0, which GitHub's code scanning and editors show.
+
+Addresses are relative to the root of the repository, columns are counted as SARIF does by default for
+text, in UTF-16 code units, and what GitHub would reject or drop is left out with a notice.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
+from gclint.report.findings import counted, documentation_url, headline, level_of, obstacle
+from gclint.report.fingerprints import fingerprints
+from gclint.report.places import Places, file_uri
+from gclint.report.rules import documentation
+from gclint.rule import all_rules
+from gclint.source.paths import printable
 
 if TYPE_CHECKING:
-    from gclint.report.report import Report
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+    from gclint.finding import Edit, Finding, Fix, Problem, Step
+    from gclint.report.report import Report
+    from gclint.rule import Rule
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HOME = "https://github.com/gclint/gclint"
+_ROOT = "%SRCROOT%"
+_LEVELS = ("error", "warning", "note")
+"""The worst first."""
+
+MOST_RESULTS = 5_000
+"""How many results of a run GitHub shows; it rejects a file with more than 25,000."""
+MOST_LOCATIONS = 100
+"""How many related locations of a result it shows; the same for steps of a flow would be 1,000."""
+MOST_EDITS = 20_000
+"""How many replacements fixes may have in all, to stay below the 10 MB that it accepts when compressed."""
+
+_LINK = re.compile(r"\[(?=[^\]]*\]\()")
+
+_Object = dict[str, object]
 
 
 def write(report: Report, stream: TextIO) -> None:
     """Write everything."""
-    driver = {"name": "gclint", "version": __version__}
-    run = {"tool": {"driver": driver}, "results": []}
-    json.dump({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, stream, indent=2)
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_Run(report).content()]}
+    json.dump(document, stream, indent=1)
     stream.write("\n")
+
+
+class _Run:
+    """A run of gclint, as SARIF has it."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._places = Places(report.project)
+        self._rules = {rule.code: number for number, rule in enumerate(all_rules())}
+        self._edits_left = MOST_EDITS
+
+    def content(self) -> _Object:
+        """Return the run."""
+        findings, marks = self._kept()
+        results = [self._result(*each) for each in zip(findings, marks, strict=True)]
+        driver = {
+            "name": "gclint",
+            "organization": "gclint",
+            "semanticVersion": __version__,
+            "informationUri": _HOME,
+            "rules": [_rule(rule) for rule in all_rules()],
+        }
+        return {
+            "tool": {"driver": driver},
+            "columnKind": "utf16CodeUnits",
+            # Python ends a line at a lone CR as well, and at nothing else.
+            "newlineSequences": ["\r\n", "\n", "\r"],
+            "originalUriBaseIds": {
+                _ROOT: {
+                    "uri": f"{file_uri(self._places.root).rstrip('/')}/",
+                    "description": {"text": "The root of the repository, or the folder that gclint ran in."},
+                }
+            },
+            "invocations": [self._invocation(len(findings))],
+            "results": results,
+        }
+
+    def _kept(self) -> tuple[list[Finding], list[str]]:
+        """Return the findings to write, the worst if there are too many, and their fingerprints."""
+        # Of all of them: what is cut makes no difference to the others' fingerprints.
+        findings = list(self._report.findings)
+        marks = fingerprints(self._report.project, self._places, findings)
+        if len(findings) <= MOST_RESULTS:
+            return findings, marks
+        worst = sorted(range(len(findings)), key=lambda each: _LEVELS.index(level_of(findings[each])))
+        kept = sorted(worst[:MOST_RESULTS])
+        return [findings[each] for each in kept], [marks[each] for each in kept]
+
+    def _invocation(self, kept: int) -> _Object:
+        notices = [self._notification(problem) for problem in self._report.problems]
+        if kept < len(self._report.findings):
+            text = (
+                f"{counted(len(self._report.findings), 'finding')} in all: here are the {kept} worst, "
+                "since code scanning shows no more; --output-format json has them all"
+            )
+            notices.append({"level": "warning", "message": {"text": text}})
+        if self._edits_left < 0:
+            text = "some findings have a fix that is left out here; --output-format json has them all"
+            notices.append({"level": "note", "message": {"text": text}})
+        return {
+            "executionSuccessful": not self._report.problems,
+            "exitCode": self._report.exit_status,
+            "toolExecutionNotifications": notices,
+        }
+
+    def _notification(self, problem: Problem) -> _Object:
+        physical: _Object = {"artifactLocation": self._artifact(problem.path)}
+        if problem.position is not None:
+            # A file that cannot be read has no text in which UTF-16 units could be counted.
+            physical["region"] = {"startLine": problem.position.row}
+        return {
+            "level": "error",
+            "message": {"text": _plain(problem.message)},
+            "locations": [{"physicalLocation": physical}],
+        }
+
+    def _result(self, finding: Finding, fingerprint: str) -> _Object:
+        why = obstacle(finding)
+        message = f"{headline(finding).removeprefix(f'{finding.code} ')}{f'; {why}' if why else ''}"
+        location = self._physical(finding.path, finding.start, finding.end)
+        result: _Object = {
+            "ruleId": finding.code,
+            "level": level_of(finding),
+            "message": {"text": _plain(message)},
+            "locations": [
+                {
+                    "physicalLocation": location,
+                    "logicalLocations": [{"name": printable(finding.symbol)}],
+                }
+            ],
+            # GitHub knows alerts by the second name, and makes it of the line's text where it is missing.
+            "partialFingerprints": {"gclint/v1": fingerprint, "primaryLocationLineHash": fingerprint},
+        }
+        if finding.code in self._rules:
+            result["ruleIndex"] = self._rules[finding.code]
+        steps = finding.story[:MOST_LOCATIONS]
+        if steps:
+            result["relatedLocations"] = [
+                {"id": number, **self._location(step)} for number, step in enumerate(steps, start=1)
+            ]
+            result["codeFlows"] = [self._flow(finding, steps, message)]
+        if finding.fix is not None and self._affords(finding.fix):
+            result["fixes"] = [self._fix(finding.fix)]
+        return result
+
+    def _flow(self, finding: Finding, steps: Sequence[Step], message: str) -> _Object:
+        """Return the story as a flow, which ends where the finding is."""
+        last = {
+            "physicalLocation": self._physical(finding.path, finding.start, finding.end),
+            "message": {"text": _plain(message)},
+        }
+        locations = [
+            {"location": location, "executionOrder": number}
+            for number, location in enumerate([*map(self._location, steps), last], start=1)
+        ]
+        return {"threadFlows": [{"locations": locations}]}
+
+    def _affords(self, fix: Fix) -> bool:
+        if self._edits_left < 0:
+            return False
+        self._edits_left -= len(fix.edits)
+        return self._edits_left >= 0
+
+    def _fix(self, fix: Fix) -> _Object:
+        by_file: dict[Path, list[Edit]] = {}
+        for edit in sorted(fix.edits):
+            by_file.setdefault(edit.path, []).append(edit)
+        why = f" ({fix.applicability.value}: {fix.reason})" if fix.reason else ""
+        return {
+            "description": {"text": _plain(f"{fix.message}{why}")},
+            "artifactChanges": [
+                {
+                    "artifactLocation": self._artifact(path),
+                    "replacements": [self._replacement(edit) for edit in edits],
+                }
+                for path, edits in by_file.items()
+            ],
+            "properties": {"applicability": fix.applicability.value},
+        }
+
+    def _replacement(self, edit: Edit) -> _Object:
+        return {
+            "deletedRegion": self._region(edit.path, edit.start, edit.end),
+            "insertedContent": {"text": edit.content},
+        }
+
+    # -- places
+
+    def _location(self, step: Step) -> _Object:
+        return {
+            "physicalLocation": self._physical(step.path, step.start, step.end),
+            "message": {"text": _plain(step.message)},
+        }
+
+    def _physical(self, path: Path, start: int, end: int) -> _Object:
+        return {"artifactLocation": self._artifact(path), "region": self._region(path, start, end)}
+
+    def _artifact(self, path: Path) -> _Object:
+        uri = self._places.uri(path)
+        return {"uri": uri} if self._places.inside(path) is None else {"uri": uri, "uriBaseId": _ROOT}
+
+    def _region(self, path: Path, start: int, end: int) -> _Object:
+        """Return where ``[start, end)`` is; without an end it would be a whole line."""
+        start_line, start_column = self._utf16(path, start)
+        end_line, end_column = self._utf16(path, end)
+        return {
+            "startLine": start_line,
+            "startColumn": start_column,
+            "endLine": end_line,
+            "endColumn": end_column,
+        }
+
+    def _utf16(self, path: Path, offset: int) -> tuple[int, int]:
+        file = self._report.project.file(path)
+        position = file.position(offset)
+        if file.text.isascii():
+            return position.row, position.column
+        before = file.text[offset - position.column + 1 : offset]
+        return position.row, position.column + sum(character > "\uffff" for character in before)
+
+
+def _rule(rule: Rule) -> _Object:
+    """Return what a rule is, with its documentation as GitHub shows it beside an alert."""
+    text = documentation(rule)
+    return {
+        "id": rule.code,
+        "name": _pascal(rule.name),
+        "shortDescription": {"text": _plain(rule.summary())},
+        "fullDescription": {"text": _plain(rule.summary())},
+        "help": {"text": _plain(text), "markdown": text},
+        "helpUri": documentation_url(rule),
+        "defaultConfiguration": {"level": rule.level},
+        "properties": {
+            "precision": rule.precision,
+            "problem.severity": "recommendation" if rule.level == "note" else rule.level,
+            "tags": ["gradient-checkpointing", "pytorch", "transformers", rule.name],
+        },
+    }
+
+
+def _pascal(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("-"))
+
+
+def _plain(text: str) -> str:
+    """Return text for a plain message, in which nothing may look like a link."""
+    lines: Iterable[str] = map(printable, text.split("\n"))
+    return _LINK.sub(r"\\[", "\n".join(lines))

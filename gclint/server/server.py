@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -256,8 +257,10 @@ def serve(load: Load) -> int:
     """Talk to an editor over standard input and output until it hangs up; return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)
     server = make_server(load)
-    try:
-        server.start_io()
-    except (OSError, ValueError, MemoryError, OverflowError):
-        return 1  # What arrived was cut off, or is no message.
+    # What somebody prints by mistake is no message; and pygls closes what it writes to.
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            server.start_io(stdout=os.fdopen(os.dup(1), "wb"))
+        except (OSError, ValueError, MemoryError, OverflowError):
+            return 1  # What arrived was cut off, or is no message.
     return 0 if server.was_shut_down else 1

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from gclint.facts import is_file, read_text
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
@@ -59,7 +60,7 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
         return _Reader(config, _TABLE, vocabulary).read(table, start)
     for folder in (start, *start.parents):
         path = folder / _PROJECT_FILE
-        if path.is_file():
+        if is_file(path):
             table = _own_table(_document(path), path)
             if table is not None:
                 return _Reader(path, _TABLE, vocabulary).read(table, start)
@@ -69,7 +70,7 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
 
 def _document(path: Path) -> Mapping[str, object]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path).removeprefix("\ufeff")
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

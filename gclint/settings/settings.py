@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gclint.facts import is_dir
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores
 from gclint.settings.patterns import from_working_directory, is_absolute, matches
@@ -148,7 +149,7 @@ class Settings:
 def common_folder(paths: Sequence[Path]) -> Path:
     """Return the innermost folder that holds all of ``paths``, which are at least one."""
     common = Path(os.path.commonpath([absolute(path) for path in paths]))
-    return common if common.is_dir() else common.parent
+    return common if is_dir(common) else common.parent
 
 
 def working_directory() -> Path:

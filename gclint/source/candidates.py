@@ -10,6 +10,8 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gclint.facts import search
+
 _TESTS = ("test_*.py", "*_test.py", "tests.py", "conftest.py")
 _ASIDE = frozenset(("tests", "test", "build", "dist", "site-packages", ".eggs"))
 # What packages like transformers hold beside models, which would be most of what there is to read.
@@ -56,8 +58,7 @@ def may_look_like_model(name: str) -> bool:
 def looks_like_model(path: Path) -> bool:
     """Tell whether a file has a stack and something about checkpointing; an unreadable one has not."""
     try:
-        with path.open("rb") as file:
-            text = file.read(_READ)
+        text = search(path)[:_READ]
     except OSError:
         return False
     return _STACK.search(text) is not None and _CHECKPOINTING.search(text) is not None

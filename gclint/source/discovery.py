@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gclint.facts import Places, entries, exists, is_file, is_link, mode
 from gclint.finding import Problem
 from gclint.source.candidates import is_test, lies_aside, looks_like_model, may_look_like_model
 
@@ -58,6 +58,7 @@ class _Walk:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
         self._settings = settings
+        self._places = Places()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
         self._found = 0
@@ -69,11 +70,11 @@ class _Walk:
         """Take a file or folder that the user gave."""
         if self._settings.excludes(path):
             return
-        mode = self._mode(path)
-        if mode is None:
+        own = self._mode(path)
+        if own is None:
             return
-        if not stat.S_ISDIR(mode):
-            self._take_file(path, mode)
+        if not stat.S_ISDIR(own):
+            self._take_file(path, own)
             return
         found, failed, seen = self._found, len(self.problems), len(self._candidates)
         # What was walked before, as a part of another folder, still counts as found in this one.
@@ -85,7 +86,7 @@ class _Walk:
     def overlooked(self) -> list[Path]:
         """Return the files that look like models and were not taken."""
         alike = filter(looks_like_model, reversed(self._candidates))
-        others = {os.path.realpath(path): path for path in alike}
+        others = {str(self._places.location(path)): path for path in alike}
         return sorted(path for real, path in others.items() if real not in self._taken)
 
     def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
@@ -110,6 +111,7 @@ class _Walk:
             aside: whether it is one of tests or of a build, or lies in one.
         """
         try:
+            self._places.location(folder)
             status = folder.stat()
             identity = (status.st_dev, status.st_ino)
             if identity in above:
@@ -118,43 +120,42 @@ class _Walk:
             if identity in self._visited:
                 return
             self._visited.add(identity)
-            with os.scandir(folder) as entries:
-                ordered = sorted(entries, key=lambda entry: entry.name)
+            ordered = entries(folder)
         except OSError as error:
             self._fail(folder, f"this folder cannot be read: {_cause(error)}")
             return
-        for entry in ordered:
-            self._take_entry(folder / entry.name, entry, above | {identity}, aside=aside)
+        for name, is_folder in ordered:
+            self._take_entry(folder / name, above | {identity}, is_folder=is_folder, aside=aside)
 
     def _take_entry(
-        self, path: Path, entry: os.DirEntry[str], above: frozenset[tuple[int, int]], *, aside: bool
+        self, path: Path, above: frozenset[tuple[int, int]], *, is_folder: bool, aside: bool
     ) -> None:
-        is_modeling = any(fnmatchcase(entry.name, pattern) for pattern in _MODELING_FILES) or (
-            not aside and not is_test(entry.name) and self._settings.includes(path)
+        is_modeling = any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
+            not aside and not is_test(path.name) and self._settings.includes(path)
         )
-        if _is_folder(entry):
+        if is_folder:
             if is_modeling and not self._settings.excludes(path):
                 self._fail(path, "this has the name of a modeling file, and is a folder")
             if self._settings.excludes(path):
                 self._found += 1
             elif not _is_skipped(path):
-                self._walk(path, above, aside=aside or lies_aside(entry.name))
+                self._walk(path, above, aside=aside or lies_aside(path.name))
         elif is_modeling:
             self._found += 1
-            mode = None if self._settings.excludes(path) else self._mode(path)
-            if mode is not None:
-                self._take_file(path, mode)
-        elif not aside and self._is_candidate(path, entry):
+            own = None if self._settings.excludes(path) else self._mode(path)
+            if own is not None:
+                self._take_file(path, own)
+        elif not aside and self._is_candidate(path):
             self._candidates.append(path)
 
-    def _is_candidate(self, path: Path, entry: os.DirEntry[str]) -> bool:
-        return may_look_like_model(entry.name) and _is_file(entry) and not self._settings.excludes(path)
+    def _is_candidate(self, path: Path) -> bool:
+        return may_look_like_model(path.name) and is_file(path) and not self._settings.excludes(path)
 
-    def _take_file(self, path: Path, mode: int) -> None:
-        if not stat.S_ISREG(mode):
+    def _take_file(self, path: Path, own: int) -> None:
+        if not stat.S_ISREG(own):
             self._fail(path, "this is neither a file nor a folder, so there is nothing to read")
             return
-        real = os.path.realpath(path)
+        real = str(self._places.location(path))
         if real not in self._taken:
             self._taken.add(real)
             self.files.append(path)
@@ -162,9 +163,9 @@ class _Walk:
     def _mode(self, path: Path) -> int | None:
         """Return what kind of thing ``path`` leads to; None, and a problem, if it leads nowhere."""
         try:
-            return path.stat().st_mode
+            return mode(path)
         except OSError as error:
-            self._fail(path, _cause(error, is_link=path.is_symlink()))
+            self._fail(path, _cause(error, is_from_link=is_link(path)))
         except ValueError:
             self._fail(path, "this is not a path: it holds a NUL character")
         return None
@@ -175,30 +176,16 @@ class _Walk:
             self.problems.append(problem)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # A link to itself; it is told when it has the name of a modeling file.
-        return False
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
-
-
 def _is_skipped(folder: Path) -> bool:
     name = folder.name
-    return name.startswith(".") or name in _SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
+    return name.startswith(".") or name in _SKIPPED_FOLDERS or exists(folder / "pyvenv.cfg")
 
 
-def _cause(error: OSError, *, is_link: bool = False) -> str:
+def _cause(error: OSError, *, is_from_link: bool = False) -> str:
     if error.errno == errno.ELOOP:
         return "this link leads back to itself"
     if isinstance(error, FileNotFoundError):
-        return "this link leads to a file that does not exist" if is_link else "no such file or folder"
+        return "this link leads to a file that does not exist" if is_from_link else "no such file or folder"
     if isinstance(error, PermissionError):
         return "permission denied"
     return error.strerror or str(error)

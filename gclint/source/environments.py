@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.machinery import PathFinder
 from pathlib import Path
+
+from gclint.facts import is_dir, matching, package_locations, read_text, real_path, variable
 
 _PACKAGES = (
     "lib/python3*/site-packages",
@@ -20,7 +20,7 @@ _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 def active_environments() -> tuple[Path, ...]:
     """Return the environments that a run may belong to: the active ones, and gclint's own interpreter."""
-    active = (os.environ.get(name) for name in _ACTIVE)
+    active = (variable(name) for name in _ACTIVE)
     return (*(Path(folder) for folder in active if folder), Path(sys.executable))
 
 
@@ -32,28 +32,35 @@ def package_folders(environment: Path, name: str) -> Iterator[Path]:
         name: a top-level package; it is not imported.
     """
     if environment == Path(sys.executable):
-        # Not importlib.util.find_spec, which may load what hooks into imports.
-        spec = PathFinder.find_spec(name)
-        for location in (spec and spec.submodule_search_locations) or ():
-            yield Path(location)
+        yield from map(Path, package_locations(name))
     for prefix in _prefixes(environment):
         for pattern in _PACKAGES:
-            for packages in sorted(prefix.glob(pattern), reverse=True):
+            for packages in _matching(prefix, pattern):
                 yield packages / name
                 for folder in _added(packages):
                     yield folder / name
 
 
+def _matching(prefix: Path, pattern: str) -> Iterator[Path]:
+    """Yield the folders that match a pattern of several parts, the latest name first."""
+    first, _, rest = pattern.partition("/")
+    for folder in reversed(matching(prefix, first)):
+        if rest:
+            yield from _matching(folder, rest)
+        elif is_dir(folder):
+            yield folder
+
+
 def _prefixes(environment: Path) -> Iterator[Path]:
     """Yield the folders of an environment, and of the one that it was made from if it sees that one."""
-    if environment.is_dir():
+    if is_dir(environment):
         yield environment
         return
     folder = environment.parent.parent
     yield folder
-    resolved = Path(os.path.realpath(environment)).parent.parent
+    resolved = real_path(environment).parent.parent
     try:
-        configuration = (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+        configuration = read_text(folder / "pyvenv.cfg", "replace")
     except OSError:
         sees_more = True  # This is no virtual environment: the interpreter may be a link to one elsewhere.
     else:
@@ -65,8 +72,8 @@ def _prefixes(environment: Path) -> Iterator[Path]:
 
 def _added(packages: Path) -> Iterator[Path]:
     """Yield the folders that an editable installation adds to the path."""
-    for pth in sorted(packages.glob("*.pth")):
+    for pth in matching(packages, "*.pth"):
         with suppress(OSError):
-            for line in pth.read_text(encoding="utf-8", errors="replace").splitlines():
+            for line in read_text(pth, "replace").splitlines():
                 if line.strip() and not line.startswith(("import ", "import\t", "#")):
                     yield packages / line.strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gclint.facts import exists, is_dir, is_file, read_text, real_path
 from gclint.releases import Releases, releases
 from gclint.source.environments import package_folders
 
@@ -88,7 +88,7 @@ class Packages:
         regular, namespaces = self._top(self.root(folder), parts[0])
         for parent in namespaces:
             base = parent.joinpath(*parts)
-            if base.with_name(base.name + ".py").is_file() or (base / _INIT).is_file():
+            if is_file(base.with_name(base.name + ".py")) or is_file(base / _INIT):
                 return base
         parent_of_regular = regular or self._given_packages.get(parts[0])
         return None if parent_of_regular is None else parent_of_regular.joinpath(*parts)
@@ -97,7 +97,7 @@ class Packages:
         """Return the folder that the package of the files in ``folder`` lies in."""
         known = self._roots.get(folder)
         if known is None:
-            is_package = (folder / _INIT).is_file() and folder != folder.parent
+            is_package = is_file(folder / _INIT) and folder != folder.parent
             known = self._roots[folder] = self.root(folder.parent) if is_package else folder
         return known
 
@@ -137,7 +137,7 @@ class Packages:
             return named_library(self._library)
         for environment in self._environments:
             for folder in package_folders(environment, LIBRARY):
-                tree = LibraryTree.at(Path(os.path.realpath(folder)), is_context=True)
+                tree = LibraryTree.at(real_path(folder), is_context=True)
                 if tree is not None:
                     return tree
         return None
@@ -154,10 +154,10 @@ class Packages:
             namespaces: list[Path] = []
             regular = None
             for folder in _importable(root):
-                if (folder / name / _INIT).is_file() or (folder / f"{name}.py").is_file():
+                if is_file(folder / name / _INIT) or is_file(folder / f"{name}.py"):
                     regular = folder
                     break
-                if (folder / name).is_dir():
+                if is_dir(folder / name):
                     namespaces.append(folder)
             self._found[key] = regular, tuple(namespaces)
         return self._found[key]
@@ -173,7 +173,7 @@ class Packages:
 def named_library(path: Path) -> LibraryTree | None:
     """Return the library at ``path``: its folder, one that holds it, a checkout, or an environment."""
     inside = [path, path / LIBRARY, path / "src" / LIBRARY, *package_folders(path, LIBRARY)]
-    trees = (LibraryTree.at(Path(os.path.realpath(each)), is_context=True) for each in inside)
+    trees = (LibraryTree.at(real_path(each), is_context=True) for each in inside)
     return next(filter(None, trees), None)
 
 
@@ -183,12 +183,12 @@ def _importable(root: Path) -> Iterator[Path]:
         yield folder
         if folder != root:
             yield folder / "src"
-        if (folder / ".git").exists():
+        if exists(folder / ".git"):
             return
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_text(path, "replace")
     except OSError:
         return ""

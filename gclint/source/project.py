@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from gclint.facts import is_dir, is_link, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
+from gclint.source.paths import shown
 
 
 class Surroundings(Protocol):
@@ -57,7 +58,7 @@ class Project:
         """
         self.settings = settings
         self._within = within = None if within is None else tuple(within)
-        self.folders = tuple(path for path in within or () if path.is_dir())
+        self.folders = tuple(path for path in within or () if is_dir(path))
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
         """Files that are not given and matter all the same, found once a run."""
@@ -120,6 +121,15 @@ class Project:
         held = self._held.get(self.identify(path)) if self._held else None
         return read_bytes(path) if held is None else held
 
+    def search(self, path: Path) -> bytes:
+        """Return the same of a file in which only words are looked for.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        held = self._held.get(self.identify(path)) if self._held else None
+        return search(path) if held is None else held
+
     def hold(self, path: Path, data: bytes | None) -> None:
         """Let the file at ``path``, which need not be there, hold ``data`` from now on, in memory only.
 
@@ -157,15 +167,15 @@ class Project:
         known = self._locations.get(path)
         if known is None:
             # Links on the way are looked at once a folder, not once a file.
-            if path.name in ("", os.pardir) or os.path.islink(path):  # noqa: PTH114 (raises nothing)
-                known = Path(os.path.realpath(path))
+            if path.name in ("", os.pardir) or is_link(path):
+                known = real_path(path)
             else:
                 known = self._folder(path.parent) / path.name
             self._locations[path] = known
         return known
 
     def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
-        real = [Path(os.path.realpath(root)) for root in roots]
+        real = [real_path(root) for root in roots]
         return frozenset(path for path in self.paths if any(map(self.location(path).is_relative_to, real)))
 
     def model(self, path: Path) -> str:
@@ -176,10 +186,10 @@ class Project:
         known = self._locations.get(folder)
         if known is None:
             parent = self._locations.get(folder.parent)
-            if parent is None or folder.name in ("", os.pardir) or os.path.islink(folder):  # noqa: PTH114
-                known = Path(os.path.realpath(folder))
+            if parent is None or folder.name in ("", os.pardir) or is_link(folder):
+                known = real_path(folder)
                 # Folders beside it need not ask for all links on the way once more.
-                self._locations.setdefault(folder.parent, Path(os.path.realpath(folder.parent)))
+                self._locations.setdefault(folder.parent, real_path(folder.parent))
             else:
                 known = parent / folder.name
             self._locations[folder] = known
@@ -297,18 +307,27 @@ class Project:
         These are what the user says; else the release that the tree itself is; else what the project's
         metadata asks for; else what is installed; else the newest that are known.
         """
+        return self.releases_and_origin(file)[0]
+
+    def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
+        """Return the same, and in words where it comes from."""
         if self.settings.target_version is not None:
-            return self.settings.target_version
+            return self.settings.target_version, "the setting `target-version` says so"
         folder = self._folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
-            return tree.releases
+            return (
+                tree.releases,
+                f"the tree around this file is that release, by {shown(tree.folder / '__init__.py')}",
+            )
         if folder not in self._required:
             from gclint.source.requirements import required_releases
 
             self._required[folder] = required_releases(folder)
         required = self._required[folder]
         if required is not None:
-            return required
+            return required, "the metadata of the project asks for it"
         installed = self._packages.installed
-        return (installed and installed.releases) or NEWEST_KNOWN
+        if installed is not None and installed.releases is not None:
+            return installed.releases, f"it is what is installed, in {shown(installed.folder)}"
+        return NEWEST_KNOWN, "nothing says which, so the newest that is known counts"

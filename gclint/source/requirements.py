@@ -10,6 +10,7 @@ from configparser import Error as ConfigError
 from pathlib import Path
 from typing import cast
 
+from gclint.facts import exists, matching, read_text
 from gclint.releases import Releases, releases
 from gclint.source.packages import LIBRARY
 
@@ -31,7 +32,7 @@ def required_releases(folder: Path) -> Releases | None:
             found = _united(requirements)
             if found is not None:
                 return found
-        if (each / ".git").exists():
+        if exists(each / ".git"):
             break
     return None
 
@@ -44,9 +45,9 @@ def _metadata(folder: Path) -> Iterator[Iterable[str]]:
     yield _of_lines(setup.get("options", {}).get("install_requires", "").splitlines())
     yield _quoted(_text(folder / "setup.py"))
     yield [*_optional(project), *_of_lines(_extras(setup))]
-    for path in sorted(folder.glob("requirements*.txt"), key=lambda path: (len(path.name), path.name)):
+    for path in sorted(matching(folder, "requirements*.txt"), key=lambda path: (len(path.name), path.name)):
         yield _of_lines(_text(path).splitlines())
-    for path in sorted(folder.glob("requirements/*.txt")):
+    for path in matching(folder / "requirements", "*.txt"):
         yield _of_lines(_text(path).splitlines())
     for name in ("uv.lock", "poetry.lock"):
         packages = _toml(folder / name).get("package", [])
@@ -71,7 +72,8 @@ def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
     """Yield what the built distribution states that the files in ``inner`` belong to."""
     texts = [_text(folder / "PKG-INFO")]
     own = f"\n{inner.relative_to(folder).as_posix()}/"
-    for path in sorted(folder.glob("*.dist-info/METADATA")):
+    for distribution in matching(folder, "*.dist-info"):
+        path = distribution / "METADATA"
         text = _text(path)
         if _REQUIRES in text and own in f"\n{_text(path.with_name('RECORD'))}":
             texts.append(text)
@@ -199,6 +201,6 @@ def _strings(value: object) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return read_text(path, "replace")
     except OSError:
         return ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gclint.facts import entries, exists, is_link
 from gclint.source.project import Project
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
@@ -40,7 +40,7 @@ def forget_mentions(project: Project, path: Path) -> bool:
 
 def _holds(project: Project, path: Path, word: bytes) -> bool:
     try:
-        return word in project.read_bytes(path)
+        return word in project.search(path)
     except OSError:
         return False  # Where it is a file of the run, the run reports it.
 
@@ -74,17 +74,17 @@ def _all_around(project: Project) -> Iterator[Path]:
 def _root(folder: Path) -> Path | None:
     """Return the folder of the project, or else of the package, that a folder belongs to."""
     package = None
-    while (folder / "__init__.py").exists():
+    while exists(folder / "__init__.py"):
         package, folder = folder, folder.parent
     for candidate in (folder, folder.parent):
-        if any((candidate / name).exists() for name in _PROJECT_FILES):
+        if any(exists(candidate / name) for name in _PROJECT_FILES):
             return candidate
     return package
 
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".py" and path.is_file())
+        return [folder / name for name, is_folder in entries(folder, ".py") if not is_folder]
     except OSError:
         return []
 
@@ -92,15 +92,22 @@ def _files(folder: Path) -> list[Path]:
 def _below(root: Path) -> Iterator[Path]:
     """Yield the Python files in a folder and those in it, without environments, caches and builds."""
     count = 0
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder), name))
-        for name in sorted(names):
-            if name.endswith(".py"):
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            found = entries(folder, ".py")
+        except OSError:
+            continue
+        for name, is_folder in found:
+            if not is_folder:
                 count += 1
-                yield Path(folder, name)
+                yield folder / name
         if count > _MOST_FILES:
             return
+        folders = [name for name, is_folder in found if is_folder and not _is_skipped(folder, name)]
+        waiting += [folder / name for name in reversed(folders) if not is_link(folder / name)]
 
 
 def _is_skipped(folder: Path, name: str) -> bool:
-    return name.startswith(".") or name in _SKIPPED or (folder / name / "pyvenv.cfg").exists()
+    return name.startswith(".") or name in _SKIPPED or exists(folder / name / "pyvenv.cfg")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from gclint.source.disk import read_bytes
+from gclint.facts import read_bytes
 from gclint.verify.journal import Journal, header
 from gclint.verify.models import ModelFiles
 from gclint.verify.results import Results

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any
 
 from gclint import __version__
-from gclint.source.disk import lock, read_bytes
+from gclint.facts import read_bytes
+from gclint.source.disk import lock
 from gclint.source.paths import shown
 from gclint.verify.results import Results
 from gclint.verify.run import Heard

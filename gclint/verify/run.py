@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gclint.source.disk import read_bytes
+from gclint.facts import read_bytes
 from gclint.source.file import SourceFile
 from gclint.verify.changed import changed_places
 from gclint.verify.executors import EXECUTORS

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gclint.facts import read_bytes
 from gclint.finding import Position, Problem
 from gclint.settings import Settings
 from gclint.source.discovery import discover
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.models import ModelFiles

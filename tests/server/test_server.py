@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import pytest_asyncio
@@ -12,8 +15,6 @@ from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, UNSAFE
-
-pytestmark = pytest.mark.asyncio
 
 _ALL = types.Range(types.Position(0, 0), types.Position(999, 0))
 
@@ -96,9 +97,10 @@ async def editor(tmp_path: Path) -> AsyncIterator[Editor]:
     await client.start_io(sys.executable, "-m", "gclint", "server")
     yield Editor(client, tmp_path)
     await client.shutdown_session()
-    await client.stop()
+    await client.stop()  # type: ignore[no-untyped-call]
 
 
+@pytest.mark.asyncio
 async def test_findings_follow_the_text(editor: Editor) -> None:
     await editor.begin()
     editor.open("modeling_otter.py", BAD)
@@ -114,6 +116,7 @@ async def test_findings_follow_the_text(editor: Editor) -> None:
     await editor.codes("modeling_otter.py", "GC001")
 
 
+@pytest.mark.asyncio
 async def test_findings_in_files_that_are_not_open_are_published(editor: Editor) -> None:
     for name, text in {"seal/modeling_seal.py": GOOD, "otter/modeling_otter.py": HEIR}.items():
         path = editor.folder / "models" / name
@@ -128,6 +131,7 @@ async def test_findings_in_files_that_are_not_open_are_published(editor: Editor)
     await editor.codes("models/otter/modeling_otter.py")
 
 
+@pytest.mark.asyncio
 async def test_repairs_are_offered(editor: Editor) -> None:
     await editor.begin()
     editor.open("modeling_otter.py", BAD)
@@ -143,6 +147,7 @@ async def test_repairs_are_offered(editor: Editor) -> None:
     assert change.text_document.version == 2
 
 
+@pytest.mark.asyncio
 async def test_an_unsafe_repair_is_a_refactoring_with_a_reason(editor: Editor) -> None:
     await editor.begin()
     editor.open("modeling_otter.py", UNSAFE)
@@ -154,6 +159,7 @@ async def test_an_unsafe_repair_is_a_refactoring_with_a_reason(editor: Editor) -
     ]
 
 
+@pytest.mark.asyncio
 async def test_rules_are_explained(editor: Editor) -> None:
     await editor.begin()
     editor.open("modeling_otter.py", BAD)
@@ -161,3 +167,86 @@ async def test_rules_are_explained(editor: Editor) -> None:
     assert text is not None
     assert text.startswith("# GC001 missing-checkpointing-layer\n")
     assert await editor.hover("modeling_otter.py", 0, 0) is None
+
+
+def _message(content: object) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", **content}).encode()  # type: ignore[dict-item]
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+_INITIALIZE = _message(
+    {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}}
+) + _message({"method": "initialized", "params": {}})
+_OPEN = _message(
+    {
+        "method": "textDocument/didOpen",
+        "params": {
+            "textDocument": {
+                "uri": "file:///nowhere/modeling_x.py",
+                "languageId": "python",
+                "version": 1,
+                "text": "(",
+            }
+        },
+    }
+)
+_SHUTDOWN = _message({"id": 2, "method": "shutdown"})
+_EXIT = _message({"method": "exit"})
+
+
+def _served(data: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "gclint", "server"], input=data, capture_output=True, check=False, timeout=100
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"", 1),
+        (b"Content-Len", 1),
+        (_INITIALIZE + b'Content-Length: 500\r\n\r\n{"jsonrpc"', 1),
+        (_INITIALIZE + b"Content-Length: 99999999999999999999\r\n\r\nabc", 1),
+        (_INITIALIZE + _OPEN + _OPEN[:60], 1),
+        (_EXIT, 1),
+        (_INITIALIZE + _OPEN + _SHUTDOWN + _EXIT, 0),
+    ],
+    ids=["nothing", "header", "body", "huge", "change", "exit", "proper"],
+)
+def test_an_editor_that_hangs_up_ends_the_server_quietly(data: bytes, status: int) -> None:
+    run = _served(data)
+    assert (run.returncode, run.stderr) == (status, b"")
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"Content-Length: 5\r\n\r\nabcde",
+        b"Content-Length: 2\r\n\r\n[]",
+        _message({"id": 4, "method": "foo/bar", "params": {}}),
+        _message({"method": "textDocument/didOpen", "params": {"textDocument": {}}}),
+        _message(
+            {
+                "method": "textDocument/didChange",
+                "params": {
+                    "textDocument": {"uri": "file:///x", "version": 1},
+                    "contentChanges": [{"text": ""}],
+                },
+            }
+        ),
+        _message({"method": "textDocument/didClose", "params": {"textDocument": {"uri": "?"}}}),
+    ],
+)
+def test_nonsense_does_not_end_the_server(nonsense: bytes) -> None:
+    run = _served(_INITIALIZE + nonsense + _OPEN)
+    assert b"textDocument/publishDiagnostics" in run.stdout
+    assert b"Traceback" not in run.stderr
+
+
+def test_an_editor_that_reads_no_longer_ends_the_server_quietly() -> None:
+    command = [sys.executable, "-m", "gclint", "server"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate(_INITIALIZE + _OPEN, timeout=100)
+    assert (process.returncode, errors) == (1, b"")

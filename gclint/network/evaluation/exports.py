@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from gclint.facts import entries, matching, read_bytes
+
 _CLASS = re.compile(rb"^class (\w+)", re.MULTILINE)
 _OTHER_FRAMEWORKS = ("modeling_tf_", "modeling_flax_")
 
@@ -36,10 +38,10 @@ class Exports:
     def _folders(self) -> list[Path]:
         """The models' folders, longest name first."""
         try:
-            folders = [entry for entry in self._models.iterdir() if not entry.name.startswith((".", "_"))]
+            names = [name for name, _ in entries(self._models) if not name.startswith((".", "_"))]
         except OSError:
             return []
-        return sorted(folders, key=lambda folder: (-len(folder.name), folder.name))
+        return [self._models / name for name in sorted(names, key=lambda name: (-len(name), name))]
 
     @cached_property
     def _all(self) -> dict[bytes, Path]:
@@ -52,13 +54,13 @@ class Exports:
 
 
 def _modeling_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.glob("modeling_*.py")):
+    for path in matching(folder, "modeling_*.py"):
         if not path.name.startswith(_OTHER_FRAMEWORKS):
             yield path
 
 
 def _classes(path: Path) -> list[bytes]:
     try:
-        return _CLASS.findall(path.read_bytes())
+        return _CLASS.findall(read_bytes(path))
     except OSError:
         return []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from gclint.facts import read_bytes
 from gclint.report.page.view import Excerpt, Line
-from gclint.source.disk import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
 from gclint.verify.sources import digest, target_of

@@ -1,0 +1,63 @@
+"""Where the cache of a run lies: as the command line says, or the settings, or beside them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gclint.cache.store import NAME
+from gclint.facts import read_bytes
+
+_OPTION = "--cache-dir"
+_TABLE = b"tool.gclint"
+_KEY = "cache-dir"
+
+
+def cache_folder(said: Path | None) -> Path:
+    """Return where the cache lies: as the command line or the settings say, or in the project one is in."""
+    return said or guessed_folder(())
+
+
+def guessed_folder(arguments: Sequence[str]) -> Path:
+    """Return where the cache of a run lies whose settings nobody has read yet.
+
+    That is the one of the working directory's project. Where it is the wrong one, nothing is known there.
+    """
+    option = _option(arguments)
+    if option is not None:
+        return Path(option)
+    here = Path(os.path.abspath(os.curdir))
+    for folder in (here, *here.parents):
+        try:
+            data = read_bytes(folder / "pyproject.toml")
+        except OSError:
+            continue
+        if _TABLE in data:
+            return _setting(data, folder) or folder / NAME
+    return here / NAME
+
+
+def _option(arguments: Sequence[str]) -> str | None:
+    found = None
+    for number, each in enumerate(arguments):
+        if each == _OPTION:
+            found = arguments[number + 1] if number + 1 < len(arguments) else None
+        elif each.startswith(f"{_OPTION}="):
+            found = each.partition("=")[2]
+    return found or None
+
+
+def _setting(data: bytes, folder: Path) -> Path | None:
+    if _KEY.encode() not in data:
+        return None
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    table: object = tomllib.loads(data.decode())
+    for key in ("tool", "gclint", _KEY):
+        table = table.get(key) if isinstance(table, dict) else None
+    return folder / table if isinstance(table, str) else None

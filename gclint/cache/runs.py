@@ -1,0 +1,243 @@
+"""Whole runs from the shell: what one printed is printed again where it would read the same.
+
+A run is known by its command line, and by all else of its process that can make a difference. What it has
+read of the disk, its own code included, is checked; only then its output is written once more, before
+click, the rules or LibCST are imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import RawIOBase, TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gclint.cache.place import guessed_folder
+from gclint.cache.store import Store
+from gclint.cache.traces import Damaged, decoded, encoded, still_holds
+from gclint.facts import Fact, Trace, answer, digest, is_settled, signature, traced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_STREAMS = ("stdout", "stderr")
+_VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WINDOWID", "COLUMNS", "LINES"))
+"""Variables that differ from run to run; the size of a terminal is asked for."""
+_OUTSIDE = frozenset(("-", "--no-cache", "--help", "-h", "--version"))
+_STATUSES = (0, 1)
+
+
+class Recorder:
+    """What a run prints and reads, as long as nobody says that it does more than that."""
+
+    def __init__(self, name: str, trace: Trace) -> None:
+        self._name = name
+        self._trace = trace
+        self._began = time.time_ns()
+        self.is_paused = False
+        self.chunks: list[tuple[int, bytes]] = []
+        self.folder: Path | None = None
+        """Where to keep the run; None where it is not to be kept."""
+
+    def keep(self, status: object) -> None:
+        """Keep the run, if it is one that can be replayed."""
+        if self.folder is None or status not in _STATUSES or self._trace.is_torn or not self._add_code():
+            return
+        output = [[number, b64encode(data).decode()] for number, data in self.chunks]
+        document = {"facts": encoded(self._trace), "output": output, "status": status}
+        Store(self.folder).write(self._name, document)
+
+    def _add_code(self) -> bool:
+        """Let the code that ran be among what was read; tell whether it is still the same."""
+        library = os.path.dirname(os.__file__)
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if not isinstance(path, str) or (path.startswith(library) and "-packages" not in path):
+                continue
+            try:
+                status = os.stat(path)
+            except OSError:
+                return False
+            if max(status.st_mtime_ns, status.st_ctime_ns) >= self._began:
+                return False
+            fact = Fact("search", path)
+            self._trace.answers[fact] = answer(fact)
+            if is_settled(status, self._began):
+                self._trace.signatures[path] = signature(status)
+        rules = sys.modules.get("gclint.rules")
+        for folder in getattr(rules, "__path__", ()):
+            fact = Fact("matching", str(folder), "*.py")
+            self._trace.answers[fact] = answer(fact)
+        return True
+
+
+_recorder: Recorder | None = None
+
+
+def recorder() -> Recorder | None:
+    """Return what records this process; None where nothing does."""
+    return _recorder
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Let what is printed inside be no part of the run, as the progress on a terminal is none."""
+    if _recorder is not None:
+        _recorder.is_paused = True
+    try:
+        yield
+    finally:
+        if _recorder is not None:
+            _recorder.is_paused = False
+
+
+@contextmanager
+def recorded(arguments: Sequence[str]) -> Iterator[None]:
+    """Record the code inside, which is the whole run, and keep what can be replayed."""
+    global _recorder
+    if not _is_of_interest(arguments) or sys.stdout is None or sys.stderr is None:
+        yield
+        return
+    with traced() as trace, ExitStack() as stack:
+        _recorder = own = Recorder(_name(arguments), trace)
+        for number, stream in enumerate(_STREAMS):
+            stack.enter_context(_copied(stream, number, own))
+        try:
+            yield
+        except SystemExit as error:
+            with suppress(Exception):  # A cache is no reason for a run to fail.
+                own.keep(error.code or 0)
+            raise
+        finally:
+            _recorder = None
+
+
+def replay(arguments: Sequence[str]) -> int | None:
+    """Print what the same run printed before, and return its exit status; None where that is not known.
+
+    Raises:
+        OSError: the output cannot be written.
+    """
+    if not _is_of_interest(arguments) or sys.stdout is None or sys.stderr is None:
+        return None
+    try:
+        folder = guessed_folder(arguments)
+        document = Store(folder).read(_name(arguments))
+        if document is None:
+            return None
+        chunks, status = _output(document)
+        if not still_holds(decoded(document.get("facts"))):
+            return None
+    except (Damaged, OSError, ValueError):
+        return None
+    for number, data in chunks:
+        stream = (sys.stdout, sys.stderr)[number].buffer
+        stream.write(data)
+        stream.flush()
+    return status
+
+
+def _output(document: dict[str, Any]) -> tuple[list[tuple[int, bytes]], int]:
+    """Return what was printed, and the exit status.
+
+    Raises:
+        Damaged: this is something else.
+        ValueError: the same.
+    """
+    rows, status = document.get("output"), document.get("status")
+    if type(status) is not int or status not in _STATUSES or not isinstance(rows, list):
+        raise Damaged
+    chunks = []
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 2 and type(row[0]) is int and row[0] in (0, 1)):
+            raise Damaged
+        if not isinstance(row[1], str):
+            raise Damaged
+        chunks.append((row[0], b64decode(row[1], validate=True)))
+    return chunks, status
+
+
+def _is_of_interest(arguments: Sequence[str]) -> bool:
+    """Tell whether a run may be one of the lint that can be replayed, as far as its arguments say."""
+    return _OUTSIDE.isdisjoint(arguments)
+
+
+def _name(arguments: Sequence[str]) -> str:
+    """Return what stands for a run, and for all of its process that can make a difference."""
+    terminals = []
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        is_terminal = stream is not None and stream.isatty()
+        terminals.append(_size(stream) if is_terminal else None)
+    described = (
+        list(arguments),
+        os.getcwd(),
+        sorted(item for item in os.environ.items() if item[0] not in _VOLATILE),
+        terminals,
+        [(stream.encoding, stream.errors) for stream in (sys.stdout, sys.stderr)],
+        (sys.version, sys.executable, sys.path, sys.flags, sys.platform),
+    )
+    return digest(repr(described).encode("utf-8", "surrogatepass"))[:40]
+
+
+def _size(stream: Any) -> tuple[int, int, str | None, str | None]:
+    try:
+        columns, lines = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        columns = lines = 0
+    return columns, lines, os.environ.get("COLUMNS"), os.environ.get("LINES")
+
+
+class _Copy(RawIOBase):
+    """Writes to a stream, and to a recorder."""
+
+    def __init__(self, stream: BinaryIO, number: int, own: Recorder) -> None:
+        self._stream = stream
+        self._number = number
+        self._own = own
+
+    def write(self, data: Any) -> int:
+        if not self._own.is_paused:
+            self._own.chunks.append((self._number, bytes(data)))
+        return self._stream.write(data)
+
+    def flush(self) -> None:
+        if not self.closed:
+            self._stream.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+@contextmanager
+def _copied(name: str, number: int, own: Recorder) -> Iterator[None]:
+    original = getattr(sys, name)
+    if not isinstance(original, TextIOWrapper):
+        yield
+        return
+    original.flush()
+    copy = TextIOWrapper(
+        _Copy(original.buffer, number, own),  # type: ignore[type-var]
+        encoding=original.encoding,
+        errors=original.errors,
+        line_buffering=original.line_buffering or original.write_through,
+    )
+    setattr(sys, name, copy)
+    try:
+        yield
+    finally:
+        setattr(sys, name, original)
+        with suppress(OSError, ValueError):
+            copy.flush()
+        with suppress(OSError, ValueError):
+            copy.detach()

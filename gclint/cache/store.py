@@ -1,0 +1,158 @@
+"""The folder of the cache: documents that are whole or are not there, and never trusted as they are.
+
+A document is JSON behind a line with its digest, under a name that says what it is about. It is written to
+a file of its own, which then takes its place: so whoever reads meets an old one or a new one, and two runs
+at once, or one that is killed, leave nothing half done. What is damaged, foreign or of another version is
+no document. Nothing is locked: who writes last, wins, and each document stands for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from gclint import __version__
+from gclint.facts import digest, read_bytes
+
+NAME = ".gclint_cache"
+_TAG = "CACHEDIR.TAG"
+_TAG_TEXT = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This folder is a cache of gclint; 'gclint clean' deletes it.\n"
+)
+_OWN = "gclint"
+_FORMAT = 1
+_VERSION = f"{__version__} {_FORMAT}"
+_SUFFIX = ".json"
+_TEMPORARY = ".tmp"
+_LARGEST = 64_000_000
+"""How many bytes a document may have; what is larger is none of ours."""
+_MOST = 64
+"""How many documents are kept: the latest."""
+_ABANDONED = 3600
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class Store:
+    """The documents in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Look at nothing yet."""
+        self.folder = folder
+        self.complaint: str | None = None
+        """Why nothing could be written, in words."""
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return the document of a name; None where there is none that can be trusted."""
+        path = self._path(name)
+        try:
+            if os.stat(path).st_size > _LARGEST:
+                return None
+            head, _, body = read_bytes(path).partition(b"\n")
+            if digest(body).encode() != head:
+                return None
+            document = json.loads(body)
+        except (OSError, ValueError, RecursionError):
+            return None
+        is_own = isinstance(document, dict) and document.get("version") == _VERSION
+        return document if is_own and document.get("name") == name else None
+
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Write a document, if that is possible; else :attr:`complaint` says why not."""
+        try:
+            text = json.dumps({"version": _VERSION, "name": name, **document}, separators=(",", ":"))
+            body = text.encode("ascii")
+            if len(body) < _LARGEST and self._prepare():
+                self._replace(self._path(name), digest(body).encode() + b"\n" + body)
+                self._prune()
+        except (OSError, ValueError, RecursionError) as error:
+            why = (isinstance(error, OSError) and error.strerror) or str(error)
+            self.complaint = f"the cache in {self.folder} cannot be written: {why}"
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, _OWN, name + _SUFFIX)
+
+    def _prepare(self) -> bool:
+        """Make the folder, which git shall not see; tell whether it is one of gclint's."""
+        try:
+            self.folder.mkdir(parents=True)
+        except FileExistsError:
+            if not is_cache(self.folder):
+                if any(self.folder.iterdir()):
+                    self.complaint = f"{self.folder} is not a cache of gclint, and was left alone"
+                    return False
+                _mark(self.folder)
+        else:
+            _mark(self.folder)
+        (self.folder / _OWN).mkdir(exist_ok=True)
+        return True
+
+    def _replace(self, path: str, data: bytes) -> None:
+        temporary = f"{path}.{os.getpid()}-{time.monotonic_ns():x}{_TEMPORARY}"
+        try:
+            handle = os.open(temporary, _NEW_FILE, 0o666)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _prune(self) -> None:
+        """Delete the oldest documents, and what killed runs have left."""
+        kept: list[tuple[float, str]] = []
+        with contextlib.suppress(OSError), os.scandir(self.folder / _OWN) as found:
+            for entry in found:
+                with contextlib.suppress(OSError):
+                    written = entry.stat(follow_symlinks=False).st_mtime
+                    if entry.name.endswith(_SUFFIX):
+                        kept.append((written, entry.path))
+                    elif entry.name.endswith(_TEMPORARY) and written < time.time() - _ABANDONED:
+                        os.unlink(entry.path)
+        for _, path in sorted(kept)[:-_MOST]:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def is_cache(folder: Path) -> bool:
+    """Tell whether a folder says that it is a cache of gclint."""
+    try:
+        return (folder / _TAG).read_text(encoding="utf-8") == _TAG_TEXT
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def clean(folder: Path) -> bool:
+    """Delete what gclint keeps in a folder, and the folder if nothing else is in it.
+
+    Returns:
+        Whether it is a cache of gclint; else it is left alone.
+
+    Raises:
+        OSError: something of it cannot be deleted.
+    """
+    if not is_cache(folder):
+        return False
+    own = folder / _OWN
+    if own.is_dir() and not own.is_symlink():
+        for path in own.iterdir():
+            if path.name.endswith((_SUFFIX, _TEMPORARY)):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            own.rmdir()
+    for name in (".gitignore", _TAG):
+        (folder / name).unlink(missing_ok=True)
+    if not folder.is_symlink():
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    return True
+
+
+def _mark(folder: Path) -> None:
+    (folder / ".gitignore").write_text("# Made by gclint.\n*\n", encoding="utf-8")
+    (folder / _TAG).write_text(_TAG_TEXT, encoding="utf-8", newline="\n")

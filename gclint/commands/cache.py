@@ -1,0 +1,45 @@
+"""The command ``gclint clean``, and what commands need to be kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("clean")
+@click.option(
+    "--cache-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to delete.  [default: the project's .gclint_cache]",
+)
+def clean(cache_dir: Path | None) -> None:
+    """Delete the cache.
+
+    Only what gclint has written is deleted: a folder that is something else is left alone.
+    """
+    from gclint.cache.place import guessed_folder
+    from gclint.cache.store import clean as clean_folder
+    from gclint.commands import CannotRun
+    from gclint.source.paths import shown
+
+    folder = guessed_folder(() if cache_dir is None else ("--cache-dir", str(cache_dir)))
+    try:
+        if not folder.exists():
+            click.echo(f"There is no cache in {shown(folder)}.")
+        elif clean_folder(folder):
+            click.echo(f"Deleted the cache in {shown(folder)}.")
+        else:
+            raise CannotRun(f"{shown(folder)} is not a cache of gclint, and was left alone")
+    except OSError as error:
+        raise CannotRun(f"the cache in {shown(folder)} cannot be deleted: {error.strerror}") from None
+
+
+def keep_run(folder: Path) -> None:
+    """Let the run of this process be kept in a cache, once it has ended."""
+    from gclint.cache.runs import recorder
+
+    own = recorder()
+    if own is not None:
+        own.folder = folder

@@ -1,0 +1,161 @@
+"""The command ``gclint explain``: how a place in the code is understood, and why rules are silent there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gclint.commands import CannotRun, paths_argument, settings_of
+from gclint.finding import Position
+from gclint.report.explanation import FORMATS
+
+if TYPE_CHECKING:
+    from gclint.engine.baseline import Baseline
+    from gclint.settings import Settings
+    from gclint.source.file import SourceFile
+    from gclint.source.project import Project
+
+_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,9})(?::(?P<column>\d{1,9}))?", re.DOTALL)
+_MOST_BESIDE = 20
+"""Of a folder with more modeling files, only those of the same name are read along."""
+
+
+@click.command("explain")
+@click.argument("place", metavar="FILE:LINE[:COLUMN]")
+@paths_argument
+@click.option(
+    "--output-format",
+    type=click.Choice(list(FORMATS)),
+    default="full",
+    show_default=True,
+    help="Print it to be read, or as JSON for programs.",
+)
+@click.option(
+    "--baseline", metavar="FILE", type=click.Path(path_type=Path), help="Say which findings are in FILE."
+)
+def explain_command(place: str, paths: tuple[Path, ...], output_format: str, baseline: Path | None) -> None:
+    """Explain how gclint understands a place.
+
+    Prints the stack, the block and its bases, who enables checkpointing, the call sites with every
+    argument, and what each rule says of it, or why it is silent.
+
+    PATHS are the files and folders of the run that is explained, by default the folder of FILE.
+    """
+    from gclint.engine.explain import explain
+    from gclint.rule import all_rules, selected_rules
+    from gclint.source.file import UnreadableFile
+    from gclint.source.project import Project
+    from gclint.source.syntax import syntax_problem
+
+    path, position = _parsed(place)
+    settings = settings_of(paths or (path,))
+    given = _given(path, paths, settings)
+    project = Project(settings, given)
+    try:
+        file = project.file(path)
+    except UnreadableFile as error:
+        raise CannotRun(f"{path}{_at(error.position)}: {error.message}") from None
+    except OSError as error:
+        raise CannotRun(f"{path}: this file cannot be read: {error.strerror or error}") from None
+    problem = syntax_problem(file)
+    if problem is not None:
+        raise CannotRun(f"{path}{_at(problem.position)}: {problem.message}")
+    _require_inside(file, path, position)
+    rules = all_rules()
+    explanation = explain(
+        project,
+        path,
+        position,
+        rules,
+        selected_rules(settings),
+        baseline=_baseline(baseline),
+        notes=_notes(project, path, settings),
+    )
+    FORMATS[output_format](explanation, sys.stdout)
+
+
+def _parsed(place: str) -> tuple[Path, Position]:
+    """Return the file and the position that are meant, of all that a colon can stand for one that exists."""
+    candidates = []
+    # From the right: a drive and the name of a file may have colons, too.
+    for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,9})", place, re.DOTALL)):
+        if match is not None:
+            found = match.groupdict()
+            candidates.append(
+                (Path(found["path"]), Position(int(found["row"]), int(found.get("column") or 0)))
+            )
+            if found.get("column") == "0":
+                raise CannotRun(f"{place}: columns count from 1")
+    if not candidates or Path(place).exists():
+        raise CannotRun(f"{place}: a line is missing; write FILE:LINE or FILE:LINE:COLUMN")
+    path, position = next((each for each in candidates if each[0].is_file()), candidates[0])
+    if path.is_dir():
+        raise CannotRun(f"{path}: this is a folder; name a file in it")
+    if not path.exists():
+        raise CannotRun(f"{path}: no such file")
+    if path.suffix == ".ipynb":
+        raise CannotRun(f"{path}: this is a notebook; its lines are not those of Python code")
+    return path, position
+
+
+def _require_inside(file: SourceFile, path: Path, position: Position) -> None:
+    rows = len(file.line_starts) - (file.text.endswith(("\n", "\r")) and len(file.line_starts) > 1)
+    if not 1 <= position.row <= rows:
+        raise CannotRun(f"{path}: there is no line {position.row}; the lines are 1 to {rows}")
+    length = len(file.line(position.row))
+    if position.column > length:
+        characters = "it is empty" if not length else f"it has {length} character{'s' * (length != 1)}"
+        raise CannotRun(f"{path}:{position.row}: there is no column {position.column}; {characters}")
+
+
+def _at(position: Position | None) -> str:
+    return "" if position is None else f":{position.row}:{position.column}"
+
+
+def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
+    """Return the files of the run: those that a lint run would take, and the file itself."""
+    from gclint.source.discovery import survey
+
+    if paths:
+        found = survey(paths, settings)
+        for problem in found.problems:
+            raise CannotRun(f"{problem.path}: {problem.message}")
+        return [*found.files, path]
+    beside = sorted([*path.parent.glob("modeling_*.py"), *path.parent.glob("modular_*.py")])
+    if len(beside) > _MOST_BESIDE:
+        stem = path.stem.partition("_")[2]
+        beside = [each for each in beside if each.stem.partition("_")[2] == stem]
+    return [path, *(each for each in beside if each.is_file() and not settings.excludes(each))]
+
+
+def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
+    """Return what keeps a run from looking at the file."""
+    from fnmatch import fnmatchcase
+
+    notes = []
+    if settings.excludes(path):
+        notes.append("This file is excluded by the settings: no run looks at it.")
+    named = any(fnmatchcase(path.name, pattern) for pattern in ("modeling_*.py", "modular_*.py"))
+    if not named and not settings.includes(path):
+        notes.append(
+            "By its name, this file is no modeling file: a run looks at it only if it is given itself."
+        )
+    if project.library(project.file(path)) is None:
+        notes.append("No transformers was found, so that bases in it are known by name only; see --library.")
+    return notes
+
+
+def _baseline(path: Path | None) -> Baseline | None:
+    if path is None:
+        return None
+    from gclint.engine.baseline import Baseline, BaselineError
+
+    try:
+        return Baseline.read(path)
+    except BaselineError as error:
+        raise CannotRun(str(error)) from None

@@ -1,0 +1,24 @@
+"""What the shell starts: a run that is known is replayed before anything heavy is imported."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    from gclint.cache.runs import recorded, replay
+
+    arguments = sys.argv[1:]
+    try:
+        status = replay(arguments)
+    except OSError as error:
+        from gclint.cli import exit_without_output
+
+        exit_without_output(error)
+    if status is not None:
+        sys.exit(status)
+    with recorded(arguments):
+        from gclint.cli import main as run
+
+        run()

@@ -1,0 +1,67 @@
+"""What a class inherits from, as far as that can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.values import External
+from gclint.network.explaining.facts import Fact, class_place
+from gclint.source.naming import MODEL_BASE
+from gclint.source.packages import LIBRARY
+
+_MEANINGS = {
+    CHECKPOINTING_BASE: "the library's base of layers, which recomputes them",
+    MODEL_BASE: "the library's base of models",
+    "Module": "torch's module: nothing recomputes it by itself",
+}
+
+
+def line_of(info: ClassInfo) -> Fact:
+    """Return a class with its bases, theirs, and so on, to where the trail ends."""
+    return _line_of(info, info, frozenset())
+
+
+def _line_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fact:
+    inner = []
+    if info not in seen:
+        for name, base in zip(info.base_names, info.bases, strict=True):
+            if isinstance(base, ClassInfo):
+                inner.append(_line_of(base, info, seen | {info}))
+            else:
+                inner.append(Fact(f"`{name}`: {_outside(name, base, info)}", _place(name, info)))
+        if not info.base_names:
+            inner.append(Fact("no base"))
+    meaning = _MEANINGS.get(info.name)
+    return Fact(f"`{info.name}`{f': {meaning}' if meaning else ''}", class_place(info), tuple(inner))
+
+
+def _place(name: str, user: ClassInfo) -> tuple[Path, int] | None:
+    """Return where a base of the library is written whose meaning is known without its code."""
+    imported = user.file.outline.imported(name)
+    if imported is None or imported.name is None:
+        return None
+    file = user.module.library.project.module(user.file, imported.module, imported.level)
+    definition = None if file is None else file.outline.classes.get(imported.name)
+    return None if file is None or definition is None else (file.path, definition.header)
+
+
+def _outside(name: str, base: External | None, user: ClassInfo) -> str:
+    """Return what is known of a base whose code was not read, or why it was not."""
+    last = name.rpartition(".")[2] if base is None else base.name.rpartition(".")[2]
+    known = _MEANINGS.get(last)
+    if base is not None and known and (last != "Module" or base.name == "torch.nn.Module"):
+        return f"{known} ({base.name})"
+    if base is None:
+        first = name.partition(".")[0]
+        if user.file.outline.imported(first) is None:
+            return "the trail is lost: nothing in this file defines or imports that name for certain"
+        return "the trail is lost: what the import gives could not be read"
+    if base.name in ("object", "abc.ABC", "typing.Generic"):
+        return f"{base.name}, which has nothing to do with checkpointing"
+    if base.name.partition(".")[0] == LIBRARY and user.module.library.project.library(user.file) is None:
+        return (
+            f"the trail is lost: {base.name} is in transformers, which was not found; `--library` says where "
+            "its source lies"
+        )
+    return f"the trail is lost: the file of {base.name} was not found, or holds no layers of models"

@@ -1,0 +1,167 @@
+"""What a call site passes to a block, and why each argument is an activation, a cache or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from gclint.network.activation import SiteBinding, bind_site, is_constant
+from gclint.network.binding import BoundArgument, bind
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Container, External, ExternalInstance, Instance
+from gclint.network.explaining.facts import Fact
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.network.standing import Standing
+from gclint.network.story import gradient_steps
+from gclint.network.traits import mixes_sequence
+from gclint.releases import EVER_NEUTRALISED
+from gclint.source.fragment import Fragment
+from gclint.source.tokens import one_line
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+
+_LONGEST_CODE = 60
+
+
+def call_of(network: Network, site: RunSite) -> Fact:
+    """Return a call site with its arguments and what they are for each block."""
+    inner: list[Fact] = [*_circumstances(site)]
+    for block in site.blocks:
+        inner += _arguments(network, site, block)
+    place = site.fragment.file.path, site.span(site.call)[0]
+    names = " or ".join(f"`{info.name}`" for info in site.blocks)
+    how = "calls a checkpoint function for" if site.checkpointed else "runs"
+    return Fact(
+        f"`{site.owner.name}` {how} {names}: `{_short(site.source(site.call))}`",
+        place,
+        tuple(inner),
+        {"receiver": site.source(site.receiver), "blocks": [info.name for info in site.blocks]},
+    )
+
+
+def _circumstances(site: RunSite) -> Iterator[Fact]:
+    """Yield what is around a call."""
+    if site.whole:
+        yield Fact("a whole sequence is called, which hands the output of each block to the next")
+    elif site.stream:
+        names = " and ".join(f"`{name}`" for name in sorted(site.stream))
+        yield Fact(f"{names} carries what it returns to the next step of the loop: this is a trunk")
+    elif site.loops:
+        yield Fact("what it returns does not reach the next step of the loop: this is no trunk")
+    else:
+        yield Fact("it stands in no loop")
+    for arm in site.arms:
+        if "checkpoint" in site.source(arm.branch.test):
+            side = "under" if arm.taken else "in the other branch of"
+            yield Fact(f"it stands {side} `if {_short(site.source(arm.branch.test))}`")
+    if site.function is not None:
+        yield Fact("an inner function of the method runs the block, and its own calls are looked at")
+    if site.seen:
+        yield Fact("a run has seen this call")
+
+
+def _arguments(network: Network, site: RunSite, block: ClassInfo) -> Iterator[Fact]:
+    """Yield each argument with the parameter of ``forward`` that receives it."""
+    signature = block.signature
+    if signature is None:
+        yield Fact(f"the `forward` of `{block.name}` could not be read, so nothing is said of the arguments")
+        return
+    known = bind_site(site, block, network.gradients)
+    if known is None:
+        yield Fact(
+            f"who receives what is not certain: an unpacked list hides it, or `{block.name}.forward` would "
+            "reject the call; so nothing is said of the arguments"
+        )
+    for bound in bind(site.args, signature).arguments:
+        yield _argument(network, site, block, known, bound)
+
+
+def _argument(
+    network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
+) -> Fact:
+    written = _short(site.source(bound.arg.value))
+    place = site.fragment.file.path, site.span(bound.arg)[0]
+    if bound.parameter is None:
+        what = {
+            "**": "its names are not known: what is in it is not judged",
+            "*": "how many it holds is not known",
+        }.get(bound.arg.star, f"`{block.name}.forward` collects it, and is not judged by it")
+        return Fact(
+            f"`{bound.arg.star}{written}`: {what}", place, data={"argument": written, "parameter": None}
+        )
+    name = bound.parameter.name
+    how = "by position" if bound.by_position else "by keyword"
+    role, why = _role(network, site, block, known, bound)
+    origin: tuple[Fact, ...] = ()
+    if role in ("activation", "container of activations"):
+        steps = gradient_steps(site, bound.arg.value, name, network.gradients)
+        origin = tuple(Fact.of(step) for step in steps)
+    return Fact(
+        f"`{written}` is `{name}`, {how}: {role}{f', since {why}' if why else ''}",
+        place,
+        origin,
+        {"argument": written, "parameter": name, "passed": how, "role": role, "why": why},
+    )
+
+
+def _role(
+    network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
+) -> tuple[str, str | None]:
+    """Return what an argument is, and why."""
+    name = "" if bound.parameter is None else bound.parameter.name
+    why = None if known is None else known.why.get(name)
+    if name in CACHE_ARGUMENTS:
+        if is_constant(bound.arg.value):
+            return "no cache here", "it is a literal"
+        disabling = _disabling(network, name, by_position=bound.by_position)
+        if site.checkpointed or not block.is_checkpointing:
+            disabling = f"`{block.name}` is no checkpointing layer that could disable it"
+            if site.checkpointed and block.is_checkpointing:
+                disabling = "the checkpoint function hands it on as it is"
+        return "cache", f"{why or 'the table of caches has its name'}; {disabling}"
+    if known is None:
+        return "not judged", None
+    if name in known.activations:
+        return "activation", why
+    if name in known.nested:
+        return "container of activations", why
+    if name in known.uncertain:
+        return "perhaps an activation", why
+    return "no activation", why
+
+
+def _disabling(network: Network, name: str, *, by_position: bool) -> str:
+    """Return what a checkpointing layer does to a cache of this name."""
+    if name not in EVER_NEUTRALISED:
+        return "no release disables a cache of this name"
+    if by_position:
+        return "by position, the base class cannot disable it"
+    left_on = network.releases.not_neutralising(name)
+    off = "False" if name == "use_cache" else "None"
+    return f"the base class does not know it in {left_on}" if left_on else f"the base class makes it {off}"
+
+
+def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
+    """Return why a call does not run a block, as far as can be seen."""
+    scope, _, node = call
+    values = scope.evaluate(node.func)
+    modules = [value.info for value in values if isinstance(value, Instance) and value.info.is_module]
+    if modules:
+        info = modules[0]
+        reason = "it is held alone" if mixes_sequence(info) else Standing.NO_MIXER.of(info, None)
+        return f"it runs `{info.name}`, which no stack of blocks holds: {reason}"
+    if any(isinstance(value, Container) for value in values):
+        return "what is called is a list or a sequence of modules, none of which is a block"
+    outside = [value.name for value in values if isinstance(value, (External, ExternalInstance))]
+    if outside:
+        return f"it calls {outside[0]}, whose code is not the project's"
+    if values:
+        return "it calls a method, a function or a class, and not a block"
+    return "what is called could not be followed to a class"
+
+
+def _short(code: str) -> str:
+    line = one_line(code)
+    return line if len(line) <= _LONGEST_CODE else f"{line[:_LONGEST_CODE]}…"

@@ -1,0 +1,31 @@
+"""What an import statement gives, and where that leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.network.evaluation.values import ClassValue, External, Function, ModuleValue
+from gclint.network.explaining.bases import line_of
+from gclint.network.explaining.facts import Fact
+from gclint.network.model import Network
+from gclint.source.outline import ImportStatement
+
+
+def names_given(network: Network, statement: ImportStatement) -> Iterator[Fact]:
+    """Yield each name that a statement binds, with what it stands for."""
+    place = network.file.path, statement.start
+    for name in statement.names:
+        for value in network.module.lookup(name.bound) or (None,):
+            if isinstance(value, ClassValue):
+                line = line_of(value.info)
+                yield Fact(f"`{name.bound}` is a class that was read", place, (line,))
+            elif isinstance(value, External):
+                yield Fact(f"`{name.bound}` is {value.name}; its code was not looked at", place)
+            elif isinstance(value, ModuleValue):
+                yield Fact(f"`{name.bound}` is the module {value.name}", (value.module.file.path, 0))
+            elif isinstance(value, Function):
+                yield Fact(f"`{name.bound}` is a function", place)
+            else:
+                yield Fact(f"what `{name.bound}` stands for could not be found out", place)
+    if not statement.names:
+        yield Fact("it binds no names of its own", place)

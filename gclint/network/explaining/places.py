@@ -1,0 +1,250 @@
+"""What stands at a line, or at a column of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import ClassValue, Container
+from gclint.network.evaluation.walk import walk
+from gclint.network.holders import held_classes
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.source.fragment import Fragment
+from gclint.source.outline import Definition, ImportStatement
+
+_IDENTIFIER = re.compile(r"\w+")
+
+
+class Kind(Enum):
+    """What can stand at a place."""
+
+    CLASS = "class"
+    CALL_SITE = "call site"
+    LOOP = "loop"
+    STACK = "stack"
+    ATTRIBUTE = "attribute"
+    CALL = "call"
+    IMPORT = "import"
+    FUNCTION = "function"
+    OTHER = "code"
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One thing that stands at a place, with the classes and call sites that it is about."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+    classes: tuple[ClassInfo, ...] = ()
+    sites: tuple[RunSite, ...] = ()
+    method: Definition | None = None
+    """The function that it stands in."""
+    owner: ClassInfo | None = None
+    """The class whose code it is."""
+    call: tuple[Scope, Fragment, cst.Call] | None = None
+    """A call that is no call site."""
+    imported: ImportStatement | None = None
+
+
+def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[Spot]:
+    """Return what stands at ``[start, end)`` of a file's text, at least one thing.
+
+    Args:
+        network: the file.
+        start: where the line begins, or the character in it.
+        end: where that ends.
+        is_exact: whether this is a column, which picks one of several things on a line.
+    """
+    finder = _Finder(network, start, end)
+    if is_exact:
+        found = [*finder.named(), *finder.sites()[-1:], *finder.calls()[-1:]]
+        found += [*finder.imports(), *finder.loops(), *finder.stacks(), *finder.headers()]
+        return [found[0] if found else finder.around()]
+    for group in (finder.imports, finder.headers, finder.loops, finder.sites, finder.stacks, finder.calls):
+        spots = group()
+        if spots:
+            return spots
+    return [finder.around()]
+
+
+class _Finder:
+    def __init__(self, network: Network, start: int, end: int) -> None:
+        self._network = network
+        self._start, self._end = start, max(end, start + 1)
+        self._classes = network.module.classes
+        self._function = next(
+            (
+                each
+                for each in reversed(network.file.outline.definitions)
+                if not each.is_class and not each.is_local and each.start <= start < each.end
+            ),
+            None,
+        )
+        self._owner = next(
+            (
+                info
+                for info in reversed([*self._classes.values()])
+                if info.definition.start <= start < info.definition.end
+            ),
+            None,
+        )
+
+    def _touches(self, start: int, end: int) -> bool:
+        return start < self._end and self._start < end
+
+    def named(self) -> list[Spot]:
+        """Return the class whose name stands here."""
+        for word in _IDENTIFIER.finditer(self._network.file.text, self._line_start(), self._end + 200):
+            if word.start() <= self._start < word.end():
+                values = self._network.module.lookup(word[0])
+                infos = [value.info for value in values if isinstance(value, ClassValue)]
+                if len(infos) == 1 and self._network.file.outline.is_code(word.start()):
+                    return [self._of_class(infos[0], *word.span())]
+        return []
+
+    def _line_start(self) -> int:
+        file = self._network.file
+        return file.row_start(file.position(self._start).row)
+
+    def _of_class(self, info: ClassInfo, start: int, end: int) -> Spot:
+        return Spot(Kind.CLASS, info.name, start, end, (info,), sites_of(self._network, info), owner=info)
+
+    def headers(self) -> list[Spot]:
+        """Return the classes whose decorators or headers stand here."""
+        found = []
+        for info in self._classes.values():
+            definition = info.definition
+            if self._touches(definition.start, definition.header_end or definition.header + 1):
+                found.append(self._of_class(info, definition.header, definition.end))
+        return found
+
+    def imports(self) -> list[Spot]:
+        """Return the import statement that stands here."""
+        return [
+            Spot(Kind.IMPORT, each.text.split("\n")[0].strip(), each.start, each.end, imported=each)
+            for each in self._network.file.outline.imports
+            if self._touches(each.start, each.end)
+        ]
+
+    def sites(self) -> list[Spot]:
+        """Return the call sites that stand here, the innermost last."""
+        found = []
+        for site in every_site(self._network):
+            if site.fragment.file is not self._network.file:
+                continue
+            start, end = site.span(site.call)
+            if self._touches(start, end):
+                name = site.source(site.receiver)
+                spot = Spot(
+                    Kind.CALL_SITE, name, start, end, site.blocks, (site,), self._function, site.owner
+                )
+                found.append(spot)
+        return sorted(found, key=lambda spot: spot.start - spot.end)
+
+    def loops(self) -> list[Spot]:
+        """Return the loops around call sites whose headers stand here."""
+        found: dict[tuple[int, int], list[RunSite]] = {}
+        for site in every_site(self._network):
+            for loop in site.loops:
+                start = site.span(loop)[0]
+                end = site.span(loop.body)[0]
+                if site.fragment.file is self._network.file and self._touches(start, end):
+                    found.setdefault((start, end), []).append(site)
+        return [
+            Spot(
+                Kind.LOOP,
+                f"the loop over `{sites[0].source(_iterated(sites[0]))}`",
+                start,
+                end,
+                tuple(dict.fromkeys(info for site in sites for info in site.blocks)),
+                tuple(sites),
+                self._function,
+                sites[0].owner,
+            )
+            for (start, end), sites in found.items()
+        ]
+
+    def _fragments(self) -> Iterator[tuple[Scope, Fragment, Sequence[cst.CSTNode], Iterator[str]]]:
+        """Yield the parsed statements of the method here, with the names that each binds."""
+        if self._owner is None or self._function is None:
+            return
+        scope = self._owner.scope(self._function)
+        for piece in () if scope.body is None else scope.body.pieces_at([self._start]):
+            if piece.fragment is not None and piece.nodes:
+                yield scope, piece.fragment, piece.nodes, iter(piece.bindings)
+
+    def stacks(self) -> list[Spot]:
+        """Return the attributes that get modules here."""
+        found = []
+        for scope, fragment, nodes, keys in self._fragments():
+            spans = [fragment.span(node) for node in nodes]
+            start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+            for key in keys:
+                holder, _, name = key.rpartition(".")
+                if not self._touches(start, end) or holder != scope.self_name or self._owner is None:
+                    continue
+                values = self._owner.attribute(name)
+                classes = tuple(sorted(held_classes(values), key=lambda info: info.name))
+                if classes:
+                    is_stack = any(isinstance(value, Container) for value in values)
+                    kind = Kind.STACK if is_stack else Kind.ATTRIBUTE
+                    sites = tuple(
+                        site
+                        for site in every_site(self._network, {info.name for info in classes})
+                        if not {*site.blocks}.isdisjoint(classes)
+                    )
+                    found.append(Spot(kind, name, start, end, classes, sites, self._function, self._owner))
+        return found
+
+    def calls(self) -> list[Spot]:
+        """Return the calls that stand here and are no call sites, the innermost last."""
+        found = []
+        for scope, fragment, nodes, _ in self._fragments():
+            calls = [each for node in nodes for each in (node, *walk(node)) if isinstance(each, cst.Call)]
+            for call in dict.fromkeys(calls):
+                start, end = fragment.span(call)
+                if self._touches(start, end):
+                    name = fragment.source(call.func)
+                    place = (scope, fragment, call)
+                    found.append(
+                        Spot(Kind.CALL, name, start, end, (), (), self._function, self._owner, call=place)
+                    )
+        return sorted(found, key=lambda spot: spot.start - spot.end)
+
+    def around(self) -> Spot:
+        """Return the class or function that the place lies in, or nothing in particular."""
+        if self._owner is not None:
+            info = self._owner
+            spot = self._of_class(info, info.definition.header, info.definition.end)
+            return Spot(
+                spot.kind, spot.name, spot.start, spot.end, spot.classes, spot.sites, self._function, info
+            )
+        if self._function is not None:
+            function = self._function
+            return Spot(Kind.FUNCTION, function.name, function.header, function.end, method=function)
+        return Spot(Kind.OTHER, "", self._start, self._end)
+
+
+def every_site(network: Network, names: set[str] | None = None) -> tuple[RunSite, ...]:
+    """Return the call sites of a file, those of single objects of the classes with ``names`` included."""
+    wanted = {*network.module.classes} if names is None else names
+    return (*network.sites_running(wanted), *network.foreign_sites)
+
+
+def sites_of(network: Network, info: ClassInfo) -> tuple[RunSite, ...]:
+    """Return the call sites of a file that run objects of a class."""
+    return tuple(site for site in every_site(network, {info.name}) if info in site.blocks)
+
+
+def _iterated(site: RunSite) -> cst.CSTNode:
+    loop = site.loops[-1]
+    return loop.iter if isinstance(loop, cst.For) else loop.test

@@ -1,0 +1,86 @@
+"""What holds a class, and why that is a stack of blocks or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.values import Container
+from gclint.network.explaining.facts import Fact, class_place
+from gclint.network.holders import held_classes
+from gclint.network.importers import users
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.network.standing import Standing
+from gclint.network.story import stack_steps
+from gclint.network.traits import mixes_sequence
+
+
+def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
+    """Return what holds objects of a class, where that is made, and why it is no stack of blocks.
+
+    Args:
+        info: the class.
+        sites: the calls that run it.
+    """
+    facts = [Fact.of(step) for site in sites if info in site.blocks for step in stack_steps(site, info)]
+    if not facts:
+        facts = [
+            fact
+            for module in (info.module, *users(info.module))
+            for owner in module.classes.values()
+            if info in owner.parts
+            for fact in _held(owner, info)
+        ]
+    return tuple({(fact.text, fact.place): fact for fact in facts}.values()) or (
+        Fact("no class makes one, in this file or in those given that import it: so nothing stacks it"),
+    )
+
+
+def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:
+    """Yield the attributes of a class that hold objects of another one."""
+    is_held = False
+    for name, place in _attributes(owner).items():
+        values = owner.attribute(name)
+        if info not in held_classes(values):
+            continue
+        is_held = True
+        held = f"`self.{name}` of `{owner.name}`"
+        if not any(isinstance(value, Container) and info in held_classes(value.items) for value in values):
+            yield Fact(f"{held} is a single `{info.name}`, and not a stack of them", place)
+        elif not info.is_checkpointing and not mixes_sequence(info):
+            reason = Standing.NO_MIXER.of(info, None)
+            yield Fact(
+                f"{held} is a list of `{info.name}`, whose calls are not looked at, since {reason}", place
+            )
+        else:
+            yield Fact(f"{held} is a list of `{info.name}`, and no call of what it holds was found", place)
+    if not is_held:
+        what = f"`{owner.name}` makes a `{info.name}`, but not as an attribute that could be followed"
+        yield Fact(what, class_place(owner))
+
+
+def _attributes(owner: ClassInfo) -> dict[str, tuple[Path, int]]:
+    """Return the attributes that ``__init__`` of a class assigns, and where."""
+    found: dict[str, tuple[Path, int]] = {}
+    for base in owner.mro:
+        method = base.definition.method("__init__")
+        scope = None if method is None else owner.scope(method, base.module)
+        if scope is None or scope.body is None:
+            continue
+        for piece in scope.body.pieces():
+            for key, bindings in piece.bindings.items():
+                holder, _, name = key.rpartition(".")
+                if piece.fragment is not None and holder == scope.self_name and name not in found:
+                    found[name] = base.file.path, piece.fragment.span(bindings[0].value)[0]
+    return found
+
+
+def stacks_in(network: Network) -> tuple[Fact, ...]:
+    """Return the stacks of a file whose calls are looked at."""
+    facts = []
+    for site in network.run_sites:
+        for info in site.blocks:
+            facts += [Fact.of(step) for step in stack_steps(site, info)]
+    return tuple({(fact.text, fact.place): fact for fact in facts}.values())

@@ -1,0 +1,82 @@
+"""Who enables checkpointing for what a class runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.network.construction import flag_settings
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.explaining.facts import Fact, class_place
+from gclint.network.model import Network
+from gclint.network.outside import FLAG
+from gclint.network.override import old_overrides
+from gclint.network.runsite import RunSite
+from gclint.network.support import SUPPORT, flag, models_running
+from gclint.network.switch import other_switch
+
+_MODELS_TOLD = 3
+
+
+def switches_of(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
+    """Return what enables checkpointing for a class that runs blocks, and whether that reaches them.
+
+    Args:
+        network: the file.
+        owner: the class.
+        sites: its calls of blocks.
+    """
+    return (*_models(owner), *_flags(owner), *_others(network, owner, sites))
+
+
+def _models(owner: ClassInfo) -> Iterator[Fact]:
+    models = models_running(owner)
+    if not models:
+        yield Fact(f"no model of transformers is seen to hold `{owner.name}`, so nobody enables anything")
+    for model in models[:_MODELS_TOLD]:
+        held = f"`{model.name}` is the model" if model is owner else f"the model `{model.name}` holds it"
+        yield Fact(f"{held}, and {_support(model)}", class_place(model))
+    if len(models) > _MODELS_TOLD:
+        yield Fact(f"{len(models) - _MODELS_TOLD} more models hold it")
+
+
+def _support(model: ClassInfo) -> str:
+    """Return whether a model says that it supports checkpointing, and where."""
+    value = flag(model)
+    for info in model.mro:
+        if info.switch(SUPPORT) is not None:
+            where = "" if info is model else f" by its base `{info.name}`"
+            raises = "" if value else ", so that `gradient_checkpointing_enable()` raises"
+            return f"says `{SUPPORT} = {value}`{where}{raises}"
+    if value is None:
+        return f"a base that may say `{SUPPORT}` is not at hand"
+    return f"does not say `{SUPPORT} = True`, so that `gradient_checkpointing_enable()` raises"
+
+
+def _flags(owner: ClassInfo) -> Iterator[Fact]:
+    settings = list(flag_settings(owner))
+    for setting in settings:
+        place = setting.file.path, setting.offset
+        if setting.is_librarys:
+            what = (
+                f"`{FLAG}` of `{owner.name}` begins as False, and `gradient_checkpointing_enable()` sets it"
+            )
+        else:
+            where = "in its body" if setting.method is None else f"by `{setting.method}`"
+            what = (
+                f"`{owner.name}.{FLAG}` is set to `{setting.code}` {where}, which the library does not expect"
+            )
+        yield Fact(what, place)
+    if not settings:
+        yield Fact(f"`{owner.name}` has no `{FLAG}` of its own; checkpointing layers have one each")
+
+
+def _others(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> Iterator[Fact]:
+    for override in old_overrides(models_running(owner)):
+        yield Fact(override.description, (override.model.file.path, override.method.header))
+    switch = other_switch(network.project, sites) if sites else None
+    if switch is not None:
+        yield Fact(switch.seen_from(network.file), (switch.file.path, switch.offset))
+    elif any(site.checkpointed for site in sites):
+        yield Fact(
+            "nothing but the library sets the flag: no script, no property, no override of its methods"
+        )

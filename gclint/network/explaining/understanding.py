@@ -1,0 +1,106 @@
+"""All that is known of what stands at a place, in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gclint.network.explaining.bases import line_of
+from gclint.network.explaining.calls import call_of, why_no_site
+from gclint.network.explaining.facts import Fact, Section, class_place
+from gclint.network.explaining.imports import names_given
+from gclint.network.explaining.places import Kind, Spot
+from gclint.network.explaining.stacks import stacks_in, stacks_of
+from gclint.network.explaining.switches import switches_of
+from gclint.network.model import Network
+from gclint.network.support import is_like_a_model
+
+
+def headline(network: Network, spot: Spot) -> str:
+    """Return in a sentence what stands at a place."""
+    where = f" in `{spot.owner.name}`" if spot.owner is not None else ""
+    if spot.kind is Kind.CLASS:
+        return f"the class `{spot.name}`: {_verdict(network, spot)}"
+    if spot.kind is Kind.CALL_SITE:
+        blocks = " or ".join(f"`{info.name}`" for info in spot.classes)
+        return f"a call site{where}: `{spot.name}` is {blocks}"
+    if spot.kind is Kind.LOOP:
+        return f"{spot.name}{where}, with {len(spot.sites)} call site{'s' * (len(spot.sites) != 1)}"
+    held = " and ".join(f"`{info.name}`" for info in spot.classes)
+    if spot.kind is Kind.STACK:
+        return f"the stack `self.{spot.name}`{where}, which holds {held}"
+    if spot.kind is Kind.ATTRIBUTE:
+        return f"the attribute `self.{spot.name}`{where}, a single {held}, and no stack"
+    if spot.kind is Kind.CALL and spot.call is not None:
+        return f"the call of `{spot.name}`{where}, which is no call site: {why_no_site(spot.call)}"
+    if spot.kind is Kind.IMPORT:
+        return "an import"
+    if spot.kind is Kind.FUNCTION:
+        return f"the function `{spot.name}`: no method of a class, so it runs no stack of its own"
+    return "no class, call or stack stands here"
+
+
+def _verdict(network: Network, spot: Spot) -> str:
+    """Return what a class is, in a clause."""
+    (info,) = spot.classes
+    if not info.is_module:
+        known = "it is no torch module" if info.resolved else "it is not known to be a torch module"
+        return f"no block, since {known}"
+    if any(block.info is info for block in network.unprotected_blocks):
+        return "a block that should be a checkpointing layer, and is none"
+    if info.is_checkpointing:
+        return "a checkpointing layer" + ("" if spot.sites else ", and no call of it was found in this file")
+    if is_like_a_model(info):
+        return "a model" + (", which others run" if spot.sites else "")
+    reasons = [network.standing(info, site) for site in spot.sites]
+    words = [each.of(info, site) for each, site in zip(reasons, spot.sites, strict=True) if each is not None]
+    return f"no block to be repaired, since {words[0]}" if words else "no block, since no call site runs it"
+
+
+def sections(network: Network, spot: Spot) -> Iterator[Section]:
+    """Yield what is known, one side after the other; a side of which there is nothing is left out."""
+    if spot.imported is not None:
+        yield Section("imports", "Names", tuple(names_given(network, spot.imported)))
+    if spot.classes:
+        yield Section("bases", "Bases", tuple(line_of(info) for info in spot.classes))
+        stacks = [fact for info in spot.classes for fact in stacks_of(info, spot.sites)]
+        yield Section("stacks", "Stack", tuple(stacks))
+    owners = tuple(dict.fromkeys(site.owner for site in spot.sites))
+    if not owners and spot.kind is Kind.CLASS and any(map(is_like_a_model, spot.classes)):
+        owners = spot.classes
+    if owners:
+        facts = [
+            fact
+            for owner in owners
+            for fact in switches_of(network, owner, tuple(each for each in spot.sites if each.owner is owner))
+        ]
+        yield Section("switch", "Switch", tuple(facts))
+    own = _sites_inside(network, spot)
+    if own:
+        yield Section("calls", "Call sites", own)
+    if not spot.classes and spot.imported is None:
+        yield Section("file", "What there is in this file", _file(network))
+
+
+def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
+    """Return the call sites that a place is about, and those in the code of a class that runs blocks."""
+    sites = list(spot.sites)
+    if spot.kind is Kind.CLASS:
+        sites += [site for site in network.run_sites if site.owner in spot.classes and site not in sites]
+    return tuple(call_of(network, site) for site in sites)
+
+
+def _file(network: Network) -> tuple[Fact, ...]:
+    """Return the stacks of a file, or the models and layers in it where it has none."""
+    found = stacks_in(network)
+    if found:
+        return found
+    classes = network.module.classes.values()
+    known = [info for info in classes if info.is_checkpointing or is_like_a_model(info)]
+    facts = tuple(
+        Fact(
+            f"`{info.name}` is a {'checkpointing layer' if info.is_checkpointing else 'model'}",
+            class_place(info),
+        )
+        for info in known
+    )
+    return facts or (Fact("no stack of blocks, no checkpointing layer and no model"),)

@@ -1,0 +1,92 @@
+"""Why a class that a call runs is no block that should be a checkpointing layer there."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from gclint.network.activation import fills_cache, requires_cache
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.runsite import RunSite
+from gclint.network.support import is_run_by_a_model, supports_checkpointing
+from gclint.network.traits import is_named_as_mixer, mixes_sequence
+
+
+class Standing(Enum):
+    """A reason to leave a class as it is; ``{block}``, ``{owner}`` and ``{cache}`` stand for names."""
+
+    LAYER = f"`{{block}}` already is a `{CHECKPOINTING_BASE}`"
+    UNKNOWN_BASE = "a base of `{block}` is not at hand, and might be the checkpointing layer"
+    MODEL = "`{block}` is a model itself, and this call is not one of a loop"
+    NOT_FED_BACK = (
+        "what `{block}` returns is not its own next input: it is not a trunk's block, but one of a list of "
+        "heads, projections or levels of a pyramid"
+    )
+    NOT_IN_A_LOOP = "`{block}` is not called in a loop, so nothing is stacked here"
+    NO_MIXER = (
+        "`{block}` has no token mixer: neither it nor its parts are named like attention, a recurrence or a "
+        "state space, or compute one, so that recomputing it saves little"
+    )
+    MIXER = "`{block}` is the token mixer itself by its name, and not the layer around one"
+    FILLS_CACHE = "`{owner}` makes the cache for `{block}` whatever `use_cache` says, so training needs it"
+    NEEDS_CACHE = "`{block}` takes `{cache}` apart without asking whether it is there, so training needs it"
+    WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is recomputed as a block itself, or is a part of one"
+    HOLDS_LAYERS = "`{block}` is a stage, whose own layers are checkpointed"
+    NO_MODEL = "no model is seen to hold `{owner}`, which runs `{block}`"
+    NO_SUPPORT = (
+        "no model that holds `{owner}` says `supports_gradient_checkpointing = True`, so that "
+        "`gradient_checkpointing_enable()` raises"
+    )
+    NO_BASE_CLASS = f"the library around this file has no `{CHECKPOINTING_BASE}` yet"
+
+    def of(self, info: ClassInfo, site: RunSite | None) -> str:
+        """Return the reason in words."""
+        owner = info.name if site is None else site.owner.name
+        cache = requires_cache(info) if self is Standing.NEEDS_CACHE else None
+        names = {"block": info.name, "owner": owner, "cache": cache}
+        text: str = self.value
+        for name, value in names.items():
+            text = text.replace(f"{{{name}}}", str(value))
+        return text
+
+
+def disqualified(info: ClassInfo, site: RunSite) -> Standing | None:
+    """Return why a class cannot need protection, whatever its call does."""
+    if info.is_checkpointing:
+        return Standing.LAYER
+    if not info.resolved:
+        return Standing.UNKNOWN_BASE
+    # A model that another one calls once is no block; where a loop runs several it can be.
+    return Standing.MODEL if info.is_model and not site.loops else None
+
+
+def outside_of_trunks(info: ClassInfo, site: RunSite) -> Standing | None:
+    """Return why a call does not run a class as a block of a trunk, as far as the text says."""
+    if not site.is_trunk:
+        return Standing.NOT_FED_BACK if site.loops else Standing.NOT_IN_A_LOOP
+    if not mixes_sequence(info):
+        return Standing.NO_MIXER
+    return Standing.MIXER if is_named_as_mixer(info) else None
+
+
+def needs_no_layer(info: ClassInfo, site: RunSite) -> Standing | None:
+    """Return why a class that a plain call runs is no block of a trunk, or is right as it is."""
+    outside = outside_of_trunks(info, site)
+    if outside is not None and info not in site.left_out:
+        return outside
+    # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
+    if fills_cache(site, info):
+        return Standing.FILLS_CACHE
+    return None if requires_cache(info) is None else Standing.NEEDS_CACHE
+
+
+def without_model(site: RunSite) -> Standing | None:
+    """Return why no transformers model runs a block here that is to be checkpointed.
+
+    That it supports checkpointing it says itself, or by a checkpointed call.
+    """
+    if site.checkpointed:
+        return None if is_run_by_a_model(site.owner) else Standing.NO_MODEL
+    # What a run has seen, it has seen in a model.
+    if site.left_out or supports_checkpointing(site.owner):
+        return None
+    return Standing.NO_SUPPORT if is_run_by_a_model(site.owner) else Standing.NO_MODEL

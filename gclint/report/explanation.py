@@ -1,0 +1,183 @@
+"""How a place is understood, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from gclint import __version__
+from gclint.engine.explain import Outcome
+from gclint.report.findings import obstacle
+from gclint.source.paths import printable, shown
+
+if TYPE_CHECKING:
+    from gclint.engine.explain import Explanation, Opinion, Subject
+    from gclint.finding import Finding
+    from gclint.network.explaining.facts import Fact
+    from gclint.source.project import Project
+
+
+def write_text(explanation: Explanation, stream: TextIO) -> None:
+    """Write it to be read."""
+    for line in _lines(explanation):
+        stream.write(f"{printable(line)}\n")
+
+
+def write_json(explanation: Explanation, stream: TextIO) -> None:
+    """Write an object; rows and columns count from 1, columns in characters."""
+    json.dump(_document(explanation), stream, indent=2)
+    stream.write("\n")
+
+
+FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_text, "json": write_json}
+"""What writes an explanation, by the names that ``--output-format`` takes."""
+
+
+# -- text
+
+_UNCONCERNED = "nothing that they are about stands here"
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    place = explanation.place
+    column = f":{place.column}" if place.column else ""
+    code = explanation.file.line(place.row).strip()
+    yield f"{shown(explanation.file.path)}:{place.row}{column}: {code}"
+    for note in explanation.notes:
+        yield f"  {note}"
+    for ignore, suppressed in explanation.comments:
+        codes = " and ".join(dict.fromkeys(each.code for each in suppressed))
+        yield f"  `{ignore.text.lstrip('# ')}` suppresses {codes or 'nothing'} here"
+    for subject in explanation.subjects:
+        yield ""
+        yield from _subject(explanation, subject)
+    yield ""
+    yield f"Releases: {explanation.releases}: {explanation.origin}."
+
+
+def _subject(explanation: Explanation, subject: Subject) -> Iterator[str]:
+    yield f"{subject.headline[:1].upper()}{subject.headline[1:]}."
+    found = [each for each in subject.opinions if each.findings]
+    if found:
+        yield from ("", "Findings")
+        for opinion in found:
+            yield from _findings(explanation, opinion)
+    for section in subject.sections:
+        yield from ("", section.title)
+        for fact in section.facts:
+            yield from _fact(explanation, fact, "  ")
+    silent = [each for each in subject.opinions if not each.findings]
+    if silent:
+        yield from ("", "Silent rules")
+        yield from _silent(silent)
+
+
+def _fact(explanation: Explanation, fact: Fact, indent: str) -> Iterator[str]:
+    where = "" if fact.place is None else f"  [{_where(explanation, *fact.place)}]"
+    yield f"{indent}{fact.text}{where}"
+    for each in fact.inner:
+        yield from _fact(explanation, each, f"{indent}  ")
+
+
+def _where(explanation: Explanation, path: Path, offset: int) -> str:
+    row = explanation.project.file(path).position(offset).row
+    return f"line {row}" if path == explanation.file.path else f"{shown(path)}:{row}"
+
+
+def _findings(explanation: Explanation, opinion: Opinion) -> Iterator[str]:
+    for finding in opinion.findings:
+        how = "" if opinion.outcome is Outcome.FOUND else f"{opinion.outcome.value}: "
+        where = _where(explanation, finding.path, finding.start)
+        yield f"  {opinion.rule.code} {opinion.rule.name}: {how}{finding.message}  [{where}]"
+        why = obstacle(finding)
+        if why:
+            yield f"    {why}"
+
+
+def _silent(opinions: Iterable[Opinion]) -> Iterator[str]:
+    """Yield why rules are silent, each reason once."""
+    by_reason: dict[tuple[str, ...], list[str]] = {}
+    for opinion in opinions:
+        prefix = "crashed: " if opinion.outcome is Outcome.CRASHED else ""
+        reasons = tuple(f"{prefix}{each}" for each in opinion.reasons) or (_UNCONCERNED,)
+        by_reason.setdefault(reasons, []).append(opinion.rule.code)
+    for (first, *others), codes in sorted(by_reason.items(), key=lambda item: item[0] == (_UNCONCERNED,)):
+        yield f"  {', '.join(codes)}: {first}"
+        yield from (f"    {reason}" for reason in others)
+
+
+# -- JSON
+
+
+def _document(explanation: Explanation) -> dict[str, object]:
+    place = explanation.place
+    return {
+        "gclint": __version__,
+        "filename": str(explanation.file.path),
+        "row": place.row,
+        "column": place.column or None,
+        "notes": [*explanation.notes],
+        "releases": {"releases": explanation.releases, "origin": explanation.origin},
+        "ignores": [
+            {
+                "comment": ignore.text,
+                "row": explanation.file.position(ignore.start).row,
+                "suppresses": list(dict.fromkeys(each.code for each in suppressed)),
+            }
+            for ignore, suppressed in explanation.comments
+        ],
+        "subjects": [_subject_object(explanation, each) for each in explanation.subjects],
+    }
+
+
+def _subject_object(explanation: Explanation, subject: Subject) -> dict[str, object]:
+    spot = subject.spot
+    return {
+        "kind": spot.kind.value,
+        "name": spot.name,
+        "headline": subject.headline,
+        "location": _location(explanation.project, explanation.file.path, spot.start),
+        **{section.name: _facts(explanation, section.facts) for section in subject.sections},
+        "rules": [_opinion_object(explanation, each) for each in subject.opinions],
+    }
+
+
+def _facts(explanation: Explanation, facts: Iterable[Fact]) -> list[dict[str, object]]:
+    return [
+        {
+            "text": fact.text,
+            "location": _location(explanation.project, *fact.place) if fact.place else None,
+            **fact.data,
+            "details": _facts(explanation, fact.inner),
+        }
+        for fact in facts
+    ]
+
+
+def _opinion_object(explanation: Explanation, opinion: Opinion) -> dict[str, object]:
+    return {
+        "code": opinion.rule.code,
+        "name": opinion.rule.name,
+        "outcome": opinion.outcome.value,
+        "reasons": [*opinion.reasons],
+        "findings": [_finding(explanation.project, each) for each in opinion.findings],
+    }
+
+
+def _finding(project: Project, finding: Finding) -> dict[str, object]:
+    return {
+        "message": finding.message,
+        "location": _location(project, finding.path, finding.start),
+        "fix": obstacle(finding) or "safe fix",
+        "story": [
+            {"message": step.message, "location": _location(project, step.path, step.start)}
+            for step in finding.story
+        ],
+    }
+
+
+def _location(project: Project, path: Path, offset: int) -> dict[str, object]:
+    position = project.file(path).position(offset)
+    return {"filename": str(path), "row": position.row, "column": position.column}

@@ -1,0 +1,1 @@
+"""What runs keep, and when it is not believed."""

@@ -1,0 +1,106 @@
+"""gclint run from the shell, as users do, in a project of a few models."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE = """import torch.nn as nn
+
+
+class BaseBlock(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(config.hidden_size, 2)
+
+    def forward(self, hidden_states, attention_mask=None):
+        return hidden_states + self.attention(hidden_states, hidden_states, hidden_states)[0]
+"""
+MODEL = """import torch.nn as nn
+
+from ..base.modeling_base import BaseBlock
+from transformers.modeling_utils import PreTrainedModel
+
+
+class MyBlock(BaseBlock):
+    pass
+
+
+class MyModel(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.layers = nn.ModuleList([MyBlock(config) for _ in range(config.num_hidden_layers)])
+
+    def forward(self, hidden_states, attention_mask=None):
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, attention_mask)
+        return hidden_states
+"""
+_IMPORT = "import torch.nn as nn\n"
+OWN = BASE.replace(_IMPORT, f"{_IMPORT}from transformers.modeling_utils import PreTrainedModel\n")
+OWN += "\n\n" + MODEL[MODEL.index("class MyModel") :].replace("MyBlock", "BaseBlock")
+CHECKPOINTED_BASE = BASE.replace("(nn.Module)", "(GradientCheckpointingLayer)").replace(
+    "import torch.nn as nn\n",
+    "import torch.nn as nn\n\nfrom transformers.modeling_layers import GradientCheckpointingLayer\n",
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run ended."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def write_project(folder: Path) -> Path:
+    """Write a package of two models, one of which builds on the other, and return its folder."""
+    for name, text in (("base", BASE), ("mine", MODEL), ("own", OWN)):
+        model = folder / "package" / "models" / name
+        model.mkdir(parents=True)
+        (model / "__init__.py").touch()
+        (model / f"modeling_{name}.py").write_text(text, encoding="utf-8")
+    for package in (folder / "package", folder / "package" / "models"):
+        (package / "__init__.py").touch()
+    (folder / "pyproject.toml").write_text("[tool.gclint]\n", encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *arguments: str, variables: Mapping[str, str] | None = None, code: str = "") -> Ran:
+    """Run ``gclint`` in a folder.
+
+    Args:
+        folder: the working directory.
+        arguments: those of the command line.
+        variables: changes of the environment.
+        code: what the process does first.
+    """
+    start = f"{code}\nimport sys\nfrom gclint.launch import main\nmain()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start, *arguments],
+        cwd=folder,
+        env={**os.environ, **(variables or {})},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+LISTS_MODULES = (
+    "import atexit, sys\n"
+    "atexit.register(lambda: print('libcst' in sys.modules, 'click' in sys.modules, file=sys.stderr))"
+)
+"""Lets a run print whether it needed LibCST and click."""
+
+
+def is_replayed(ran: Ran) -> bool:
+    """Tell whether a run that began with :data:`LISTS_MODULES` came without LibCST."""
+    return ran.errors.splitlines()[-1] == "False False"

@@ -1,0 +1,254 @@
+"""Runs from the shell that are replayed, and those that must not be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gclint.cache.store import Store
+from gclint.facts import digest
+from tests.cache.shell import (
+    CHECKPOINTED_BASE,
+    LISTS_MODULES,
+    MODEL,
+    Ran,
+    is_replayed,
+    run,
+    write_project,
+)
+
+_OPTIONS = ("package", "--output-format", "json")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path)
+
+
+def _checked(project: Path, *arguments: str) -> Ran:
+    """Run with the cache and without, and make sure that they agree."""
+    cached = run(project, *_OPTIONS, *arguments, code=LISTS_MODULES)
+    fresh = run(project, *_OPTIONS, *arguments, "--no-cache")
+    assert (cached.status, cached.output) == (fresh.status, fresh.output)
+    return cached
+
+
+def _cache(project: Path) -> Path:
+    (document,) = (project / ".gclint_cache" / "gclint").glob("*.json")
+    return document
+
+
+def test_a_known_run_needs_neither_libcst_nor_click(project: Path) -> None:
+    first = _checked(project)
+    assert first.status == 1
+    assert not is_replayed(first)
+    second = _checked(project)
+    assert is_replayed(second)
+    assert "GC001" in second.output
+    assert (project / ".gclint_cache" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
+
+
+def test_a_run_on_one_file_leaves_what_is_known_of_the_others(project: Path) -> None:
+    _checked(project)
+    one = "package/models/base/modeling_base.py"
+    assert not is_replayed(run(project, one, code=LISTS_MODULES))
+    assert is_replayed(run(project, one, code=LISTS_MODULES))
+    assert is_replayed(_checked(project))
+
+
+def _edit_base(project: Path) -> None:
+    (project / "package/models/base/modeling_base.py").write_text(CHECKPOINTED_BASE, encoding="utf-8")
+
+
+def _edit_as_if_nothing_was(project: Path) -> None:
+    path = project / "package/models/mine/modeling_mine.py"
+    status = path.stat()
+    path.write_text(MODEL.replace("MyBlock", "MyBlick"), encoding="utf-8")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _delete_base(project: Path) -> None:
+    (project / "package/models/base/modeling_base.py").unlink()
+
+
+def _add_model(project: Path) -> None:
+    shutil.copytree(project / "package/models/mine", project / "package/models/other")
+
+
+def _add_caller(project: Path) -> None:
+    (project / "package" / "switch.py").write_text(
+        "def enable(model):\n    model.gradient_checkpointing = True\n", encoding="utf-8"
+    )
+
+
+def _shadow_library(project: Path) -> None:
+    (project / "transformers").mkdir()
+    (project / "transformers" / "__init__.py").touch()
+
+
+def _ignore_rule(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.gclint]\nignore = ["GC001"]\n', encoding="utf-8")
+
+
+def _require_releases(project: Path) -> None:
+    (project / "requirements.txt").write_text("transformers>=4.40\n", encoding="utf-8")
+
+
+def _leave_unfinished_fix(project: Path) -> None:
+    (project / ".gclint-fix").write_text("broken\n", encoding="utf-8")
+
+
+_EDITS: tuple[Callable[[Path], None], ...] = (
+    _edit_base,
+    _edit_as_if_nothing_was,
+    _delete_base,
+    _add_model,
+    _add_caller,
+    _shadow_library,
+    _ignore_rule,
+    _require_releases,
+    _leave_unfinished_fix,
+)
+
+
+@pytest.mark.parametrize("edit", _EDITS)
+def test_what_was_consulted_has_changed(project: Path, edit: Callable[[Path], None]) -> None:
+    _checked(project)
+    assert is_replayed(_checked(project))
+    edit(project)
+    assert not is_replayed(_checked(project))
+
+
+def test_an_unrelated_file_makes_no_difference(project: Path) -> None:
+    _checked(project)
+    (project / "notes.txt").write_text("words", encoding="utf-8")
+    (project / "package" / ".hidden").mkdir()
+    (project / "package" / ".hidden" / "modeling_hidden.py").write_text(MODEL, encoding="utf-8")
+    _checked(project)
+    assert is_replayed(_checked(project))
+
+
+def test_another_environment_is_looked_at(project: Path) -> None:
+    _checked(project)
+    other = project / "other"
+    library = other / "lib" / "python3.11" / "site-packages" / "transformers"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text('__version__ = "4.40.0"\n', encoding="utf-8")
+    ran = run(project, *_OPTIONS, variables={"VIRTUAL_ENV": str(other)}, code=LISTS_MODULES)
+    assert not is_replayed(ran)
+
+
+def test_a_fix_is_made_each_time(project: Path) -> None:
+    path = project / "package/models/mine/modeling_mine.py"
+    arguments = ("package", "--fix", "--unsafe-fixes", "--target-version", "5.23")
+    run(project, *arguments)
+    fixed = [each.read_text(encoding="utf-8") for each in sorted(project.rglob("modeling_*.py"))]
+    assert any("GradientCheckpointingLayer" in text for text in fixed)
+    shutil.rmtree(project / "package")
+    (project / "pyproject.toml").unlink()
+    write_project(project)
+    run(project, *arguments)
+    assert path.exists()
+    assert [each.read_text(encoding="utf-8") for each in sorted(project.rglob("modeling_*.py"))] == fixed
+
+
+def test_a_diff_is_replayed(project: Path) -> None:
+    arguments = ("package", "--diff", "--unsafe-fixes", "--target-version", "5.23")
+    first = run(project, *arguments)
+    second = run(project, *arguments, code=LISTS_MODULES)
+    assert is_replayed(second)
+    assert (second.status, second.output) == (first.status, first.output)
+    assert "GradientCheckpointingLayer" in second.output
+
+
+def test_a_damaged_document_is_none(project: Path) -> None:
+    _checked(project)
+    document = _cache(project)
+    whole = document.read_bytes()
+    for damaged in (
+        whole[: len(whole) // 2],
+        whole[:-1],
+        whole.replace(b"GC001", b"GC999"),
+        b"",
+        whole + b" ",
+    ):
+        document.write_bytes(damaged)
+        assert damaged == whole or not is_replayed(_checked(project))
+
+
+def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cache")
+    store.write("x", {"findings": ["one", "two"]})
+    (document,) = (tmp_path / "cache" / "gclint").iterdir()
+    whole = document.read_bytes()
+    assert store.read("x")
+    for place in range(len(whole)):
+        for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]):
+            document.write_bytes(data)
+            assert store.read("x") is None
+
+
+def test_documents_of_others_are_none(project: Path) -> None:
+    expected = _checked(project)
+    for body in (b"null", b'{"version":"0.0 0"}', b"[" * 100_000, b"\x80\x04K\x01."):
+        _cache(project).write_bytes(digest(body).encode() + b"\n" + body)
+        ran = _checked(project)
+        assert ran.output == expected.output
+        assert "Traceback" not in ran.errors
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
+def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+    code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+    expected = run(project, *_OPTIONS, "--no-cache")
+    for _ in range(2):
+        ran = run(project, *_OPTIONS, code=code)
+        assert (ran.status, ran.output) == (expected.status, expected.output)
+        assert "Traceback" not in ran.errors
+    assert not list((project / ".gclint_cache" / "gclint").iterdir())
+
+
+def test_a_folder_of_others_is_left_alone(project: Path) -> None:
+    for folder in (project / "package", project / "pyproject.toml"):
+        before = sorted(project.rglob("*.py"))
+        ran = run(project, *_OPTIONS, "--cache-dir", str(folder))
+        assert ran.status == 1
+        assert sorted(project.rglob("*.py")) == before
+        assert not (project / "package" / ".gitignore").exists()
+        assert run(project, "clean", "--cache-dir", str(folder)).status == 2
+        assert sorted(project.rglob("*.py")) == before
+
+
+def test_clean_deletes_the_cache_and_nothing_else(project: Path) -> None:
+    _checked(project)
+    precious = project / ".gclint_cache" / "precious"
+    precious.touch()
+    assert run(project, "clean").status == 0
+    assert precious.exists()
+    assert not (project / ".gclint_cache" / "gclint").exists()
+    precious.unlink()
+    (project / ".gclint_cache").rmdir()
+    _checked(project)
+    assert run(project, "clean").status == 0
+    assert not (project / ".gclint_cache").exists()
+    assert run(project, "clean").status == 0
+
+
+def test_two_runs_at_once_agree(project: Path) -> None:
+    expected = run(project, *_OPTIONS, "--no-cache").output
+    start = "from gclint.launch import main\nmain()\n"
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", start, *_OPTIONS], cwd=project, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        for _ in range(3)
+    ]
+    assert [each.communicate()[0] for each in runs] == [expected] * 3
+    assert is_replayed(_checked(project))
