@@ -11,7 +11,7 @@ from typing import Any
 from gclint.verify.worker.known import Known
 
 _FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
-_KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
+KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
 """What may be said about classes of each kind."""
 
 
@@ -36,7 +36,7 @@ def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
     """
     place = "[tool.gclint.verify]"
     kinds = _table(table, place)
-    _refuse_unknown(kinds, _KINDS, place)
+    _refuse_unknown(kinds, KINDS, place)
     return tuple(
         _known(kind, name, content, folder)
         for kind, classes in kinds.items()
@@ -47,9 +47,9 @@ def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
 def _known(kind: str, name: str, content: object, folder: Path) -> Known:
     place = f"[tool.gclint.verify.{kind}.{name}]"
     said = _table(content, place)
-    _refuse_unknown(said, _KINDS[kind], place)
+    _refuse_unknown(said, KINDS[kind], place)
     if not said:
-        raise ClassSettingsError(f"{place} is empty; it may say {', '.join(_KINDS[kind])}")
+        raise ClassSettingsError(f"{place} is empty; it may say {', '.join(KINDS[kind])}")
     return Known(
         name,
         dict(_table(said.get(_FIELDS, {}), f"{_FIELDS} in {place}")),

@@ -44,6 +44,18 @@ _SERVER = LazyCommand(
     attribute="server",
     short_help="Serve an editor, over standard input and output.",
 )
+_CONFIG = LazyCommand(
+    "config",
+    module="gclint.commands.config",
+    attribute="config_command",
+    short_help="Show the settings in force, and where each comes from.",
+)
+_COMPLETION = LazyCommand(
+    "completion",
+    module="gclint.commands.completion",
+    attribute="completion",
+    short_help="Print what completes commands in a shell.",
+)
 
 _CLEAN = LazyCommand(
     "clean",
@@ -55,8 +67,9 @@ _CLEAN = LazyCommand(
 gclint = DefaultGroup(
     "gclint",
     default=check_command,
-    others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CLEAN],
+    others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CONFIG, _CLEAN, _COMPLETION],
     examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

@@ -40,7 +40,7 @@ class MissingCheckpointingLayer(Rule):
     Since transformers 4.53 it is the base class that recomputes a block in the backward pass. A
     block without it keeps all its activations although the user has enabled checkpointing: memory
     is as high as before, and nothing says so. A block that has its own legacy branch does
-    checkpoint, but without what the base class adds: caches switched off, offloading,
+    checkpoint, but without what the base class adds: caches disabled, offloading,
     `every_n_layers`.
 
     ## Example
@@ -67,21 +67,21 @@ class MissingCheckpointingLayer(Rule):
     ## Fix safety
 
     The fix changes the base, adds the import, replaces a legacy branch by its plain call once both
-    calls give every parameter of `forward` the same, repairs the block's run sites (see GC002 and
+    calls give every parameter of `forward` the same, repairs the block's call sites (see GC002 and
     GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
     difference between two calls that is accepted; for any other one there is no fix.
 
     It is unsafe where the file may run with a release that has no such class (before transformers 4.52), or
     one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
-    are. It is also unsafe where a run site would still be wrong afterwards, where a branch checkpoints
+    are. It is also unsafe where a call site would still be wrong afterwards, where a branch checkpoints
     in evaluation as well, where the block keeps running
     statistics (recomputation updates them twice) or assigns to itself in `forward`, where a block that
     was not recomputed before returns a dict, a list or an output class, changes its arguments in place or
     draws random numbers that are not torch's, and where other
-    classes that are no blocks share the base that has to change. There is none for a block that
+    classes that are not blocks share the base that has to change. There is none for a block that
     takes its cache apart in training, nor for one that is a model itself.
 
-    There is no fix either where something else than `gradient_checkpointing_enable()` enables a
+    There is no fix either where something other than `gradient_checkpointing_enable()` enables a
     legacy branch, since it would not reach the layers: a flag that does not begin as False or comes
     from the configuration, a condition that asks for anything but the flag and the mode, an override
     of the library's methods, a script anywhere in the given folders that sets the flag of one

@@ -23,10 +23,10 @@ class KeywordActivation(Rule):
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
-    tensor that carries gradient is passed by keyword: the stream that the loop carries from layer to
+    tensor that requires grad is passed by keyword: the hidden states that the loop passes from layer to
     layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
     what another module with parameters returned. Masks, position ids, flags and rotary embeddings
-    are no activations. The setting `activation-names` adds names of parameters.
+    are not activations. The setting `activation-names` adds names of parameters.
 
     A run of the model is a second source: what required grad there, and lost its gradient, is
     reported under whatever name.

@@ -106,8 +106,8 @@ class UnfilteredCacheName(Rule):
         """Yield for each call site which caches it passes, and what disables them."""
         for site in spot.sites:
             if not any(info.is_checkpointing for info in site.blocks):
-                names = " and ".join(f"`{info.name}`" for info in site.blocks)
-                yield f"{names} is not a checkpointing layer, which could disable a cache"
+                names = " or ".join(f"`{info.name}`" for info in site.blocks)
+                yield f"what it runs, {names}, is not a checkpointing layer, which could disable a cache"
             elif site.checkpointed or site.function is not None:
                 yield "the call does not run the block itself: the base class does not see its keywords"
             elif is_spared(site):

@@ -1,12 +1,14 @@
 """What the documentation takes from the code, written anew: ``python3 -m tests.documented``.
 
 Needs gclint installed. Writes a page for each rule, made of its docstring and named like its module, to
-which findings lead; the table of rules; and what the commands print that the README and ``docs/`` show:
-those in blocks of the language ``console`` that begin with ``$ gclint``, run in a copy of ``docs/examples``.
+which findings lead; the table of rules; that of settings, and their JSON schema; and what the commands
+print that the README and ``docs/`` show: those in blocks of the language ``console`` that begin with
+``$ gclint``, run in a copy of ``docs/examples``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -17,8 +19,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from gclint.commands import vocabulary
 from gclint.report.rules import documentation
 from gclint.rule import Rule, all_rules
+from gclint.settings.definitions import DEFINITIONS
+from gclint.settings.schema import schema_text
 from tests.environment import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -93,15 +98,41 @@ def _table() -> str:
     )
 
 
+SETTINGS = PROJECT / "docs" / "settings.md"
+SCHEMA = PROJECT / "gclint" / "settings" / "schema.json"
+_TABLE_BEGINS, _TABLE_ENDS = "<!-- settings: made of their definitions -->\n", "<!-- end of settings -->\n"
+
+
+def with_settings(page: str) -> str:
+    """Return a page with the table of settings as their definitions have it."""
+    before, _, rest = page.partition(_TABLE_BEGINS)
+    _, _, after = rest.partition(_TABLE_ENDS)
+    return f"{before}{_TABLE_BEGINS}\n{settings_table()}\n{_TABLE_ENDS}{after}"
+
+
+def settings_table() -> str:
+    """Return a row of Markdown for each setting."""
+    rows = ["| setting | type | default | example | option |", "|---|---|---|---|---|"]
+    notes = []
+    for each in DEFINITIONS:
+        default = "" if each.default is None else f"`{json.dumps(each.default)}`"
+        option = f"`{each.option.name}`" if each.option else ""
+        rows.append(f"| `{each.name}` | {each.kind.article} | {default} | `{each.example}` | {option} |")
+        notes.append(f"- `{each.name}`: {each.documentation}")
+    return "\n".join((*rows, "", *notes, ""))
+
+
 def main() -> int:
     """Write the files, and remove those of rules that are gone."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     written = dict(documents())
     for path in {*FOLDER.iterdir()} - {*written}:
         path.unlink()
+    written[SCHEMA] = schema_text(vocabulary())
     for path in pages():
         text = path.read_text(encoding="utf-8")
-        if (renewed := with_outputs(text)) != text:
+        renewed = with_outputs(with_settings(text) if path == SETTINGS else text)
+        if renewed != text:
             written[path] = renewed
     for path, text in written.items():
         path.write_text(text, encoding="utf-8", newline="\n")

@@ -11,6 +11,7 @@ import pytest
 from gclint import __version__
 from gclint.rule import all_rules
 from tests.changelog import CHANGELOG, UNRELEASED, MalformedChangelog, links, sections
+from tests.documented import pages
 
 _TEXT = CHANGELOG.read_text(encoding="utf-8")
 
@@ -23,6 +24,13 @@ def test_no_version_is_of_tomorrow() -> None:
     # Somewhere it is tomorrow already.
     latest = (datetime.now(timezone.utc) + timedelta(hours=14)).date()
     assert [each.name for each in sections(_TEXT) if each.day > latest] == []
+
+
+def test_the_documentation_asks_for_this_version() -> None:
+    """Of the hooks and of the action, whose examples people copy."""
+    for page in pages():
+        named = re.findall(r"(?:rev: |gclint/gclint@)v(\d+\.\d+\.\d+)", page.read_text(encoding="utf-8"))
+        assert {*named} <= {__version__}, page.name
 
 
 def test_every_rule_has_its_entry() -> None:

@@ -489,7 +489,9 @@ def test_the_help_shows_examples_commands_and_options_in_groups(gclint: Run) -> 
         "Other options",
     ]
     listed = re.findall(r"^  (\w+)  +[A-Z]", out[: out.index("Repair:")], re.MULTILINE)
-    assert listed == ["check", "explain", "verify", "memory", "server", "rules", "rule", "clean"]
+    assert listed == [
+        *("check", "explain", "verify", "memory", "server", "rules", "rule", "config", "clean", "completion")
+    ]
     assert max(map(len, out.splitlines())) <= 80
 
 

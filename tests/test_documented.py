@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.commands import vocabulary
 from gclint.finding import Finding
 from gclint.report.findings import documentation_url
 from gclint.rule import Rule, all_rules
-from tests.documented import FOLDER, TABLE, documents, pages, with_outputs
+from gclint.settings.schema import schema_text
+from tests.documented import FOLDER, SCHEMA, SETTINGS, TABLE, documents, pages, with_outputs, with_settings
 from tests.environment import PROJECT
 from tests.toys import NO_FIX
 
@@ -17,6 +19,12 @@ from tests.toys import NO_FIX
 def test_it_says_what_the_docstrings_say() -> None:
     found = {path: path.read_text(encoding="utf-8") for path in (*FOLDER.iterdir(), TABLE)}
     assert found == documents(), "run python3 -m tests.documented"
+
+
+def test_the_settings_are_those_of_the_definitions() -> None:
+    page = SETTINGS.read_text(encoding="utf-8")
+    assert with_settings(page) == page, "run python3 -m tests.documented"
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(vocabulary()), "run python3 -m tests.documented"
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)

@@ -10,6 +10,7 @@ from gclint.finding import Edit, Finding
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.source.syntax import syntax_problem
+from gclint.source.tokens import logical_lines
 
 
 def ignoring(file: SourceFile, finding: Finding, codes: Mapping[str, str]) -> Edit | None:
@@ -31,17 +32,31 @@ def ignoring(file: SourceFile, finding: Finding, codes: Mapping[str, str]) -> Ed
 
 def _candidates(file: SourceFile, finding: Finding, codes: Mapping[str, str]) -> Iterator[Edit]:
     for ignore in Suppressions(file, codes).ignores:
-        if ignore.words is not None and _would_suppress(ignore, finding):
+        # What stands for the whole file would suppress more than was asked for.
+        is_local = ignore.covered != (0, len(file.text))
+        if ignore.words is not None and is_local and _would_suppress(ignore, finding):
             yield ignore.reduced_to((*ignore.words, Word(finding.code, finding.code)))
     first, last = file.position(finding.start).row, file.position(max(finding.start, finding.end - 1)).row
-    for row in dict.fromkeys((first, last)):
+    # Within a long string there is no room; the statement around it may have some.
+    statement = _statement_rows(file, finding)
+    for row in dict.fromkeys((first, last, *statement)):
         line = file.line(row)
         end = file.row_start(row) + len(line.rstrip())
         yield Edit(file.path, end, file.row_start(row) + len(line), f"  # gclint: ignore[{finding.code}]")
-    line = file.line(first)
-    indent = line[: len(line) - len(line.lstrip())]
-    start = file.row_start(first)
-    yield Edit(file.path, start, start, f"{indent}# gclint: ignore[{finding.code}]{file.newline}")
+    for row in dict.fromkeys((first, statement[0])):
+        line = file.line(row)
+        indent = line[: len(line) - len(line.lstrip())]
+        start = file.row_start(row)
+        yield Edit(file.path, start, start, f"{indent}# gclint: ignore[{finding.code}]{file.newline}")
+
+
+def _statement_rows(file: SourceFile, finding: Finding) -> tuple[int, int]:
+    """Return the first and last row of the statement, or header, that a finding starts in."""
+    for line in logical_lines(file.text):
+        if finding.start < line[-1].end:
+            return file.position(line[0].start).row, file.position(max(line[0].start, line[-1].end - 1)).row
+    row = file.position(finding.start).row
+    return row, row
 
 
 def _would_suppress(ignore: Ignore, finding: Finding) -> bool:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from gclint.settings.definitions import RuleWords
 
 
+QUIET = f"{__name__}.quiet"
+"""Under this name a command's context says whether it is to write no notes."""
+
+
 class CannotRun(click.ClickException):
     """The command cannot do what it is asked for; the message says why, and what to do."""
 
@@ -88,7 +92,8 @@ def _tell_once(note: str) -> None:
 
     context = click.get_current_context(silent=True)
     told = context.meta.setdefault(__name__, set()) if context else set()
-    if note not in told:
+    is_quiet = context is not None and context.meta.get(QUIET, False)
+    if note not in told and not is_quiet:
         told.add(note)
         click.echo(printable(note), err=True)
 

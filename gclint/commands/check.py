@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import click
 
 from gclint import __version__
 from gclint.commands import (
+    QUIET,
     CannotRun,
     paths_argument,
     rules_of,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from gclint.report.report import Report
     from gclint.rule import Rule
     from gclint.settings import Settings
+    from gclint.source.discovery import Survey
     from gclint.source.project import Project
     from gclint.verify.files import Runner
 
@@ -72,6 +75,11 @@ _verify = option_group("Verify repairs")
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
 @setting_options(_repair, "unsafe-fixes")
 @_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
+@_repair(
+    "--add-ignores",
+    is_flag=True,
+    help="Add '# gclint: ignore[CODE]' comments for all findings that are left.",
+)
 @_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
@@ -101,6 +109,10 @@ _verify = option_group("Verify repairs")
     _verify, "Check files, and run models, in N processes at once.  [default: as many cores as it pays]"
 )
 @config_option(click.option)
+@click.option("--quiet", "-q", is_flag=True, help="Print findings and errors, and nothing else.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also print which settings and files are read, or skipped."
+)
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def check_command(
@@ -118,6 +130,7 @@ def check_command(
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
     given = said(flags)
+    context.meta[QUIET] = flags["quiet"]
     options = CheckOptions.of(flags, given)
     complaint = options.complaint()
     if complaint:
@@ -146,11 +159,18 @@ def _checked(
     rules, options = rules_of(settings), options.settled(settings)
     found = survey(paths, settings) if incoming is None else incoming.survey(settings)
     settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
+    if options.verbose:
+        _tell_survey(settings, found)
     project = Project(settings, found.files, within=paths)
     if incoming is not None:
         incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
+    ignored = 0
+    if options.add_ignores:
+        from gclint.engine.ignoring import with_ignores
+
+        result, ignored = with_ignores(project, result, selection.reported(result.findings), rules)
     settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options, incoming)
@@ -159,6 +179,8 @@ def _checked(
         problems=(*found.problems, *report.problems),
         overlooked=tuple(found.overlooked),
         shows_fixes=options.show_fixes,
+        ignored=ignored,
+        quiet=options.quiet,
         proofs=proofs,
         unknown_bases=_unknown_bases(project, options),
         baseline=options.baseline,
@@ -175,6 +197,18 @@ def _checked(
     if options.writes_nothing and incoming is None:
         keep_run(_cache_folder(settings))
     return _exit_status(report, options)
+
+
+def _tell_survey(settings: Settings, found: Survey) -> None:
+    """Say what is read: the settings, how many files, and what is not and why."""
+    from gclint.report.findings import counted
+    from gclint.source.paths import shown
+
+    where = shown(settings.file) if settings.file else "no file, so those by default"
+    click.echo(f"Settings: {where}", err=True)
+    for path, reason in found.skipped:
+        click.echo(f"Skipped {shown(path)}: {reason}", err=True)
+    click.echo(f"Checking {counted(len(found.files), 'file')}.", err=True)
 
 
 def _cache_folder(settings: Settings) -> Path:
@@ -234,10 +268,20 @@ def _run(
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
     with unrecorded(), _progress(len(project.paths)) as advance:
-        if not (options.fix or options.diff):
+        if not (options.fix or options.diff or options.add_ignores):
             return check(project, rules, advance, jobs), None
-        unsafe, wanted = options.unsafe_fixes, selection.reported
-        return fix(project, rules, unsafe=unsafe, advance=advance, wanted=wanted, jobs=jobs), None
+        wanted = selection.reported if options.repairs else partial(_about_comments, selection, rules)
+        return fix(
+            project, rules, unsafe=options.unsafe_fixes, advance=advance, wanted=wanted, jobs=jobs
+        ), None
+
+
+def _about_comments(
+    selection: Selection, rules: Sequence[Rule], findings: Sequence[Finding]
+) -> Sequence[Finding]:
+    """Return the findings about ignore comments: what is not needed goes, before more are added."""
+    codes = {rule.code for rule in rules if not rule.changes_code}
+    return [finding for finding in selection.reported(findings) if finding.code in codes]
 
 
 def _proven(

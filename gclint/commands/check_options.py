@@ -31,6 +31,7 @@ class CheckOptions:
     """What the user asks of a run, beside the files and the rules."""
 
     fix: bool
+    add_ignores: bool
     show_fixes: bool
     diff: bool
     output_files: tuple[OutputFile, ...]
@@ -41,6 +42,8 @@ class CheckOptions:
     write_baseline: Path | None
     summary: Path | None
     exit_zero: bool
+    quiet: bool
+    verbose: bool
     verify: bool
     resume: bool
     page_path: Path | None
@@ -56,9 +59,14 @@ class CheckOptions:
     baseline: Path | None
 
     @property
+    def repairs(self) -> bool:
+        """Whether repairs are made, or shown."""
+        return self.fix or (self.diff and not self.add_ignores)
+
+    @property
     def writes(self) -> bool:
         """Whether repaired texts are written."""
-        return self.fix and not self.diff
+        return (self.fix or self.add_ignores) and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
@@ -109,6 +117,8 @@ class CheckOptions:
         if self.statistics and not FORMATS[self.output_format].counts:
             names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
             return f"--statistics has a form for --output-format {names} only"
+        if self.quiet and self.verbose:
+            return "--quiet and --verbose say the opposite of each other"
         if self.base_ref is not None and not self.changed_only:
             return "--base-ref says what --changed-only compares with, so it needs that"
         if self.staged and (self.base_ref is not None or not self.changed_only):
@@ -119,6 +129,8 @@ class CheckOptions:
             return "--summary tells what was repaired, so it needs --fix or --diff"
         if self.verify and not (self.fix or self.diff):
             return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+        if self.add_ignores and (self.verify or self.write_baseline):
+            return "--add-ignores goes with neither --verify nor --write-baseline"
         if self.resume and not self.verify:
             return "--resume goes on with what --verify has run, so it needs that"
         if self.page_path and not self.verify:

@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gclint.commands.option_groups import write_options
 from gclint.spelling import closest
@@ -47,12 +49,30 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command before arguments that do not name one."""
+        if not args and ctx.resilient_parsing:  # Somebody completes the first argument.
+            return super().parse_args(ctx, args)
         own = [name for option in self.get_params(ctx) for name in option.opts]
         if not args or args[0] not in (*self.commands, *own):
-            if args:
+            if args and not ctx.resilient_parsing:
                 self._stop_at_typo(ctx, args[0], own)
             args = [str(self._default.name), *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what the first argument may be: a command, or what the default command takes."""
+        found = super().shell_complete(ctx, incomplete)
+        context = self._default.make_context(self._default.name, [], parent=ctx, resilient_parsing=True)
+        if incomplete.startswith("-"):
+            known = {item.value for item in found}
+            own = self._default.shell_complete(context, incomplete)
+            return [*found, *(item for item in own if item.value not in known)]
+        if found:
+            # A shell that is asked to complete paths itself forgets the commands.
+            names = sorted(each.name for each in Path().iterdir()) if incomplete else []
+            names = [name for name in names if name.startswith(incomplete)]
+            return [*found, *map(CompletionItem, names)]
+        paths = [each for each in self._default.get_params(context) if isinstance(each, click.Argument)]
+        return [item for each in paths for item in each.shell_complete(context, incomplete)]
 
     def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
         """Fail if a word is a path neither by its looks nor on the disk, and much like a command."""

@@ -6,11 +6,12 @@ import sys
 
 import click
 
+from gclint.commands.setting_options import complete_rule
 from gclint.report.rules import DOCUMENTS, LISTS
 
 
 @click.command()
-@click.argument("wanted", metavar="RULE")
+@click.argument("wanted", metavar="RULE", shell_complete=complete_rule)
 @click.option(
     "--output-format",
     type=click.Choice(list(DOCUMENTS)),

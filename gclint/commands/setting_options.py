@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from gclint.settings.definitions import BY_NAME, IGNORES, SWITCH, WORDS, Definition
+from gclint.settings.definitions import BY_NAME, IGNORES, PATH, SWITCH, WORDS, Definition
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 """Makes an option, like ``click.option``."""
@@ -58,6 +61,10 @@ def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]
         keywords["metavar"] = said.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several
+        if definition.kind is WORDS:
+            keywords["shell_complete"] = complete_rules
+        elif definition.kind is PATH:
+            keywords["type"] = click.Path()
     return option(said.name, definition.field, **keywords)
 
 
@@ -77,6 +84,35 @@ def _converted(definition: Definition) -> Callable[..., object]:
             raise click.BadParameter(str(error)) from None
 
     return convert
+
+
+def complete_rules(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become; commas part several."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import EVERYTHING
+
+    done, comma, word = incomplete.rpartition(",")
+    items = [CompletionItem(EVERYTHING, help="all rules")] if EVERYTHING.startswith(word.upper()) else []
+    items += complete_rule(context, option, word)
+    return [CompletionItem(f"{done}{comma}{item.value}", help=item.help) for item in items]
+
+
+def complete_rule(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the codes and names of rules that what somebody types may become."""
+    from click.shell_completion import CompletionItem
+
+    from gclint.rule import all_rules
+
+    pairs = [(rule.code, rule.name) for rule in all_rules()]
+    items = [
+        CompletionItem(word, help=other)
+        for code, name in pairs
+        for word, other in ((code, name), (name, code))
+    ]
+    return [item for item in items if item.value.lower().startswith(incomplete.lower())]
 
 
 def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:

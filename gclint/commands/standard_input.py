@@ -48,8 +48,12 @@ class StandardInput:
 
     def survey(self, settings: Settings) -> Survey:
         """Return the file as the only one to check, unless it is excluded."""
-        from gclint.source.discovery import Survey
+        from gclint.finding import Problem
+        from gclint.source.discovery import Survey, not_python
 
+        other = not_python(self.path)
+        if other is not None and not settings.excludes(self.path):
+            return Survey([], [Problem(self.path, other)], [])
         return Survey([] if settings.excludes(self.path) else [self.path], [], [])
 
     def put_in(self, project: Project) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,9 +135,14 @@ class Baseline:
 
     def _name(self, path: Path) -> str:
         try:
-            return Path(os.path.relpath(path, self._folder)).as_posix()
+            return _with_slashes(os.path.relpath(path, self._folder))
         except ValueError:  # On Windows, there is no way from one drive to another.
-            return path.as_posix()
+            return _with_slashes(str(path))
+
+
+def _with_slashes(path: str) -> str:
+    """Return a path as it stands in a baseline on every system, whichever system has written it."""
+    return path.replace("\\", "/")
 
 
 class _Malformed(Exception):
@@ -158,5 +163,6 @@ def _entries(document: object) -> Counter[Entry]:
         count = each.get("count") if isinstance(each, dict) else None
         if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
             raise _Malformed(f"entry {number} lacks one of rule, file, symbol, hash and count")
-        entries[Entry(*values)] += count
+        entry = Entry(*values)
+        entries[replace(entry, file=_with_slashes(entry.file))] += count
     return entries

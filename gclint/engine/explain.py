@@ -28,7 +28,7 @@ class Outcome(Enum):
     SUPPRESSED = "suppressed by a comment"
     BASELINE = "known from the baseline"
     IGNORED = "ignored by the settings"
-    ELSEWHERE = "reported elsewhere"
+    ELSEWHERE = "reported where it is written"
     SILENT = "silent"
     UNCONCERNED = "not about this"
     CRASHED = "crashed"

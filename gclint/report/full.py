@@ -50,7 +50,7 @@ def write_statistics(report: Report, stream: TextIO) -> None:
 def write_notices(report: Report, stream: TextIO) -> None:
     """Write what went wrong, and what a baseline hides: the same beside every format."""
     if report.baseline is not None and report.recognised is not None:
-        if report.recognised.known:
+        if report.recognised.known and not report.quiet:
             known = counted(report.recognised.known, "known finding")
             stream.write(_line(f"{report.baseline}: {known} not reported"))
         for entry, count in sorted(report.recognised.stale.items()):
@@ -62,7 +62,7 @@ def write_notices(report: Report, stream: TextIO) -> None:
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         stream.write(_line(f"{problem.path}{position}: error: {problem.message}"))
-    if report.overlooked and report.files:
+    if report.overlooked and report.files and not report.quiet:
         stream.write(_line(_overlooked(report.overlooked)))
 
 
@@ -83,8 +83,10 @@ def write_diff_notices(report: Report, stream: TextIO) -> None:
     if fixed:
         files = counted(len(report.repairs.changed), "file")
         stream.write(f"Would fix {counted(fixed, 'finding')} in {files}; {left} left.\n")
-    else:
+    elif not report.ignored:
         stream.write(f"Nothing would be fixed; {counted(left, 'finding')} left.\n")
+    if report.ignored:
+        stream.write(f"Would add ignore comments for {counted(report.ignored, 'finding')}.\n")
     stream.writelines(map(_line, _repair_lines(report)))
 
 
@@ -138,6 +140,10 @@ def _write_findings(report: Report, stream: TextIO) -> None:
 
 def summary_lines(report: Report) -> Iterator[str]:
     """Yield the closing lines: what was found or repaired, and what can be."""
+    if report.quiet:
+        return
+    if report.ignored:
+        yield f"Added ignore comments for {counted(report.ignored, 'finding')}."
     found, left, lost = len(report.repairs.made), len(report.left), len(report.repairs.lost)
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
     if left:

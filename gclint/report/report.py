@@ -85,6 +85,10 @@ class Report:
     repairs: Repairs = field(default_factory=Repairs)
     proofs: tuple[Proof, ...] | None = None
     """What runs of the repaired models say; None where none was asked for."""
+    ignored: int = 0
+    """How many findings got an ignore comment."""
+    quiet: bool = False
+    """Whether there is to be nothing but findings and what went wrong."""
     runs: Results | None = None
     """What runs of the models as they are say; None where none was asked for."""
     weighed: Weighed | None = None

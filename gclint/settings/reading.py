@@ -134,6 +134,7 @@ class _Reader:
         settings = Settings(
             of_rules=tuple(sorted(of_rules.items())),
             known=self._known(table.get(VERIFY)),
+            verify=table.get(VERIFY, {}),
             root=self._path.parent,
             start=start,
             file=self._path,
@@ -232,7 +233,8 @@ class _Reader:
         meant = closest(word.replace("_", "-"), known)
         if meant is None:
             return f"there are {', '.join(sorted(known))}" if known else "there are none"
-        return f"did you mean {known[meant] if isinstance(known, Mapping) else meant}?"
+        said = known[meant] if isinstance(known, Mapping) else meant
+        return f"did you mean {said}?"
 
     def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
         raise SettingsError(f"{Origin(self._path, (*self._keys, *keys))}: {message}")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from gclint.facts import is_dir
 from gclint.releases import Releases
@@ -76,6 +77,8 @@ class Settings:
     """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
     known: tuple[Known, ...] = ()
     """What is said about classes that are run."""
+    verify: Any = field(default_factory=dict, compare=False, repr=False)
+    """The same, as the file says it."""
     root: Path = field(default_factory=lambda: working_directory())
     """The folder that the patterns are relative to."""
     start: Path | None = None
@@ -93,8 +96,12 @@ class Settings:
 
     def excludes(self, path: Path) -> bool:
         """Return whether ``path``, or a folder that it lies in, matches a pattern to leave out."""
+        return self.excluded_by(path) is not None
+
+    def excluded_by(self, path: Path) -> str | None:
+        """Return the first pattern that leaves out ``path``, or a folder that it lies in."""
         patterns = (*self.exclude, *self.extend_exclude)
-        return bool(patterns) and self._is_among(patterns, path)
+        return next((each for each in patterns if self._is_among([each], path)), None)
 
     def includes(self, path: Path) -> bool:
         """Return whether the file at ``path`` itself matches a pattern in ``include``."""

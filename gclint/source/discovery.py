@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 _MODELING_FILES = ("modeling_*.py", "modular_*.py")
+_NOT_PYTHON = frozenset(
+    (
+        *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".lock", ".csv", ".tsv", ".parquet"),
+        *(".md", ".rst", ".html", ".htm", ".xml", ".css", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".cu"),
+        *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".ico", ".pdf", ".wav", ".mp3", ".mp4"),
+        *(".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".onnx", ".gguf", ".h5", ".npy", ".npz", ".pkl"),
+        *(".pyc", ".pyd", ".so", ".dll", ".zip", ".gz", ".tar", ".whl", ".xz", ".7z"),
+    )
+)
+"""Much of this is Python to a parser, such as a JSON file, and says nothing."""
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
 
 
@@ -31,6 +41,8 @@ class Survey:
     """What went wrong."""
     overlooked: list[Path]
     """Files in the given folders that look like models, and are not read because of their names."""
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    """What was left out on purpose, and why."""
 
 
 def survey(paths: Sequence[Path], settings: Settings) -> Survey:
@@ -44,7 +56,7 @@ def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     walk = _Walk(settings)
     for path in paths:
         walk.take(path)
-    return Survey(walk.files, walk.problems, walk.overlooked())
+    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped)
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
@@ -57,6 +69,7 @@ class _Walk:
     def __init__(self, settings: Settings) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
+        self.skipped: list[tuple[Path, str]] = []
         self._settings = settings
         self._places = Places()
         self._taken: set[str] = set()
@@ -68,7 +81,7 @@ class _Walk:
 
     def take(self, path: Path) -> None:
         """Take a file or folder that the user gave."""
-        if self._settings.excludes(path):
+        if self._leaves_out(path):
             return
         own = self._mode(path)
         if own is None:
@@ -134,19 +147,30 @@ class _Walk:
             not aside and not is_test(path.name) and self._settings.includes(path)
         )
         if is_folder:
-            if is_modeling and not self._settings.excludes(path):
-                self._fail(path, "this has the name of a modeling file, and is a folder")
-            if self._settings.excludes(path):
+            if self._leaves_out(path):
                 self._found += 1
-            elif not _is_skipped(path):
+                return
+            if is_modeling:
+                self._fail(path, "this has the name of a modeling file, and is a folder")
+            aside_for = _why_skipped(path)
+            if aside_for:
+                self.skipped.append((path, aside_for))
+            else:
                 self._walk(path, above, aside=aside or lies_aside(path.name))
         elif is_modeling:
             self._found += 1
-            own = None if self._settings.excludes(path) else self._mode(path)
+            own = None if self._leaves_out(path) else self._mode(path)
             if own is not None:
                 self._take_file(path, own)
         elif not aside and self._is_candidate(path):
             self._candidates.append(path)
+
+    def _leaves_out(self, path: Path) -> bool:
+        """Tell whether the settings exclude what was met at ``path``, and remember it."""
+        pattern = self._settings.excluded_by(path)
+        if pattern is not None:
+            self.skipped.append((path, f"the settings exclude {pattern!r}"))
+        return pattern is not None
 
     def _is_candidate(self, path: Path) -> bool:
         return may_look_like_model(path.name) and is_file(path) and not self._settings.excludes(path)
@@ -154,6 +178,10 @@ class _Walk:
     def _take_file(self, path: Path, own: int) -> None:
         if not stat.S_ISREG(own):
             self._fail(path, "this is neither a file nor a folder, so there is nothing to read")
+            return
+        other = not_python(path)
+        if other is not None:
+            self._fail(path, other)
             return
         real = str(self._places.location(path))
         if real not in self._taken:
@@ -176,9 +204,25 @@ class _Walk:
             self.problems.append(problem)
 
 
-def _is_skipped(folder: Path) -> bool:
-    name = folder.name
-    return name.startswith(".") or name in _SKIPPED_FOLDERS or exists(folder / "pyvenv.cfg")
+def not_python(path: Path) -> str | None:
+    """Return why a file is not read, going by its name; None if it may hold Python."""
+    ending = path.suffix.lower()
+    if ending == ".ipynb":
+        return (
+            "gclint does not read notebooks; convert it with 'jupyter nbconvert --to script', and check the "
+            "file that this makes"
+        )
+    if ending in _NOT_PYTHON:
+        return f"a name that ends in {path.suffix} is not that of a Python file, so it is not read"
+    return None
+
+
+def _why_skipped(folder: Path) -> str | None:
+    if folder.name.startswith("."):
+        return "it is a hidden folder"
+    if folder.name in _SKIPPED_FOLDERS:
+        return "it holds no code of the project"
+    return "it is a virtual environment" if exists(folder / "pyvenv.cfg") else None
 
 
 def _cause(error: OSError, *, is_from_link: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -25,11 +25,21 @@ from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 _LONGEST_CODE = 60
 
 
-def call_of(network: Network, site: RunSite) -> Fact:
-    """Return a call site with its arguments and what they are for each block."""
+def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ()) -> Fact:
+    """Return a call site with its arguments and what they are for each block.
+
+    Args:
+        network: the file.
+        site: the call.
+        wanted: the blocks that are asked about, where it runs others too.
+    """
     inner: list[Fact] = [*_circumstances(site)]
-    for block in site.blocks:
-        inner += _arguments(network, site, block)
+    blocks = [info for info in site.blocks if info in wanted] or [*site.blocks]
+    for block in blocks:
+        arguments = tuple(_arguments(network, site, block))
+        inner += (
+            arguments if len(site.blocks) == 1 else [Fact(f"where it runs `{block.name}`:", None, arguments)]
+        )
     place = site.fragment.file.path, site.span(site.call)[0]
     names = " or ".join(f"`{info.name}`" for info in site.blocks)
     how = "calls a checkpoint function for" if site.checkpointed else "runs"
@@ -47,7 +57,8 @@ def _circumstances(site: RunSite) -> Iterator[Fact]:
         yield Fact("a whole sequence is called, which hands the output of each block to the next")
     elif site.stream:
         names = " and ".join(f"`{name}`" for name in sorted(site.stream))
-        yield Fact(f"{names} carries what it returns to the next step of the loop: this is a trunk")
+        verb = "carries" if len(site.stream) == 1 else "carry"
+        yield Fact(f"{names} {verb} what it returns to the next step of the loop: this is a trunk")
     elif site.loops:
         yield Fact("what it returns does not reach the next step of the loop: this is no trunk")
     else:
@@ -87,19 +98,20 @@ def _argument(
         what = {
             "**": "its names are not known: what is in it is not judged",
             "*": "how many it holds is not known",
-        }.get(bound.arg.star, f"`{block.name}.forward` collects it, and is not judged by it")
+        }.get(bound.arg.star, f"`{block.name}.forward` collects it without a parameter of that name")
         return Fact(
             f"`{bound.arg.star}{written}`: {what}", place, data={"argument": written, "parameter": None}
         )
     name = bound.parameter.name
     how = "by position" if bound.by_position else "by keyword"
+    given = f"`{name}`" if written == name else f"`{name}` gets `{written}`"
     role, why = _role(network, site, block, known, bound)
     origin: tuple[Fact, ...] = ()
     if role in ("activation", "container of activations"):
         steps = gradient_steps(site, bound.arg.value, name, network.gradients)
         origin = tuple(Fact.of(step) for step in steps)
     return Fact(
-        f"`{written}` is `{name}`, {how}: {role}{f', since {why}' if why else ''}",
+        f"{given}, {how}: {role}{f', since {why}' if why else ''}",
         place,
         origin,
         {"argument": written, "parameter": name, "passed": how, "role": role, "why": why},

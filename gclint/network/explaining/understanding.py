@@ -86,7 +86,7 @@ def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
     sites = list(spot.sites)
     if spot.kind is Kind.CLASS:
         sites += [site for site in network.run_sites if site.owner in spot.classes and site not in sites]
-    return tuple(call_of(network, site) for site in sites)
+    return tuple(call_of(network, site, spot.classes) for site in sites)
 
 
 def _file(network: Network) -> tuple[Fact, ...]:

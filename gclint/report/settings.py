@@ -1,0 +1,135 @@
+"""The settings in force, each with the place that it comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gclint.releases import Releases, Version
+from gclint.settings.definitions import DEFINITIONS, RULES, VERIFY, RuleWords
+from gclint.source.paths import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gclint.settings import Settings
+    from gclint.settings.settings import Origin
+
+
+@dataclass(frozen=True)
+class _Line:
+    table: tuple[str, ...]
+    name: str
+    value: Any
+    """As JSON has it; None where there is none."""
+    origin: Origin | None
+    """None for a default."""
+
+
+def write(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
+    """Write a TOML file with the same settings, and a comment behind each that says where it is from."""
+    found = f"read from {shown(settings.file)}" if settings.file else "no settings file was found"
+    stream.write(f"# {found}\n")
+    table: tuple[str, ...] = ()
+    for line in _lines(settings, rules):
+        if line.table != table:
+            table = line.table
+            stream.write(f"\n[{'.'.join(map(_key, table))}]\n")
+        is_said = line.value is not None
+        said = f"{_key(line.name)} = {_toml(line.value)}" if is_said else f"# {line.name} is not set"
+        stream.write(f"{said}  # {_place(line.origin)}\n" if is_said else f"{said}\n")
+
+
+def write_json(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
+    """Write an object with the file, and the value and the origin of each setting."""
+    document: dict[str, Any] = {"file": str(settings.file) if settings.file else None, "settings": {}}
+    for line in _lines(settings, rules):
+        name = ".".join((*line.table, line.name))
+        document["settings"][name] = {"value": line.value, "origin": _origin(line.origin)}
+    json.dump(document, stream, indent=2, default=str)
+    stream.write("\n")
+
+
+def _lines(settings: Settings, rules: Sequence[RuleWords]) -> Iterator[_Line]:
+    for each in DEFINITIONS:
+        value = _plain(getattr(settings, each.field))
+        if each.field == "per_file_ignores":
+            value = dict(value)
+        yield _Line((), each.name, value, settings.origins.get(each.name))
+    for rule in rules:
+        for setting in rule.settings:
+            given = settings.given(setting.name)
+            value = list(setting.default if given is None else given)
+            yield _Line((RULES, rule.name), setting.name, value, settings.origins.get(setting.name))
+    for kind, classes in settings.verify.items():
+        for name, content in classes.items():
+            keys = (VERIFY, kind, name)
+            for key, value in content.items():
+                yield _Line(keys, key, value, _within(settings.origins[VERIFY], (kind, name, key)))
+
+
+def _within(origin: Origin, keys: tuple[str, ...]) -> Origin:
+    return replace(origin, keys=(*origin.keys, *keys))
+
+
+def _plain(value: object) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Releases):
+        return _range(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _range(releases: Releases) -> str:
+    """Return releases as a setting says them."""
+    start = f">={_version(releases.start)}" if any(releases.start) else ""
+    end = f"<{_version(releases.end)}" if releases.end else ""
+    return ",".join(filter(None, (start, end))) or "*"
+
+
+def _version(version: Version) -> str:
+    return ".".join(map(str, version)).removesuffix(".0")
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it, in one line."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return _string(value)
+    # A date, which a field of a class may be, TOML writes as Python does.
+    return json.dumps(value, default=str) if isinstance(value, (bool, int)) else str(value)
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if is_bare else _string(name)
+
+
+def _string(text: str) -> str:
+    # JSON escapes what TOML does, but for one control character; a lone half of a pair is in neither.
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _place(origin: Origin | None) -> str:
+    if origin is None:
+        return "default"
+    if origin.file is None:
+        return "command line"
+    return f"{shown(origin.file)}:{origin.position[0]}"
+
+
+def _origin(origin: Origin | None) -> Mapping[str, object]:
+    if origin is None:
+        return {"kind": "default"}
+    if origin.file is None:
+        return {"kind": "command line"}
+    row, column = origin.position
+    return {"kind": "file", "file": str(origin.file), "line": row, "column": column}

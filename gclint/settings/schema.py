@@ -1,0 +1,95 @@
+"""The settings as a JSON schema, for editors that complete and check ``[tool.gclint]``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from gclint.class_settings import KINDS
+from gclint.settings.definitions import DEFINITIONS, FORMAT, IGNORES, RULES, VERIFY, WORDS, Vocabulary
+
+SCHEMA_URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
+
+_STRINGS = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_CONTENT = {
+    "fields": {"type": "object", "description": "Fields of the configuration."},
+    "config": {"type": "string", "description": "The path of a config.json."},
+    "inputs": {
+        "type": "string",
+        "description": "A function that makes the inputs: file.py:function or module:function.",
+    },
+}
+"""What may be said about a class that is run."""
+
+
+def schema_text(vocabulary: Vocabulary) -> str:
+    """Return the schema of the table as the text of a file."""
+    return json.dumps(schema(vocabulary), indent=2) + "\n"
+
+
+def schema(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the schema of ``[tool.gclint]``, and of a file that has its settings at its top."""
+    properties: dict[str, Any] = {}
+    for each in DEFINITIONS:
+        own: dict[str, Any] = {"description": each.documentation, **each.kind.schema}
+        if each.kind is FORMAT:
+            own["enum"] = list(vocabulary.formats)
+        elif each.kind is WORDS:
+            own["items"] = {"$ref": "#/$defs/selector"}
+        elif each.kind is IGNORES:
+            own["additionalProperties"] = {"type": "array", "items": {"$ref": "#/$defs/selector"}}
+        if each.default is not None:
+            own["default"] = each.default
+        properties[each.name] = own
+    rules = vocabulary.rules()
+    properties[RULES] = _table(
+        {
+            rule.name: _table(
+                {
+                    setting.name: {
+                        "description": setting.documentation,
+                        **_STRINGS,
+                        "default": list(setting.default),
+                    }
+                    for setting in rule.settings
+                },
+                f"Settings of {rule.code}.",
+            )
+            for rule in rules
+            if rule.settings
+        },
+        "Settings of rules, a table each.",
+    )
+    properties[VERIFY] = _table(
+        {kind: {"type": "object", "additionalProperties": _class(names)} for kind, names in KINDS.items()},
+        "What is said about classes that are run.",
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_URL,
+        "title": "gclint",
+        "description": "The table [tool.gclint] of a pyproject.toml.",
+        **_table(properties),
+        "$defs": {
+            "selector": {
+                "description": "The code of a rule, a prefix of codes, a name, or ALL.",
+                "type": "string",
+                "minLength": 1,
+                "anyOf": [{"enum": _selectors((rule.code, rule.name) for rule in rules)}, {"type": "string"}],
+            }
+        },
+    }
+
+
+def _table(properties: dict[str, Any], description: str | None = None) -> dict[str, Any]:
+    about = {"description": description} if description else {}
+    return {**about, "type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _class(names: Iterable[str]) -> dict[str, Any]:
+    return {**_table({name: _CONTENT[name] for name in names}), "minProperties": 1}
+
+
+def _selectors(rules: Iterable[tuple[str, str]]) -> list[str]:
+    return ["ALL", *(word for rule in rules for word in rule)]
