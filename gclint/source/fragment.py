@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import cast
 
@@ -95,23 +94,24 @@ def _parse(text: str, occurrence: int) -> cst.Module:
         occurrence: at how many other places the same file has the same code, as far as it was asked
             for. Files may share a tree, but within one file a node stands for one place.
     """
-    with _unchecked():
-        return cst.parse_module(text)
-
-
-@contextmanager
-def _unchecked() -> Iterator[None]:
-    """Let nodes be made as they are given: what a parser makes is right, and checking it takes a seventh."""
-    check = cst.CSTNode.__post_init__
-    setattr(cst.CSTNode, "__post_init__", _accept)  # noqa: B010 (a type checker takes it for a mistake)
+    global _is_parsing
+    _is_parsing = True
     try:
-        yield
+        return cst.parse_module(text)
     finally:
-        setattr(cst.CSTNode, "__post_init__", check)  # noqa: B010
+        _is_parsing = False
 
 
-def _accept(_node: cst.CSTNode) -> None:
-    """Check nothing."""
+_is_parsing = False
+
+
+def _check(node: cst.CSTNode) -> None:
+    """Check a new node, unless a parser makes it: what that makes is right, and checks take a seventh."""
+    if not _is_parsing:
+        node._validate()
+
+
+setattr(cst.CSTNode, "__post_init__", _check)  # noqa: B010 (a type checker takes an assignment for a mistake)
 
 
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:
