@@ -210,6 +210,33 @@ def test_an_option_that_is_gone_is_seen() -> None:
     assert [*_unknown_options(["--fix", "--unsafe", "src"])] == ["--unsafe"]
 
 
+def test_every_command_and_option_is_on_some_page() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in _OF_TODAY)
+    missing = [
+        f"{name} {option}"
+        for name, command in _commands(gclint, "gclint")
+        for option in ("", *_long_options(command))
+        if (option or name).removesuffix(" run") not in text
+    ]
+    assert missing == []
+
+
+def _commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, LazyCommand):
+        command = command.loaded()
+    if isinstance(command, click.Group):
+        for word, each in command.commands.items():
+            yield from _commands(each, f"{name} {word}")
+    else:
+        yield name, command
+
+
+def _long_options(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            yield from (each for each in parameter.opts if each.startswith("--"))
+
+
 @_every_page
 def test_data_can_be_read(page: Path) -> None:
     readers = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,11 +12,24 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, sync_playwright
 
-from tests.documented import FOLDER, TABLE, pages
+from tests.documented import DOCS, FOLDER, TABLE, pages
 from tests.environment import PROJECT
 from tests.site import build
 
 _PAGES = [path.relative_to(PROJECT) for path in (*pages(), TABLE, *sorted(FOLDER.iterdir()))]
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    """Without a build: a page that is missing there is an orphan."""
+    spec = importlib.util.spec_from_file_location("conf", DOCS / "conf.py")
+    assert spec is not None and spec.loader is not None
+    settings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(settings)
+    named = [f"{path}.md" for entries in settings.NAVIGATION.values() for path in entries]
+    first = f"{settings.root_doc}.md"
+    written = {path.relative_to(PROJECT).as_posix() for path in (*pages(), TABLE)}
+    assert written - {first} <= {*named}, "add the page to NAVIGATION in docs/conf.py"
+    assert len({*named}) == len(named)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ may checkpoint a block, and is not taken away, forbids the repair, however it is
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -14,6 +13,7 @@ from gclint.codemod.branch import LegacyBranch, differences, legacy_branch
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
+from gclint.network.importers import import_words
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -22,8 +22,6 @@ from gclint.source.generated import is_modular
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
-
-_WORD = re.compile(r"\w+")
 
 
 def leftover(
@@ -167,7 +165,7 @@ def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
         except (OSError, UnreadableFile):
             continue  # The run reports it if it is one of its files; it calls nothing.
         if may_call_checkpoint(file.text):
-            for word in {word for each in file.outline.imports for word in _WORD.findall(each.text)}:
+            for word in import_words(file):
                 found[word].append(file)
     project.derived[_by_name] = dict(found)
     return found

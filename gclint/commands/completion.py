@@ -8,16 +8,20 @@ from click.shell_completion import get_completion_class
 _PROGRAM = "gclint"
 
 
-@click.command("completion", short_help="Print what completes commands in a shell.")
+_HELP = """\
+Print a script that lets SHELL complete commands, options, rules and paths.
+
+\b
+bash:  gclint completion bash > ~/.local/share/bash-completion/completions/gclint
+zsh:   gclint completion zsh > "${fpath[1]}/_gclint"
+fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
+"""
+
+
+@click.command("completion", short_help="Print what completes commands in a shell.", help=_HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    r"""Print a script that lets SHELL complete commands, options, rules and paths.
-
-    \b
-    bash:  gclint completion bash > ~/.local/share/bash-completion/completions/gclint
-    zsh:   gclint completion zsh > "${fpath[1]}/_gclint"
-    fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
-    """
+    """Print a script that lets SHELL complete commands, options, rules and paths."""
     known = get_completion_class(shell)
     assert known is not None
     root = click.get_current_context().find_root().command

@@ -76,13 +76,12 @@ def check_again(
     project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
 ) -> CheckResult:
     """Return what there is to find now that the texts of the ``changed`` files are other ones."""
-    paths = to_judge_again(project, result.verdicts, changed)
+    paths = to_judge_again(result.verdicts, changed, project.dependents(changed))
     return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
 
 
-def to_judge_again(project: Project, verdicts: Mapping[Path, Verdict], changed: Set[Path]) -> list[Path]:
+def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], dependents: Set[Path]) -> list[Path]:
     """Return the files whose verdicts may be other ones now that the texts of the ``changed`` files are."""
-    dependents = project.dependents(changed)
     return [path for path, verdict in verdicts.items() if path in dependents or _aims_at(changed, verdict)]
 
 
@@ -158,11 +157,19 @@ class _Judging:
         return partial(_Judging, is_traced=self._is_traced), (self._project, self._rules)
 
 
-def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]) -> CheckResult:
+def summarise(
+    project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule], tree: Tree | None = None
+) -> CheckResult:
     """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
     What is found in generated files is told at its source, and what is a copy is repaired together
     with its origin.
+
+    Args:
+        project: the files.
+        verdicts: what was found in each.
+        rules: those that ran.
+        tree: what is around the files, where that is known.
     """
     codes = _known_codes(rules)
     comments = _Comments(project, verdicts, rules, codes)
@@ -171,13 +178,30 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
     )
     findings, groups = comments.left(found), list[frozenset[int]]()
     if findings:  # The tree around a single file is some hundred folders.
-        tree = Tree(project)
+        tree = tree or Tree(project)
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
-    about_comments = [rule for rule in rules if isinstance(rule, CommentRule)]
-    checked = (_limited_to_given_files(project, each) for each in comments.checked(about_comments))
+    checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
+    numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
+    return _of_verdicts(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
+
+
+def with_verdicts(
+    result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
+) -> CheckResult:
+    """Return the same findings as a result of other verdicts: of files that have to do with none of them."""
+    return _of_verdicts(result.findings, result.groups, verdicts, rules)
+
+
+def _of_verdicts(
+    findings: tuple[Finding, ...],
+    groups: tuple[frozenset[Finding], ...],
+    verdicts: Mapping[Path, Verdict],
+    rules: Sequence[Rule],
+) -> CheckResult:
+    codes, about_comments = _known_codes(rules), _about_comments(rules)
     return CheckResult(
-        in_reading_order([*findings, *checked]),
+        findings,
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
         ran={
@@ -185,9 +209,13 @@ def summarise(project: Project, verdicts: Mapping[Path, Verdict], rules: Sequenc
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
-        groups=tuple(frozenset(findings[number] for number in group) for group in groups),
+        groups=groups,
         verdicts=verdicts,
     )
+
+
+def _about_comments(rules: Iterable[Rule]) -> list[CommentRule]:
+    return [rule for rule in rules if isinstance(rule, CommentRule)]
 
 
 class _Comments:
@@ -244,15 +272,20 @@ class _Comments:
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects."""
+def collector_paused(*, keeps: bool = True) -> Iterator[None]:
+    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects.
+
+    Args:
+        keeps: whether nothing that was made meanwhile is ever looked at again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         # What is still needed would otherwise be looked through again and again, and at exit.
-        gc.freeze()
+        if keeps:
+            gc.freeze()
         if was_enabled:
             gc.enable()
 

@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence, Set
 from pathlib import Path
 
-from gclint.engine.check import CheckResult, Verdict, collector_paused, judge, summarise, to_judge_again
+from gclint.engine.check import (
+    CheckResult,
+    Verdict,
+    collector_paused,
+    judge,
+    summarise,
+    to_judge_again,
+    with_verdicts,
+)
+from gclint.engine.tree import Tree
 from gclint.finding import Problem
+from gclint.network.checkpoints import may_call_checkpoint
+from gclint.network.lineage import imported_models
+from gclint.network.outside import switches_in
 from gclint.rule import Rule
+from gclint.source.copies import copy_comments
 from gclint.source.file import SourceFile, UnreadableFile, encoded
 from gclint.source.project import Project
 from gclint.source.surroundings import forget_mentions
@@ -29,6 +42,13 @@ class Live:
         self._verdicts: dict[Path, Verdict] = {}
         self._waiting: dict[Path, None] = dict.fromkeys(project.paths)
         self._result: CheckResult | None = None
+        self._is_same = False
+        """Whether the findings are still those of the result, whose verdicts may be other ones."""
+        self._involved: Set[Path] = frozenset()
+        """The files that the findings were looked up in when they were put together."""
+        self._tree_paths: tuple[Path, ...] | None = None
+        self._is_warm = False
+        """Whether all files were judged once."""
 
     @property
     def waiting(self) -> Set[Path]:
@@ -38,10 +58,24 @@ class Live:
     @property
     def result(self) -> CheckResult:
         """What is found in all files that are judged."""
-        if self._result is None:
-            with collector_paused():
-                self._result = summarise(self.project, self._verdicts, self.rules)
+        if self._result is None or not self._is_same:
+            self._result = self._summary()
+            self._is_same = True
+        elif self._result.verdicts is not self._verdicts:
+            self._result = with_verdicts(self._result, self._verdicts, self.rules)
         return self._result
+
+    def _summary(self) -> CheckResult:
+        with collector_paused(keeps=not self._is_warm):
+            tree = Tree(self.project, self._tree_paths)
+            tree.scan()
+            self._tree_paths = tree.paths
+            with self.project.watched() as asked:
+                result = summarise(self.project, self._verdicts, self.rules, tree)
+            edits = {edit.path for finding in result.findings for edit in finding.edits}
+            steps = {step.path for finding in result.findings for step in finding.story}
+            self._involved = asked | edits | steps
+        return result
 
     def judge_next(self, first: Collection[Path] = ()) -> bool:
         """Judge one of the files that wait, of ``first`` if there is one; return whether some are left."""
@@ -50,9 +84,11 @@ class Live:
         if path is None:
             return False
         del self._waiting[path]
-        with collector_paused():
-            self._verdicts.update(judge(self.project, [path], self.rules))
-        self._result = None
+        with collector_paused(keeps=not self._is_warm):
+            verdict = judge(self.project, [path], self.rules)[path]
+        self._is_same &= _says_the_same(self._verdicts.get(path), verdict)
+        self._verdicts = {**self._verdicts, path: verdict}
+        self._is_warm |= not self._waiting
         return bool(self._waiting)
 
     def put(self, path: Path, text: str) -> None:
@@ -98,16 +134,21 @@ class Live:
         after = self._file(path)
         if before is not None and after is not None and before.text == after.text:
             return
-        changed = {path}
-        again = dict.fromkeys(to_judge_again(self.project, self._verdicts, changed))
-        is_mentioned = forget_mentions(self.project, path)
-        if is_mentioned or _interface(before) != _interface(after):
+        dependents = self.project.dependents({path})
+        again = dict.fromkeys(to_judge_again(self._verdicts, {path}, dependents))
+        with_findings = [each for each, verdict in self._verdicts.items() if verdict.findings]
+        if forget_mentions(self.project, path) or _known_to_all(before) != _known_to_all(after):
             # Who asks which files import, inherit or mention something has something to report.
-            again.update(dict.fromkeys(each for each, verdict in self._verdicts.items() if verdict.findings))
+            again.update(dict.fromkeys(with_findings))
+            self._is_same = False
+        else:
+            # So has who looks into the files that inherit from its own.
+            used = self.project.used_by(path)
+            again.update(dict.fromkeys(each for each in with_findings if each in used))
         if path in self.project.given:
             again[path] = None
+        self._is_same &= self._involved.isdisjoint(dependents)
         self._waiting.update(again)
-        self._result = None
 
     def _file(self, path: Path) -> SourceFile | None:
         try:
@@ -116,12 +157,30 @@ class Live:
             return None
 
 
-def _interface(file: SourceFile | None) -> object:
-    """Return what others find a file by: what it imports, and the headers of its classes."""
+def _says_the_same(before: Verdict | None, after: Verdict) -> bool:
+    """Tell whether two verdicts on a file differ in nothing that findings are put together from."""
+    if before is None:
+        return not after.findings
+    if before.suppressions is None or after.suppressions is None:
+        return not before.findings and not after.findings
+    return (
+        before.findings == after.findings
+        and [each.story for each in before.findings] == [each.story for each in after.findings]
+        and not before.suppressions.ignores
+        and not after.suppressions.ignores
+    )
+
+
+def _known_to_all(file: SourceFile | None) -> object:
+    """Return what all files may be asked for: imports, headers of classes, copies, switches."""
     if file is None:
         return None
-    outline = file.outline
-    headers = [
-        (each.name, file.text[each.header : each.header_end]) for each in outline.definitions if each.is_class
-    ]
-    return [each.text for each in outline.imports], headers
+    classes = (each for each in file.outline.definitions if each.is_class)
+    return (
+        [each.text for each in file.outline.imports],
+        [(each.name, file.text[each.header : each.header_end]) for each in classes],
+        [(each.definition.name, each.path, each.renaming) for each in copy_comments(file)],
+        imported_models(file),
+        [(each.receiver, each.is_complete) for each in switches_in(file)],
+        may_call_checkpoint(file.text),
+    )

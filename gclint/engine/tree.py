@@ -23,15 +23,28 @@ _MODELS = "models"
 class Tree:
     """The twins of the code in a run's files."""
 
-    def __init__(self, project: Project) -> None:
-        """Look at the given files and, for a fix, at those beside them."""
+    def __init__(self, project: Project, paths: tuple[Path, ...] | None = None) -> None:
+        """Look at the given files and, for a fix, at those beside them.
+
+        Args:
+            project: the files.
+            paths: all files of the tree, where they are known.
+        """
         self._project = project
+        self._known_paths = paths
         self._twins: dict[Path, list[Twin]] = {}
         self._place_twins: dict[Place, list[Twin]] = {}
 
+    def scan(self) -> None:
+        """Find out at once what all files have to be asked for: later, only some are looked into."""
+        self.lineage.scan()
+        _ = self._comments
+
     @cached_property
-    def _paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Path, ...]:
         """The given files, and all others below the same folders of models."""
+        if self._known_paths is not None:
+            return self._known_paths
         given = self._project.paths
         around = {self._project.location(path).parent.parent for path in given}
         beside = sorted(path for folder in around if folder.name == _MODELS for path in _models(folder))
@@ -40,23 +53,24 @@ class Tree:
     @cached_property
     def lineage(self) -> Lineage:
         """What is generated from what, among all files of the tree."""
-        return Lineage(library_of(self._project), self._paths)
+        return Lineage(library_of(self._project), self.paths)
 
     @cached_property
     def _comments(self) -> dict[str, list[tuple[SourceFile, CopyComment]]]:
         """The comments that call something a copy, by the module that it is a copy of, and by its own."""
         found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
-        for path in self._paths:
+        for path in self.paths:
             try:
                 if path not in self._project.given and MARKER.encode() not in search(path):
                     continue
                 file = self._project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
-            own = module_of(self._project, file) if MARKER in file.text else None
+            comments = copy_comments(file)
+            own = module_of(self._project, file) if comments else None
             if own is None:
                 continue
-            for comment in copy_comments(file):
+            for comment in comments:
                 for module in {own, origin_module(comment.path)} - {None}:
                     found[str(module)].append((file, comment))
         return found

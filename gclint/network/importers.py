@@ -12,7 +12,7 @@ from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
 
@@ -89,6 +89,19 @@ class _Index:
     """The last names of the modules that each file imports from."""
 
 
+@of_text
+def import_words(file: SourceFile) -> frozenset[str]:
+    """Return the words that the imports of a file are made of."""
+    return frozenset(word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+
+
+@of_text
+def _modules(file: SourceFile) -> frozenset[str]:
+    """Return the last names of the modules that a file imports from."""
+    modules = (each.module for each in file.outline.imports)
+    return frozenset(module.rpartition(".")[2] for module in modules if module is not None)
+
+
 def _index(project: Project) -> _Index:
     known = project.derived.get(_index)
     if not isinstance(known, _Index):
@@ -104,9 +117,7 @@ def _indexed(project: Project) -> _Index:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it imports nothing.
-        modules[path] = frozenset(
-            (each.module or "").rpartition(".")[2] for each in file.outline.imports if each.text[0] == "f"
-        )
-        for word in {word for statement in file.outline.imports for word in _WORD.findall(statement.text)}:
+        modules[path] = _modules(file)
+        for word in import_words(file):
             by_word[word].append(path)
     return _Index(by_word, modules)

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import library_of
-from gclint.source.file import UnreadableFile
+from gclint.network.evaluation.modules import Module, library_of
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
 
-_Index = Mapping[str, list[ClassInfo]]
+_Index = Mapping[str, list[tuple[Module, str]]]
 
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
@@ -22,7 +22,8 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     waiting = [info]
     while waiting:
         base = waiting.pop()
-        for candidate in index.get(base.name, ()):
+        for module, name in index.get(base.name, ()):
+            candidate = module.classes[name]
             if candidate not in seen and base in candidate.bases:
                 seen.add(candidate)
                 waiting.append(candidate)
@@ -31,16 +32,25 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
 
 def _by_base(project: Project) -> _Index:
     """Return the classes by the names of their bases, as they are called where they are defined."""
-    found: defaultdict[str, list[ClassInfo]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[Module, str]]] = defaultdict(list)
     for path in project.paths:
         try:
             module = library_of(project).module(project.file(path))
         except (OSError, UnreadableFile):
             continue  # The run reports it; it defines nothing.
-        for info in module.classes.values():
-            for name in info.base_names:
-                first, _, rest = name.partition(".")
-                imported = None if rest else module.file.outline.imported(first)
-                known = imported.name if imported is not None and imported.name is not None else name
-                found[known.rpartition(".")[2]].append(info)
+        for name, base in _bases(module.file):
+            found[base].append((module, name))
     return dict(found)
+
+
+@of_text
+def _bases(file: SourceFile) -> tuple[tuple[str, str], ...]:
+    """Return the classes of a file with the names of their bases where these are defined."""
+    found = []
+    for definition in file.outline.classes.values():
+        for name in definition.bases:
+            first, _, rest = name.partition(".")
+            imported = None if rest else file.outline.imported(first)
+            known = imported.name if imported is not None and imported.name is not None else name
+            found.append((definition.name, known.rpartition(".")[2]))
+    return tuple(found)

@@ -16,7 +16,7 @@ from pathlib import Path
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Library, Module
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
@@ -72,6 +72,10 @@ class Lineage:
         """Know the files of a run; of others only what is generated in a file's own folder."""
         self._library = library
         self._modulars = [path for path in paths if is_modular(path)]
+
+    def scan(self) -> None:
+        """Find out at once which modular files import from what."""
+        _ = self._importers
 
     def source(self, place: Place) -> Place | None:
         """Return the next place that a header or method comes from; None where it is written itself."""
@@ -149,7 +153,7 @@ class Lineage:
         """The modular files by the names of the modeling files that they import from."""
         found: defaultdict[str, list[Module]] = defaultdict(list)
         for modular in filter(None, map(self._module, self._modulars)):
-            for name in set(_IMPORTED_MODULE.findall(modular.file.text)):
+            for name in imported_models(modular.file):
                 found[name].append(modular)
         return found
 
@@ -158,6 +162,12 @@ class Lineage:
             return self._library.module(self._library.project.file(path))
         except (OSError, UnreadableFile):
             return None
+
+
+@of_text
+def imported_models(file: SourceFile) -> frozenset[str]:
+    """Return the names of the modeling files that a file imports from."""
+    return frozenset(_IMPORTED_MODULE.findall(file.text))
 
 
 def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.surroundings import files_mentioning
@@ -57,7 +57,13 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it if it is one of its files.
-        yield from _in_file(file)
+        yield from switches_in(file)
+
+
+@of_text
+def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
+    """Return what sets the flag of modules from outside in a file."""
+    return tuple(_in_file(file))
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:

@@ -10,11 +10,12 @@ from gclint.engine.check import CheckResult
 from gclint.engine.live import Live
 from gclint.finding import Finding, Problem
 from gclint.source.discovery import survey
+from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
 
 if TYPE_CHECKING:
     from gclint.rule import Rule
-    from gclint.server.documents import Document
+    from gclint.server.documents import Document, Documents
     from gclint.settings import Settings
 
 
@@ -66,6 +67,23 @@ class Area:
         if identity in self.live.broken:
             return []
         return [finding for finding in self.result.findings if finding.path == identity]
+
+    def basis(self, path: Path, documents: Documents) -> object:
+        """Return what is the same as long as there is the same to show about a file."""
+        findings = self.findings_in(path)
+        stories = [finding.story for finding in findings]
+        paths = dict.fromkeys([path, *(step.path for story in stories for step in story)])
+        texts = [self._text_of(each, documents) for each in paths]
+        return self.root, findings, stories, self.problems_in(path), texts
+
+    def _text_of(self, path: Path, documents: Documents) -> object:
+        document = documents.at(path)
+        if document is not None:
+            return document.uri, document.text, path in self.live.broken
+        try:
+            return self.live.project.file(path)
+        except (OSError, UnreadableFile):
+            return None
 
     def problems_in(self, path: Path) -> list[Problem]:
         """Return what keeps a file from being checked."""

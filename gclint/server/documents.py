@@ -61,6 +61,8 @@ class Documents:
         self.takes_versions = True
         """Whether the editor wants edits with the versions of the documents that they are for."""
         self._by_uri: dict[str, Document] = {}
+        self._at: dict[Path, Document | None] = {}
+        """Which document is which file, for those that were asked for."""
 
     def __iter__(self) -> Iterator[Document]:
         return iter(self._by_uri.values())
@@ -71,20 +73,22 @@ class Documents:
 
     def open(self, uri: str, path: Path, version: int, text: str) -> Document:
         """Return a new document."""
+        self._at.clear()
         document = self._by_uri[uri] = Document(uri, path, version, text, self.encoding)
         return document
 
     def close(self, uri: str) -> Document | None:
         """Forget a document, and return it if there was one."""
+        self._at.clear()
         return self._by_uri.pop(uri, None)
 
     def at(self, path: Path) -> Document | None:
         """Return the document of a file, however its path is spelled."""
-        for document in self:
-            if document.path == path:
-                return document
-        real = os.path.realpath(path) if self._by_uri else ""
-        return next((each for each in self if os.path.realpath(each.path) == real), None)
+        if path not in self._at:
+            real = os.path.realpath(path)
+            same = (each for each in self if each.path == path or os.path.realpath(each.path) == real)
+            self._at[path] = next(same, None)
+        return self._at[path]
 
     def uri_of(self, path: Path) -> str:
         """Return the address of a file, as the editor spells it if it has it open."""

@@ -53,6 +53,8 @@ class Session:
         self._areas: dict[Path, Area] = {}
         self._loose: dict[Path, Area] = {}
         """Areas of single files, which belong to none of the folders."""
+        self._shown: dict[Path, tuple[object, list[types.Diagnostic]]] = {}
+        """What is shown about files that are not open, and what it was made from."""
         self._published: dict[str, tuple[int | None, list[types.Diagnostic]]] = {}
         self.change_folders(folders, ())
 
@@ -170,7 +172,15 @@ class Session:
             known = {area.identify(path) for path in opened}
             for path in area.reported_files() - known:
                 if self.home(path) is area:
-                    yield self.documents.uri_of(path), (None, diagnostics(self.documents, area, path))
+                    yield self.documents.uri_of(path), (None, self._diagnostics(area, path))
+
+    def _diagnostics(self, area: Area, path: Path) -> list[types.Diagnostic]:
+        """Return what there is to show about a file that is not open, made anew only if it is another."""
+        known = self._shown.get(path)
+        basis = area.basis(path, self.documents)
+        if known is None or known[0] != basis:
+            known = self._shown[path] = basis, diagnostics(self.documents, area, path)
+        return known[1]
 
     # -- what is where
 

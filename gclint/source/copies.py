@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.twins import Renaming, Twin, definition_region
@@ -43,8 +43,13 @@ class CopyComment:
     renaming: Renaming
 
 
-def copy_comments(file: SourceFile) -> Iterator[CopyComment]:
-    """Yield the comments of a file that call a definition a copy; most files have none."""
+@of_text
+def copy_comments(file: SourceFile) -> tuple[CopyComment, ...]:
+    """Return the comments of a file that call a definition a copy; most files have none."""
+    return tuple(_copy_comments(file)) if MARKER in file.text else ()
+
+
+def _copy_comments(file: SourceFile) -> Iterator[CopyComment]:
     above: _Above = {}
     # A line is one comment, however often it says the same.
     rows = {file.position(offset).row: offset for offset in offsets_of(file.text, (MARKER,))}

@@ -8,11 +8,15 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections import defaultdict
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cache, cached_property, wraps
 from pathlib import Path
+from typing import TypeVar, cast
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
+
+_Fact = TypeVar("_Fact")
 
 _LINE_END = re.compile("\n")
 _ANY_LINE_END = re.compile(r"\r\n?|\n")
@@ -44,6 +48,8 @@ class SourceFile:
             UnreadableFile: the bytes are not text in the encoding that the file declares.
         """
         self.path = path
+        self.facts: dict[object, object] = {}
+        """What others have found in the text, and in nothing else."""
         self._places: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
@@ -106,6 +112,18 @@ class SourceFile:
         if carriage_return == -1:
             return "\n"
         return "\r\n" if carriage_return == end - 1 else "\r"
+
+
+def of_text(function: Callable[[SourceFile], _Fact]) -> Callable[[SourceFile], _Fact]:
+    """Find out a fact about a file's text once, however often the files around it change."""
+
+    @wraps(function)
+    def recall(file: SourceFile) -> _Fact:
+        if function not in file.facts:
+            file.facts[function] = function(file)
+        return cast("_Fact", file.facts[function])
+
+    return recall
 
 
 def encoded(text: str) -> bytes:

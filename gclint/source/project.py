@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -70,6 +71,7 @@ class Project:
         self._identities: dict[Path, Path] = {}
         """By every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
+        self._asked: set[Path] | None = None
         self._held: dict[Path, bytes] = {}
         """What files hold whatever lies on the disk."""
         self._missing: set[Path] = set()
@@ -98,6 +100,15 @@ class Project:
             self._identities[path] = known
         return known
 
+    @contextmanager
+    def watched(self) -> Iterator[set[Path]]:
+        """Yield a set that is filled with the files that are asked for meanwhile."""
+        before, self._asked = self._asked, set()
+        try:
+            yield self._asked
+        finally:
+            self._asked = before
+
     def file(self, path: Path) -> SourceFile:
         """Return the file at ``path``.
 
@@ -106,6 +117,8 @@ class Project:
             UnreadableFile: it is no Python text.
         """
         identity = self.identify(path)
+        if self._asked is not None:
+            self._asked.add(identity)
         known = self._files.get(identity)
         if known is None:
             known = SourceFile(identity, self.read_bytes(identity))
@@ -224,6 +237,17 @@ class Project:
             if path not in found:
                 found.add(path)
                 waiting.extend(users[path])
+        return found
+
+    def used_by(self, path: Path) -> set[Path]:
+        """Return the files that the verdict on the one at ``path`` may hang on, and itself."""
+        found: set[Path] = set()
+        waiting = [self.identify(path)]
+        while waiting:
+            user = waiting.pop()
+            if user not in found:
+                found.add(user)
+                waiting.extend(map(self.identify, self._uses.get(user, ())))
         return found
 
     def _known_or_location(self, path: Path) -> Path:
