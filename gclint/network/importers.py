@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ class _Index:
 @of_text
 def import_words(file: SourceFile) -> frozenset[str]:
     """Return the words that the imports of a file are made of."""
-    return frozenset(word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+    words = (word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+    return frozenset(map(sys.intern, words))
 
 
 @of_text

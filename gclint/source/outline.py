@@ -9,6 +9,7 @@ it takes for a definition is checked when it is parsed (see ``gclint.source.frag
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -251,8 +252,9 @@ class Outline:
         """The text as searches expect it: everything has the same offset, or nearly."""
         self.definitions: list[Definition] = []
         self.imports: list[ImportStatement] = []
-        self._long_starts: list[int] = []
-        self._long_ends: list[int] = []
+        # Of these there are thousands, and a list needs nine times as much memory for each.
+        self._long_starts = array("L")
+        self._long_ends = array("L")
         self._scan()
 
     @cached_property
