@@ -11,7 +11,6 @@ from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network, UnprotectedBlock
-from gclint.network.standing import Standing
 from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
@@ -132,18 +131,8 @@ class MissingCheckpointingLayer(Rule):
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
         """Yield for each class that calls run why it need not become a checkpointing layer."""
-        reported = {block.info for block in network.unprotected_blocks}
         for info in spot.classes:
-            if not info.is_module or info in reported:
-                continue
-            standings = [(network.standing(info, each), each) for each in spot.sites if info in each.blocks]
-            yield from dict.fromkeys(each.of(info, site) for each, site in standings if each is not None)
-            if not standings:
-                yield (
-                    Standing.LAYER.of(info, None)
-                    if info.is_checkpointing
-                    else f"no call that runs `{info.name}` as a part of a stack was found in this file"
-                )
+            yield from network.reasons(info, spot.sites)
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
         """Return the call, and the class if it is the one that the finding names."""

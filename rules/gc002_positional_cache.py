@@ -89,7 +89,7 @@ class PositionalCache(Rule):
                 evidence=defects.evidence,
                 story=defects.story(
                     defects.positional_caches,
-                    "is a cache, which checkpointing disables only where it is passed by keyword",
+                    "is a cache argument, which checkpointing sees only where it is passed by keyword",
                     traced=False,
                 ),
             )

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from gclint.commands import vocabulary
@@ -52,10 +53,16 @@ def with_outputs(text: str) -> str:
     return _RUN.sub(lambda block: f"```console\n{_run_again(block[1])}```", text)
 
 
+@contextmanager
+def copied_examples() -> Iterator[Path]:
+    """Yield a folder with the examples, in which runs may leave what they like."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield shutil.copytree(EXAMPLES, Path(folder, "examples"), ignore=shutil.ignore_patterns(".*"))
+
+
 def _run_again(block: str) -> str:
     """Return the commands of a block, each with its output."""
-    with tempfile.TemporaryDirectory() as folder:
-        examples = shutil.copytree(EXAMPLES, Path(folder, "examples"))
+    with copied_examples() as examples:
         return "".join(f"$ {command}\n{_output(command, examples)}" for command in _COMMAND.findall(block))
 
 

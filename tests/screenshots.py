@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import html
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -19,7 +17,8 @@ from rich.segment import Segment
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from tests.documented import DOCS, EXAMPLES
+from tests.chromium import NoChromium, chromium
+from tests.documented import DOCS, copied_examples
 
 IMAGES = DOCS / "images"
 TERMINAL = "terminal.svg"
@@ -68,26 +67,32 @@ def printed_on_a_terminal() -> str:
         raise NoPicture("Windows has no pseudo-terminals to take a picture of")
     ours, theirs = os.openpty()
     plain = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
-    process = subprocess.Popen(
-        [sys.executable, "-m", *_COMMAND],
-        cwd=EXAMPLES,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env={**plain, "TERM": "xterm-256color", "COLORTERM": "", "COLUMNS": str(_COLUMNS)},
-    )
-    os.close(theirs)
+    with copied_examples() as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *_COMMAND],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            env={**plain, "TERM": "xterm-256color", "COLORTERM": "", "COLUMNS": str(_COLUMNS)},
+        )
+        os.close(theirs)
+        found = _read_all(ours)
+        process.wait()
+    return found.decode("utf-8").replace("\r\n", "\n")
+
+
+def _read_all(terminal: int) -> bytes:
     found = b""
     try:
-        while part := os.read(ours, 65536):
+        while part := os.read(terminal, 65536):
             found += part
     except OSError:
         # Linux has no other way to say that nobody writes any more.
         pass
     finally:
-        os.close(ours)
-    process.wait()
-    return found.decode("utf-8").replace("\r\n", "\n")
+        os.close(terminal)
+    return found
 
 
 def _lines(text: str) -> list[list[Segment]]:
@@ -137,17 +142,12 @@ def take_report(path: Path) -> None:
     """Photograph the page of a run: what it shows at a glance, and its table.
 
     Raises:
-        NoPicture: the models cannot be run, or there is no browser.
+        NoPicture: the models cannot be run.
+        NoChromium: there is no browser.
     """
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        raise NoPicture("there is no Chromium: apt-get install chromium")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with copied_examples() as folder, chromium() as browser:
         page = browser.new_page(viewport={"width": 1000, "height": 1600})
-        page.goto(_report(Path(folder, "report.html")).as_uri())
+        page.goto(_report(folder).as_uri())
         top = page.get_by_role("heading", name="At a glance").bounding_box()
         table = page.get_by_role("table").first.bounding_box()
         assert top and table
@@ -155,17 +155,17 @@ def take_report(path: Path) -> None:
         page.screenshot(
             path=path, clip={"x": 0, "y": top["y"] - 24, "width": 1000, "height": end - top["y"] + 24}
         )
-        browser.close()
 
 
-def _report(path: Path) -> Path:
-    models = map(str, sorted(EXAMPLES.glob("modeling_*.py")))
-    command = [sys.executable, "-m", "gclint", "verify", *models, "--report", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def _report(folder: Path) -> Path:
+    page = folder / "report.html"
+    models = map(str, sorted(folder.glob("modeling_*.py")))
+    command = [sys.executable, "-m", "gclint", "verify", *models, "--report", str(page)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     # The models of the examples fail: 1 is what is expected.
-    if done.returncode != 1 or not path.is_file():
+    if done.returncode != 1 or not page.is_file():
         raise NoPicture(f"the models did not run:\n{done.stdout}{done.stderr}")
-    return path
+    return page
 
 
 def main() -> int:
@@ -174,7 +174,7 @@ def main() -> int:
     try:
         take_terminal(IMAGES / TERMINAL)
         take_report(IMAGES / REPORT)
-    except NoPicture as error:
+    except (NoPicture, NoChromium) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -202,6 +202,23 @@ def test_a_name_that_a_format_had_leads_to_the_new_one(capsys: pytest.CaptureFix
         assert status == 2 and "'full'" in err
 
 
+def test_a_run_that_is_known_is_not_printed_for_another_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "modeling_sample.py").write_text(BROKEN)
+
+    def annotated() -> list[str]:
+        command = [sys.executable, "-m", "gclint", "--output-format", "github"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=60)
+        return re.findall("file=([^,]*)", done.stdout)
+
+    assert [annotated() for _ in range(2)] == [["modeling_sample.py"]] * 2
+    (tmp_path / ".git").mkdir()
+    assert annotated() == ["src/modeling_sample.py"]
+
+
 # -- files
 
 

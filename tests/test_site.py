@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Route, sync_playwright
+from playwright.sync_api import Browser, Route
 
+from tests.chromium import NoChromium, chromium
 from tests.documented import DOCS, FOLDER, TABLE, pages
 from tests.environment import PROJECT
 from tests.site import build
@@ -83,13 +83,11 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoChromium as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.browser

@@ -19,9 +19,11 @@ _REPLAYABLE = (
     "exit_zero",
     "jobs",
     "output_format",
+    "quiet",
     "show_fixes",
     "statistics",
     "unsafe_fixes",
+    "verbose",
 )
 """What makes no difference to whether a run can be replayed; of all other options it is not known."""
 

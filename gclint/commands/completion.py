@@ -25,4 +25,6 @@ def completion(shell: str) -> None:
     known = get_completion_class(shell)
     assert known is not None
     root = click.get_current_context().find_root().command
-    click.echo(known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source())
+    script = known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source()
+    # Several rules have commas between them, and what click has fish read is cut at each.
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))

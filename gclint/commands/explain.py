@@ -105,6 +105,8 @@ def _parsed(place: str) -> tuple[Path, Position]:
 
 def _require_inside(file: SourceFile, path: Path, position: Position) -> None:
     rows = len(file.line_starts) - (file.text.endswith(("\n", "\r")) and len(file.line_starts) > 1)
+    if not file.text:
+        raise CannotRun(f"{path}: the file is empty")
     if not 1 <= position.row <= rows:
         raise CannotRun(f"{path}: there is no line {position.row}; the lines are 1 to {rows}")
     length = len(file.line(position.row))

@@ -14,6 +14,7 @@ from gclint.finding import Edit, Finding
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.source.suppressions import Suppressions
 
 
 def with_ignores(
@@ -53,7 +54,11 @@ def _suppressing(file: SourceFile, findings: Sequence[Finding], codes: dict[str,
     # From the end on, so that what is left to do stands where it was found, as far as possible.
     left = sorted(findings, key=lambda each: (each.start, each.end))
     while left:
-        edit = ignoring(file, left.pop(), codes)
+        finding = left.pop()
+        if Suppressions(file, codes).covers(finding):  # By the comment for one of the others.
+            count += 1
+            continue
+        edit = ignoring(file, finding, codes)
         if edit is not None:
             count += 1
             file = SourceFile(file.path, file.encode(edited(file.text, [edit])))

@@ -24,7 +24,7 @@ from gclint.network.standing import (
     without_model,
 )
 from gclint.network.support import supports_checkpointing
-from gclint.network.traits import is_named_as_mixer
+from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
@@ -193,6 +193,28 @@ class Network:
         if found is None and self.checkpointing_module is None:
             return Standing.NO_BASE_CLASS
         return found
+
+    def reasons(self, info: ClassInfo, sites: Collection[RunSite]) -> tuple[str, ...]:
+        """Return in words why a class is not among the unprotected blocks; nothing if it is.
+
+        Args:
+            info: the class.
+            sites: the calls in question, of which it may have none.
+        """
+        if any(block.info is info for block in self.unprotected_blocks):
+            return ()
+        if not info.is_module:
+            return () if info.resolved else (Standing.UNKNOWN_BASE.of(info, None),)
+        found = [(self.standing(info, site), site) for site in sites if info in site.blocks]
+        words = [standing.of(info, site) for standing, site in found if standing is not None]
+        # Calls of a list of such classes are not even looked at.
+        if not info.is_checkpointing and info.resolved and not mixes_sequence(info):
+            words.append(Standing.NO_MIXER.of(info, None))
+        if not found:
+            if info.is_checkpointing:
+                words.append(Standing.LAYER.of(info, None))
+            words.append(f"no call that runs `{info.name}` as a part of a stack was found in this file")
+        return tuple(dict.fromkeys(words))
 
     def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:
         """Return why a block of a trunk is left to what is checkpointed around it, or inside of it."""

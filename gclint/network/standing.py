@@ -18,10 +18,13 @@ class Standing(Enum):
     UNKNOWN_BASE = "a base of `{block}` is not at hand, and might be the checkpointing layer"
     MODEL = "`{block}` is a model itself, and this call is not one of a loop"
     NOT_FED_BACK = (
-        "what `{block}` returns is not its own next input: it is not a trunk's block, but one of a list of "
-        "heads, projections or levels of a pyramid"
+        "what `{block}` returns is not the next input of the loop: it is not a trunk's block, but one of "
+        "several heads, projections or levels of a pyramid"
     )
-    NOT_IN_A_LOOP = "`{block}` is not called in a loop, so nothing is stacked here"
+    NOT_IN_A_LOOP = (
+        "no `for` or `while` loop around the call hands what `{block}` returns to its next call, so it is "
+        "not a trunk's block"
+    )
     NO_MIXER = (
         "`{block}` has no token mixer: neither it nor its parts are named like attention, a recurrence or a "
         "state space, or compute one, so that recomputing it saves little"

@@ -8,17 +8,19 @@ import libcst as cst
 
 from gclint.finding import Step
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.signature import header_fragment
 from gclint.network.gradient import Gradients, Origin
 from gclint.network.holders import held_classes, holding_attributes
 from gclint.network.runsite import RunSite
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
-from gclint.source.tokens import one_line
+from gclint.source.tokens import Kind, one_line, tokens
 
 _ORIGINS_TOLD = 2
 _LONGEST_CODE = 60
+_BEFORE_PARAMETERS = frozenset(("(", ",", "*"))
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 
 
 def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
@@ -28,18 +30,23 @@ def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
 
 def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
     """Yield where the stack is made that a call runs a block of, and where else it is filled."""
-    held = {
+    others = (info for info in site.owner.module.classes.values() if info is not site.owner)
+    for owner in (site.owner, *others):
+        held = _stacks(owner, block)
+        for name in sorted(held & _names_around(site) or held):
+            fillings = (list(_fillings(base, name, owner, block)) for base in owner.mro)
+            yield from next(filter(None, fillings), ())
+        if held:
+            return
+
+
+def _stacks(owner: ClassInfo, block: ClassInfo) -> set[str]:
+    """Return the attributes of a class that hold a block."""
+    return {
         name
-        for name in holding_attributes(site.owner)
-        if name != "*" and block in held_classes(site.owner.attribute(name))
+        for name in holding_attributes(owner)
+        if name != "*" and block in held_classes(owner.attribute(name))
     }
-    near = _names_around(site)
-    for name in sorted(held & near or held):
-        for base in site.owner.mro:
-            steps = list(_fillings(base, name, site.owner, block))
-            if steps:
-                yield from steps
-                break
 
 
 def _names_around(site: RunSite) -> set[str]:
@@ -63,11 +70,8 @@ def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) ->
             for binding in piece.bindings.get(key, ()):
                 if piece.fragment is None or not piece.fragment.holds(binding.value):
                     continue
-                what = (
-                    f"`{block.name}` is added to `{key}` here"
-                    if binding.added
-                    else f"`{key}` of `{owner.name}` holds `{block.name}`"
-                )
+                holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
+                what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
                 yield _step(piece.fragment, binding.value, what)
 
 
@@ -115,13 +119,16 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]
 
 
 def _parameter(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
-    header = header_fragment(file, method)
-    if header is None:
-        return
-    params = cst.ensure_type(header.body[0], cst.FunctionDef).params
-    for param in (*params.posonly_params, *params.params, *params.kwonly_params):
-        if param.name.value == name:
-            yield _step(header, param.name, message)
+    """Yield where a header names a parameter: by its tokens, since places of LibCST's nodes take long."""
+    depth, previous = 0, ""
+    for token in tokens(file.text, method.header, method.header_end):
+        if token.kind in (Kind.NEWLINE, Kind.COMMENT, Kind.JOIN):
+            continue
+        if token.text == name and depth == 1 and previous in _BEFORE_PARAMETERS:
+            yield Step(file.path, token.start, token.end, message)
+            return
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        previous = token.text
 
 
 def gradient_steps(

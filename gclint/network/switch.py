@@ -191,7 +191,11 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
     A branch that calls the checkpoint function which the library hands on is dead without it.
     """
     models = models_running(owner)
-    if all(flag(model) is False for model in models) and not all(map(_has_librarys_function, sites)):
+    if (
+        models
+        and all(flag(model) is False for model in models)
+        and not all(map(_has_librarys_function, sites))
+    ):
         yield OtherSwitch(
             f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, so it is enabled "
             "by something else",

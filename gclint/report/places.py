@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
+from gclint.facts import is_there, real_path
+
 if TYPE_CHECKING:
     from gclint.finding import Position
     from gclint.source.project import Project
@@ -27,7 +29,7 @@ class Places:
     def root(self) -> Path:
         """The nearest folder upwards from the working directory that git knows; else that directory."""
         here = Path(os.path.abspath(os.curdir))  # noqa: PTH100 (as the user sees it, without resolving links)
-        return next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+        return next((each for each in (here, *here.parents) if is_there(each / ".git")), here)
 
     def inside(self, path: Path) -> str | None:
         """Return the way from the root to a file, with slashes; None for one that lies elsewhere."""
@@ -61,7 +63,7 @@ class Places:
         absolute = Path(os.path.abspath(path))  # noqa: PTH100
         if absolute.is_relative_to(self.root):
             return absolute.relative_to(self.root).as_posix()
-        real, root = self._project.location(path), Path(os.path.realpath(self.root))
+        real, root = self._project.location(path), real_path(self.root)
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else None
 
 

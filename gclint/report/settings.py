@@ -92,7 +92,7 @@ def _range(releases: Releases) -> str:
 
 
 def _version(version: Version) -> str:
-    return ".".join(map(str, version)).removesuffix(".0")
+    return ".".join(map(str, version)).removesuffix(".0").removesuffix(".0")
 
 
 def _toml(value: Any) -> str:

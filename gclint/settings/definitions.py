@@ -58,19 +58,24 @@ def _words(value: object, _folder: Path) -> tuple[str, ...]:
     return words
 
 
-def _patterns(value: object, _folder: Path) -> tuple[str, ...]:
-    from gclint.settings.patterns import normalised
-
+def _patterns(value: object, folder: Path) -> tuple[str, ...]:
     assert isinstance(value, list)
-    return tuple(normalised(item) for item in value)
+    return tuple(_pattern(item, folder) for item in value)
+
+
+def _pattern(text: str, folder: Path, *, may_be_negative: bool = False) -> str:
+    from gclint.settings.patterns import from_folder, normalised
+
+    pattern = normalised(text, may_be_negative=may_be_negative)
+    leads_out = pattern.removeprefix("!").startswith("../") and folder.is_absolute()
+    return from_folder(pattern, folder) if leads_out else pattern
 
 
 def _ignores(value: object, folder: Path) -> Ignores:
-    from gclint.settings.patterns import normalised
-
     assert isinstance(value, dict)
     return tuple(
-        (normalised(pattern, may_be_negative=True), _words(words, folder)) for pattern, words in value.items()
+        (_pattern(pattern, folder, may_be_negative=True), _words(words, folder))
+        for pattern, words in value.items()
     )
 
 
@@ -87,6 +92,8 @@ def _releases(value: object, _folder: Path) -> Releases:
     from gclint.releases import releases
 
     assert isinstance(value, str)
+    if not value.strip():
+        raise ValueError("it is empty; write it like 4.57 or >=4.53,<5")
     try:
         return releases(value)
     except ValueError as error:

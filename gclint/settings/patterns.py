@@ -33,13 +33,12 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     return f"{'!' if is_negative else ''}{stripped}"
 
 
-def from_working_directory(pattern: str) -> str:
-    """Return a normalised pattern that is relative to the working directory as an absolute one."""
+def from_folder(pattern: str, folder: Path) -> str:
+    """Return a normalised pattern whose path begins in a folder as one that begins at the root."""
     negative, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
     if "/" not in body or is_absolute(body):
         return pattern
     parts = body.split("/")
-    folder = Path.cwd()
     while parts[0] == os.pardir and len(parts) > 1:
         folder, parts = folder.parent, parts[1:]
     return f"{negative}{glob.escape(folder.as_posix().rstrip('/'))}/{'/'.join(parts)}"

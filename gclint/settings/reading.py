@@ -163,15 +163,18 @@ class _Reader:
             setting.name: (rule, setting) for rule in self._vocabulary.rules() for setting in rule.settings
         }
         if key not in found:
-            names = {name: name for name in (*BY_NAME, RULES, VERIFY)}
+            own = (*BY_NAME, RULES, VERIFY)
+            names = {name: name for name in own}
             names |= {
                 name: f"{name}, in {self._table((RULES, rule.name))}" for name, (rule, _) in found.items()
             }
-            self._fail((key,), self._unknown(key, (), names))
+            self._fail(
+                (key,), self._unknown(key, (), names if closest(key.replace("_", "-"), names) else own)
+            )
         rule, setting = found[key]
         place = Origin(self._path, (*self._keys, key))
         self._notes.append(
-            f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it works here, too"
+            f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it still works here"
         )
         yield key, self._strings((key,), setting, value)
 

@@ -11,7 +11,7 @@ from typing import Any
 from gclint.facts import is_dir
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores
-from gclint.settings.patterns import from_working_directory, is_absolute, matches
+from gclint.settings.patterns import from_folder, is_absolute, matches
 from gclint.verify.worker.known import Known
 
 
@@ -145,9 +145,9 @@ class Settings:
             return value
         if definition.kind.holds_patterns:
             value = tuple(
-                from_working_directory(each)
+                from_folder(each, Path.cwd())
                 if isinstance(each, str)
-                else (from_working_directory(each[0]), *each[1:])
+                else (from_folder(each[0], Path.cwd()), *each[1:])
                 for each in value
             )
         return (*getattr(self, definition.field), *value) if definition.adds else value

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from gclint.report.page.render import rendered
 from gclint.report.report import Report
+from tests.chromium import NoChromium, chromium
 from tests.page.sample import HOSTILE, page_of, passing, report_of_repairs, report_of_runs, results_of
 
 pytestmark = pytest.mark.browser
@@ -23,13 +23,11 @@ Opened = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoChromium as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

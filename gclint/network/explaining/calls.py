@@ -93,7 +93,9 @@ def _argument(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> Fact:
     written = _short(site.source(bound.arg.value))
-    place = site.fragment.file.path, site.span(bound.arg)[0]
+    # What a function around the block passes may stand in another statement.
+    stands = site.fragment.holds(bound.arg)
+    place = (site.fragment.file.path, site.span(bound.arg)[0]) if stands else None
     if bound.parameter is None:
         what = {
             "**": "its names are not known: what is in it is not judged",

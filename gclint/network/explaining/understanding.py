@@ -51,9 +51,8 @@ def _verdict(network: Network, spot: Spot) -> str:
         return "a checkpointing layer" + ("" if spot.sites else ", and no call of it was found in this file")
     if is_like_a_model(info):
         return "a model" + (", which others run" if spot.sites else "")
-    reasons = [network.standing(info, site) for site in spot.sites]
-    words = [each.of(info, site) for each, site in zip(reasons, spot.sites, strict=True) if each is not None]
-    return f"no block to be repaired, since {words[0]}" if words else "no block, since no call site runs it"
+    reasons = network.reasons(info, spot.sites)
+    return f"no block to be repaired{f', since {reasons[0]}' if reasons else ''}"
 
 
 def sections(network: Network, spot: Spot) -> Iterator[Section]:

@@ -1,0 +1,33 @@
+"""The command line, run in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from gclint.cli import main
+
+
+class Outcome(NamedTuple):
+    """What came of a run."""
+
+    status: int
+    out: str
+    err: str
+
+
+def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Return what runs gclint with arguments."""
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Outcome(stopped.value.code, printed.out, printed.err)
+
+    return run

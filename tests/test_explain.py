@@ -1,0 +1,372 @@
+"""``gclint explain``: what is said of places, and why each rule is silent, over fixtures that are right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gclint.cli import gclint
+from gclint.rule import all_rules
+from tests.harness import FIXTURES, load_fixtures
+
+_RELEASES = '[tool.gclint]\ntarget-version = ">=4.53,<5.17"\n'
+Explain = Callable[..., dict[str, Any]]
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(gclint, ["explain", *arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(_RELEASES, encoding="utf-8")
+    return tmp_path
+
+
+def _row(path: Path, marker: str) -> int:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (row,) = [row for row, line in enumerate(lines, start=1) if marker in line][:1]
+    return row
+
+
+def _explained(path: Path, marker: str, column: int = 0, *arguments: str) -> dict[str, Any]:
+    place = f"{path}:{_row(path, marker)}" + (f":{column}" if column else "")
+    run = _run(place, *arguments, "--output-format", "json")
+    assert run.exit_code == 0, run.output
+    document: dict[str, Any] = json.loads(run.stdout)
+    return document
+
+
+def _written(fixture: str, folder: Path) -> Path:
+    """Write a fixture, and return the first modeling file of it."""
+    (found,) = [each for each in load_fixtures() if each.name == fixture]
+    for name, text in found.before.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / next(name for name in found.before if Path(name).match("mod*ing_*.py"))
+
+
+def _reasons(document: dict[str, Any], code: str) -> str:
+    return " | ".join(
+        reason
+        for subject in document["subjects"]
+        for rule in subject["rules"]
+        if rule["code"] == code
+        for reason in [
+            *rule["reasons"],
+            *(f"{rule['outcome']}: {each['message']}" for each in rule["findings"]),
+        ]
+    )
+
+
+_TRUE_REASONS = [
+    ("GC001/no_blocks", "class OtterHead", "GC001", "hands what `OtterHead` returns to its next call"),
+    ("GC001/no_blocks", "class OtterConvLayer", "GC001", "no token mixer"),
+    ("GC001/no_blocks", "class OtterLayer", "GC001", "a base of `OtterLayer` is not at hand"),
+    ("GC001/without_support", "layer(", "GC001", "supports_gradient_checkpointing = True"),
+    ("GC001/part_of_a_block", "class OtterModel", "GC001", "`OtterModel`"),
+    ("GC001/without_support", "layer(", "GC002", "nothing recomputes it here"),
+    ("GC002/literal_cache", "class", "GC002", "no cache is passed"),
+    ("GC003/no_activations", "layer(", "GC003", "nothing that requires grad is passed"),
+    ("GC003/beside_a_branch", "layer(", "GC003", "where the model does not checkpoint"),
+    ("GC101/known_differences", "gradient_checkpointing_func(", "GC101", "passes the same, caches aside"),
+    ("GC003/no_activations", "layer(", "GC101", "no call here goes through a checkpoint function"),
+    ("GC003/no_activations", "layer(", "GC103", "no list, tuple or dict"),
+    ("GC113/silent_without_a_run", "class OtterModel", "GC113", "only a run"),
+    ("GC114/silent_without_a_run", "class OtterModel", "GC114", "only a run"),
+    (
+        "GC301/without_support",
+        "class OtterPreTrainedModel",
+        "GC301",
+        "supports_gradient_checkpointing = False",
+    ),
+    ("GC305/filtered", "layer(", "GC305", "while checkpointing"),
+    ("GC003/no_activations", "layer(", "GC110", "no variable that is made if `use_cache` is set"),
+    ("GC003/no_activations", "class OtterModel", "GC108", "get_input_embeddings()"),
+    ("GC003/no_activations", "layer(", "GC000", "no ignore comment"),
+]
+
+
+@pytest.mark.parametrize(("fixture", "marker", "code", "words"), _TRUE_REASONS)
+def test_silent_rule_names_the_true_reason(
+    fixture: str, marker: str, code: str, words: str, folder: Path
+) -> None:
+    path = _written(fixture, folder)
+    assert words in _reasons(_explained(path, marker), code)
+
+
+def test_every_rule_is_among_them() -> None:
+    assert {code for _, _, code, _ in _TRUE_REASONS} == {rule.code for rule in all_rules()}
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_rule_that_finds_nothing_in_its_own_fixture_says_why(rule: Any, folder: Path) -> None:
+    quiet = [
+        each
+        for each in load_fixtures()
+        if each.name.startswith(rule.code) and not any(e.code == rule.code for e in each.expectations)
+    ]
+    for number, fixture in enumerate(quiet):
+        inside = folder / str(number)
+        inside.mkdir()
+        path = _written(fixture.name, inside)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [row for row, line in enumerate(lines, start=1) if re.match(r"class |\s+for ", line)]
+        said = []
+        for row in rows:
+            run = _run(f"{path}:{row}", "--output-format", "json")
+            assert run.exit_code == 0, run.output
+            said.append(_reasons(json.loads(run.stdout), rule.code))
+        assert any(said), fixture.name
+
+
+_BLOCK = """
+from torch import nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import PreTrainedModel
+
+
+class OtterLayer(GradientCheckpointingLayer):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2)
+
+    def forward(self, hidden_states, attention_mask=None, memory=None, past_key_values=None):
+        return self.attention(hidden_states, hidden_states, hidden_states)[0]
+
+
+class OtterModel(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(10, 8)
+        self.project = nn.Linear(8, 8)
+        self.layers = nn.ModuleList([OtterLayer(config) for _ in range(2)])
+        self.head = OtterLayer(config)
+        self.gradient_checkpointing = False
+
+    def forward(self, input_ids, attention_mask, cache=None):
+        hidden_states = self.embed_tokens(input_ids)
+        memory = self.project(hidden_states)
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, attention_mask, memory=memory, past_key_values=cache)
+        return hidden_states
+
+
+def helper(x):
+
+    return x
+"""
+
+
+@pytest.fixture
+def block(folder: Path) -> Path:
+    path = folder / "modeling_otter.py"
+    path.write_text(_BLOCK, encoding="utf-8")
+    return path
+
+
+def _roles(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    (subject,) = document["subjects"]
+    (call,) = subject["calls"]
+    return {
+        each["parameter"]: (each["role"], each["why"]) for each in call["details"] if each.get("parameter")
+    }
+
+
+@pytest.mark.parametrize(
+    "marker", ["class OtterLayer", "def forward(self, hidden", "for layer in", "layer(hidden"]
+)
+def test_every_argument_has_its_parameter_role_and_reason(block: Path, marker: str) -> None:
+    document = _explained(block, marker)
+    subject = document["subjects"][0]
+    call = next(each for each in subject["calls"] if each["receiver"] == "layer")
+    roles = {each["parameter"]: each["role"] for each in call["details"] if each.get("parameter")}
+    assert roles == {
+        "hidden_states": "activation",
+        "attention_mask": "no activation",
+        "memory": "activation",
+        "past_key_values": "cache",
+    }
+    whys = {each["parameter"]: each["why"] for each in call["details"] if each.get("parameter")}
+    assert "returned in the step of the loop before" in whys["hidden_states"]
+    assert whys["attention_mask"] == "its name has the word `mask`"
+    assert whys["memory"] == "it is computed from parameters"
+    assert whys["past_key_values"] == "the table of caches has its name; the base class makes it None"
+    (memory,) = [each for each in call["details"] if each.get("parameter") == "memory"]
+    assert "self.project(hidden_states)" in memory["details"][0]["text"]
+
+
+def test_reason_changes_with_the_code(block: Path) -> None:
+    block.write_text(_BLOCK.replace("self.project(hidden_states)", "None"), encoding="utf-8")
+    assert _roles(_explained(block, "layer(hidden"))["memory"] == (
+        "no activation",
+        "it is None on every path that leads here",
+    )
+
+
+def test_bases_lead_to_the_checkpointing_layer_or_to_where_the_trail_is_lost(
+    folder: Path, block: Path
+) -> None:
+    block.write_text(
+        _BLOCK.replace("(GradientCheckpointingLayer)", "(Between)").replace(
+            "\n\nclass OtterLayer",
+            "\n\nclass Between(GradientCheckpointingLayer): ...\n\n\nclass OtterLayer",
+            1,
+        ),
+        encoding="utf-8",
+    )
+    (line,) = _explained(block, "class OtterLayer")["subjects"][0]["bases"]
+    (between,) = line["details"]
+    assert between["text"] == "`Between`"
+    assert between["location"]["row"] == _row(block, "class Between")
+    assert "which recomputes them" in between["details"][0]["text"]
+    block.write_text("from elsewhere import Mystery\n\n\nclass A(Mystery, Nothing): ...\n", encoding="utf-8")
+    (line,) = _explained(block, "class A")["subjects"][0]["bases"]
+    mystery, nothing = line["details"]
+    assert "the trail is lost: the file of elsewhere.Mystery was not found" in mystery["text"]
+    assert "the trail is lost: nothing in this file defines or imports that name" in nothing["text"]
+
+
+@pytest.mark.parametrize(
+    ("marker", "column", "kind", "name"),
+    [
+        ("class OtterLayer", 7, "class", "OtterLayer"),
+        ("class OtterModel(", 0, "class", "OtterModel"),
+        ("self.layers = ", 0, "stack", "layers"),
+        ("self.layers = ", 38, "class", "OtterLayer"),
+        ("self.head = ", 0, "attribute", "head"),
+        ("for layer in", 0, "loop", "the loop over `self.layers`"),
+        ("layer(hidden_states", 30, "call site", "layer"),
+        ("self.embed_tokens(input_ids)", 0, "call", "self.embed_tokens"),
+        ("from transformers.modeling_layers", 0, "import", None),
+        ("supports_gradient_checkpointing", 0, "class", "OtterModel"),
+        ("return x", 0, "function", "helper"),
+        ("def helper", 0, "function", "helper"),
+    ],
+)
+def test_place_is_what_stands_there(
+    block: Path, marker: str, column: int, kind: str, name: str | None
+) -> None:
+    (subject,) = _explained(block, marker, column)["subjects"]
+    assert subject["kind"] == kind
+    assert name in (None, subject["name"])
+
+
+def test_blank_line_says_what_there_is_in_the_file(block: Path) -> None:
+    run = _run(f"{block}:1")
+    assert run.exit_code == 0
+    assert "No class, call or stack stands here" in run.stdout
+    assert "`self.layers` of `OtterModel` holds `OtterLayer`" in run.stdout
+
+
+def test_comment_names_what_it_suppresses(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    text = _BLOCK.replace("layer(hidden_states, attention_mask, memory", "layer(hidden_states, memory")
+    text = text.replace("past_key_values=cache)\n", "past_key_values=cache)  # gclint: ignore[GC003]\n")
+    path.write_text(text, encoding="utf-8")
+    document = _explained(path, "gclint: ignore")
+    assert document["ignores"][0]["suppresses"] == ["GC003"]
+    assert "suppressed by a comment: `memory` is passed" in _reasons(document, "GC003")
+
+
+def test_rule_that_the_settings_ignore_is_said_to_be(folder: Path, block: Path) -> None:
+    (folder / "pyproject.toml").write_text(f'{_RELEASES}ignore = ["GC003"]\n', encoding="utf-8")
+    assert "ignored by the settings: `memory` is passed" in _reasons(
+        _explained(block, "layer(hidden"), "GC003"
+    )
+
+
+def test_finding_of_the_baseline_is_said_to_be_known(folder: Path, block: Path) -> None:
+    baseline = folder / "known.json"
+    CliRunner().invoke(gclint, ["check", "--write-baseline", str(baseline), str(block)])
+    document = _explained(block, "layer(hidden", 0, "--baseline", str(baseline))
+    assert "known from the baseline: `memory` is passed" in _reasons(document, "GC003")
+
+
+def test_excluded_file_is_said_to_be(folder: Path, block: Path) -> None:
+    (folder / "pyproject.toml").write_text(f'{_RELEASES}exclude = ["modeling_otter.py"]\n', encoding="utf-8")
+    assert any("excluded by the settings" in each for each in _explained(block, "class OtterL")["notes"])
+
+
+def test_releases_come_with_their_origin(folder: Path, block: Path) -> None:
+    assert _explained(block, "class OtterL")["releases"] == {
+        "releases": "transformers >=4.53,<5.17",
+        "origin": "the setting `target-version` says so",
+    }
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "x"\ndependencies = ["transformers>=4.55"]\n', encoding="utf-8"
+    )
+    assert (
+        _explained(block, "class OtterL")["releases"]["origin"] == "the metadata of the project asks for it"
+    )
+
+
+def _places(block: Path) -> Iterable[tuple[str, str]]:
+    yield f"{block}:999", "there is no line 999; the lines are 1 to "
+    yield f"{block}:0", "there is no line 0"
+    yield f"{block}:2:500", ":2: there is no column 500; it has 20 characters"
+    yield f"{block}:1:1", ":1: there is no column 1; it is empty"
+    yield f"{block}:2:0", "columns count from 1"
+    yield f"{block}", "a line is missing"
+    yield f"{block.parent}:3", "this is a folder"
+    yield f"{block.parent}", "a line is missing"
+    yield "nowhere.py:3", "nowhere.py: no such file"
+    yield r"C:\x\modeling_a.py:12:3", r"C:\x\modeling_a.py: no such file"
+    yield ":3", "a line is missing"
+    yield "x\x00y.py:3", "x\\x00y.py: no such file"
+
+
+def test_bad_place_is_an_error_with_what_to_do(block: Path) -> None:
+    for place, message in _places(block):
+        run = _run(place)
+        assert (run.exit_code, run.stdout) == (2, ""), place
+        assert message in run.stderr, place
+        assert "Traceback" not in run.output
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("modeling_a.py", b"def f(:\n    pass\n", "modeling_a.py:1:"),
+        ("modeling_a.py", b"x = '\xff'\n", "modeling_a.py:1:1: invalid or missing encoding"),
+        ("notebook.ipynb", b"{}\n", "this is a notebook"),
+        ("modeling_a.py", b"", "the file is empty"),
+    ],
+)
+def test_unreadable_file_is_an_error(folder: Path, name: str, data: bytes, message: str) -> None:
+    (folder / name).write_bytes(data)
+    run = _run(f"{name}:1")
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert message in run.stderr
+
+
+@pytest.mark.parametrize("name", ["odd:3.py", "odd:3", "with space.py", "quote'.py"])
+def test_odd_names_are_found(folder: Path, name: str) -> None:
+    (folder / name).write_text(_BLOCK, encoding="utf-8")
+    run = _run(f"{name}:{_BLOCK[: _BLOCK.index('class OtterLayer')].count(chr(10)) + 1}")
+    assert run.exit_code == 0, run.output
+    assert "The class `OtterLayer`" in run.stdout
+
+
+def test_it_writes_nothing(folder: Path, block: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    _run(f"{block}:7")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_every_line_of_a_fixture_can_be_explained(folder: Path) -> None:
+    path = _written("GC001/no_blocks", folder)
+    for row in range(1, len(path.read_text(encoding="utf-8").splitlines()) + 1):
+        run = _run(f"{path}:{row}")
+        assert run.exit_code == 0, (row, run.output)
+    assert FIXTURES.is_dir()
