@@ -57,10 +57,11 @@ def main(arguments: list[str]) -> int:
         print("usage: python3 -m tests.release TAG [--readme]", file=sys.stderr)
         return 2
     try:
-        print(notes(tags[0], __version__, CHANGELOG.read_text(encoding="utf-8")))
+        text = notes(tags[0], __version__, CHANGELOG.read_text(encoding="utf-8"))
     except NotReady as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    print(with_absolute_links(text, tags[0]))
     if "--readme" in arguments:
         readme = PROJECT / "README.md"
         text = with_absolute_links(readme.read_text(encoding="utf-8"), tags[0])

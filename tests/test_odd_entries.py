@@ -18,6 +18,7 @@ from gclint.cli import main
 from gclint.facts import read_bytes
 from gclint.finding import Position
 from gclint.report.diff import unified_diff
+from gclint.report.formats import FORMATS
 from gclint.settings import Settings
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import printable, shown
@@ -264,6 +265,10 @@ def test_a_working_directory_that_is_gone_is_told(tmp_path: Path) -> None:
     status, out, _ = _shell(f"{leave} {tmp_path}")
     assert status == 1
     assert f"{tmp_path / _ODD}:" in out
+    for name in FORMATS:
+        status, out, err = _shell(f"{leave} {tmp_path} --output-format {name}")
+        assert (status, err) == (1, "")
+        assert str(tmp_path / _ODD) in out
 
 
 # Links.

@@ -40,8 +40,13 @@ def test_a_changelog_of_another_form_stops_it() -> None:
 
 
 def test_this_version_can_be_released(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"v{__version__}"]) == 0
-    assert capsys.readouterr().out.strip() in CHANGELOG.read_text(encoding="utf-8")
+    tag = f"v{__version__}"
+    assert main([tag]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("### ")
+    assert printed.strip() in with_absolute_links(CHANGELOG.read_text(encoding="utf-8"), tag)
+    # The page of a release has no neighbours.
+    assert not re.search(r"\]\((?!https:)", printed)
 
 
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,10 @@ def guessed_folder(arguments: Sequence[str]) -> Path:
     option = _option(arguments)
     if option is not None:
         return Path(option)
-    here = Path(os.path.abspath(os.curdir))
+    try:
+        here = Path(os.path.abspath(os.curdir))
+    except OSError:  # It has been deleted, so nothing can be kept.
+        return Path(os.devnull) / NAME
     for folder in (here, *here.parents):
         try:
             data = read_bytes(folder / "pyproject.toml")

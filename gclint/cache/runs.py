@@ -164,6 +164,10 @@ def _output(document: dict[str, Any]) -> tuple[list[tuple[int, bytes]], int]:
 
 def _is_of_interest(arguments: Sequence[str]) -> bool:
     """Tell whether a run may be one of the lint that can be replayed, as far as its arguments say."""
+    try:
+        os.getcwd()
+    except OSError:  # It has been deleted, so nothing can be kept in it or be told by it.
+        return False
     return _OUTSIDE.isdisjoint(arguments)
 
 

@@ -6,11 +6,13 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument, settings_of
+from gclint.commands import CannotRun, paths_argument, rules_of, settings_of
+from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
     from gclint.source.file import SourceFile
     from gclint.source.project import Project
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,9})(?::(?P<column>\d{1,9}))?", re.DOTALL)
+_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,18})(?::(?P<column>\d{1,18}))?", re.DOTALL)
 _MOST_BESIDE = 20
 """Of a folder with more modeling files, only those of the same name are read along."""
 
 
-@click.command("explain")
+_assumed = option_group("Settings, to see what they do")
+
+
+@click.command("explain", cls=GroupedCommand)
 @click.argument("place", metavar="FILE:LINE[:COLUMN]")
 @paths_argument
 @click.option(
@@ -35,25 +40,28 @@ _MOST_BESIDE = 20
     show_default=True,
     help="Print it to be read, or as JSON for programs.",
 )
-@click.option(
-    "--baseline", metavar="FILE", type=click.Path(path_type=Path), help="Say which findings are in FILE."
-)
-def explain_command(place: str, paths: tuple[Path, ...], output_format: str, baseline: Path | None) -> None:
+@setting_options(_assumed, "select", "ignore", "target-version", "library", "baseline")
+@config_option(click.option)
+def explain_command(
+    place: str, paths: tuple[Path, ...], output_format: str, config: Path | None, **flags: Any
+) -> None:
     """Explain how gclint understands a place.
 
     Prints the stack, the block and its bases, who enables checkpointing, the call sites with every
     argument, and what each rule says of it, or why it is silent.
 
-    PATHS are the files and folders of the run that is explained, by default the folder of FILE.
+    PATHS are the files and folders of the run that is explained, by default the folder of FILE. The exit
+    status is 0 if the place could be explained, whatever is found there, and else 2.
     """
     from gclint.engine.explain import explain
-    from gclint.rule import all_rules, selected_rules
+    from gclint.rule import all_rules
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project
     from gclint.source.syntax import syntax_problem
 
     path, position = _parsed(place)
-    settings = settings_of(paths or (path,))
+    settings = settings_of(paths or (path,), None, config, said(flags))
+    selected = rules_of(settings)
     given = _given(path, paths, settings)
     project = Project(settings, given)
     try:
@@ -66,14 +74,13 @@ def explain_command(place: str, paths: tuple[Path, ...], output_format: str, bas
     if problem is not None:
         raise CannotRun(f"{path}{_at(problem.position)}: {problem.message}")
     _require_inside(file, path, position)
-    rules = all_rules()
     explanation = explain(
         project,
         path,
         position,
-        rules,
-        selected_rules(settings),
-        baseline=_baseline(baseline),
+        all_rules(),
+        selected,
+        baseline=_baseline(settings.baseline),
         notes=_notes(project, path, settings),
     )
     FORMATS[output_format](explanation, sys.stdout)
@@ -83,7 +90,7 @@ def _parsed(place: str) -> tuple[Path, Position]:
     """Return the file and the position that are meant, of all that a colon can stand for one that exists."""
     candidates = []
     # From the right: a drive and the name of a file may have colons, too.
-    for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,9})", place, re.DOTALL)):
+    for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,18})", place, re.DOTALL)):
         if match is not None:
             found = match.groupdict()
             candidates.append(
@@ -139,9 +146,17 @@ def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
     """Return what keeps a run from looking at the file."""
     from fnmatch import fnmatchcase
 
+    from gclint.source.generated import modular_path
+
     notes = []
-    if settings.excludes(path):
-        notes.append("This file is excluded by the settings: no run looks at it.")
+    source = modular_path(project.file(path))
+    if source is not None:
+        notes.append(f"This file is generated from {source.name}: findings are reported and repaired there.")
+    pattern = settings.excluded_by(path)
+    if pattern is not None:
+        origin = settings.origins.get("exclude") or settings.origins.get("extend-exclude")
+        where = f" ({origin})" if origin else ""
+        notes.append(f"This file is excluded by the pattern {pattern!r}{where}: no run looks at it.")
     named = any(fnmatchcase(path.name, pattern) for pattern in ("modeling_*.py", "modular_*.py"))
     if not named and not settings.includes(path):
         notes.append(

@@ -131,7 +131,10 @@ def require_own_files(files: Sequence[OutputFile], others: Iterable[Path | None]
 
 
 def _place(path: Path) -> str:
-    return os.path.normcase(os.path.realpath(path))
+    try:
+        return os.path.normcase(os.path.realpath(path))
+    except OSError:  # The working directory is gone.
+        return str(path)
 
 
 def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:

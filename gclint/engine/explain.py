@@ -14,7 +14,7 @@ from gclint.network.explaining.facts import Section
 from gclint.network.explaining.places import Kind, Spot, spots_at
 from gclint.network.explaining.understanding import headline, sections
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule
+from gclint.rule import CommentRule, Rule, ignored_codes
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.project import Project
@@ -152,6 +152,7 @@ class _Judge:
         ]
         known = self._reported if baseline is None else baseline.without_known(project, self._reported)
         self._new = {*known}
+        self._ignored = ignored_codes(project.settings, self._path, rules)
 
     @property
     def _path(self) -> Path:
@@ -166,6 +167,8 @@ class _Judge:
             is_new = any(each in self._new for each in found)
             return Opinion(rule, Outcome.FOUND if is_new else Outcome.BASELINE, (), found)
         raw = self._about(self._raw, rule, spot, start, end)
+        if raw and rule.code in self._ignored:
+            return Opinion(rule, Outcome.IGNORED, (), raw)
         if raw:
             covers = self._verdict.suppressions
             if covers is not None and any(map(covers.covers, raw)):

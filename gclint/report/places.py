@@ -28,7 +28,10 @@ class Places:
     @cached_property
     def root(self) -> Path:
         """The nearest folder upwards from the working directory that git knows; else that directory."""
-        here = Path(os.path.abspath(os.curdir))  # noqa: PTH100 (as the user sees it, without resolving links)
+        try:
+            here = Path.cwd()
+        except OSError:  # It has been deleted, so nothing lies in it.
+            return Path(os.devnull)
         return next((each for each in (here, *here.parents) if is_there(each / ".git")), here)
 
     def inside(self, path: Path) -> str | None:

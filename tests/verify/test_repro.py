@@ -167,6 +167,8 @@ def test_the_script_shows_an_endless_recomputation_on_a_small_stack(tmp_path: Pa
         ("healthy", ("default", "two forwards", "dropout", "frozen base")),
         ("as_trained", ("default", "two forwards", "dropout", "frozen base")),
         ("layerdrop", ("layerdrop",)),
+        ("router_losses", ("default",)),
+        ("router_losses_returned", ("router losses",)),
         ("frozen_images_with_hook", ("frozen base",)),
         ("cache_by_keyword", ("cache",)),
         # What fails, but only in a scenario that this is not.

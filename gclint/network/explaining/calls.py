@@ -168,9 +168,11 @@ def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
         return f"it runs `{info.name}`, which no stack of blocks holds: {reason}"
     if any(isinstance(value, Container) for value in values):
         return "what is called is a list or a sequence of modules, none of which is a block"
-    outside = [value.name for value in values if isinstance(value, (External, ExternalInstance))]
-    if outside:
-        return f"it calls {outside[0]}, whose code is not the project's"
+    for value in values:
+        if isinstance(value, ExternalInstance):
+            return f"it runs a {value.name}, which is no class of the project"
+        if isinstance(value, External):
+            return f"it calls {value.name}, which is no class of the project"
     if values:
         return "it calls a method, a function or a class, and not a block"
     return "what is called could not be followed to a class"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container
 from gclint.network.explaining.facts import Fact, class_place
 from gclint.network.holders import held_classes
@@ -15,6 +16,8 @@ from gclint.network.runsite import RunSite
 from gclint.network.standing import Standing
 from gclint.network.story import stack_steps
 from gclint.network.traits import mixes_sequence
+
+_MOST = 6
 
 
 def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
@@ -26,16 +29,23 @@ def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
     """
     facts = [Fact.of(step) for site in sites if info in site.blocks for step in stack_steps(site, info)]
     if not facts:
-        facts = [
-            fact
-            for module in (info.module, *users(info.module))
-            for owner in module.classes.values()
-            if info in owner.parts
-            for fact in _held(owner, info)
-        ]
-    return tuple({(fact.text, fact.place): fact for fact in facts}.values()) or (
-        Fact("no class makes one, in this file or in those given that import it: so nothing stacks it"),
+        facts = list(_holders(info.module, info))
+    for module in () if facts else users(info.module):
+        facts += _holders(module, info)
+    found = tuple({(fact.text, fact.place): fact for fact in facts}.values())
+    if len(found) > _MOST:
+        return (*found[:_MOST], Fact(f"and so on, at {len(found) - _MOST} more places"))
+    return found or (
+        Fact("no class makes one, in this file or in those given that import it: nothing stacks it"),
     )
+
+
+def _holders(module: Module, info: ClassInfo) -> Iterator[Fact]:
+    """Yield what the classes of a file hold objects of another one in."""
+    for owner in module.classes.values():
+        # A header names the bases, which looks like making one.
+        if info in owner.parts and info not in owner.mro:
+            yield from _held(owner, info)
 
 
 def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:

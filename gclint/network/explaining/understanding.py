@@ -8,11 +8,15 @@ from gclint.network.explaining.bases import line_of
 from gclint.network.explaining.calls import call_of, why_no_site
 from gclint.network.explaining.facts import Fact, Section, class_place
 from gclint.network.explaining.imports import names_given
-from gclint.network.explaining.places import Kind, Spot
+from gclint.network.explaining.places import Kind, Spot, sites_of
 from gclint.network.explaining.stacks import stacks_in, stacks_of
 from gclint.network.explaining.switches import switches_of
+from gclint.network.importers import users
 from gclint.network.model import Network
+from gclint.network.runsite import RunSite
 from gclint.network.support import is_like_a_model
+
+_CALLS_ELSEWHERE = 3
 
 
 def headline(network: Network, spot: Spot) -> str:
@@ -59,9 +63,11 @@ def sections(network: Network, spot: Spot) -> Iterator[Section]:
     """Yield what is known, one side after the other; a side of which there is nothing is left out."""
     if spot.imported is not None:
         yield Section("imports", "Names", tuple(names_given(network, spot.imported)))
+    elsewhere = _sites_elsewhere(network, spot)
     if spot.classes:
         yield Section("bases", "Bases", tuple(line_of(info) for info in spot.classes))
-        stacks = [fact for info in spot.classes for fact in stacks_of(info, spot.sites)]
+        sites = (*spot.sites, *(site for _, site in elsewhere))
+        stacks = [fact for info in spot.classes for fact in stacks_of(info, sites)]
         yield Section("stacks", "Stack", tuple(stacks))
     owners = tuple(dict.fromkeys(site.owner for site in spot.sites))
     if not owners and spot.kind is Kind.CLASS and any(map(is_like_a_model, spot.classes)):
@@ -73,9 +79,10 @@ def sections(network: Network, spot: Spot) -> Iterator[Section]:
             for fact in switches_of(network, owner, tuple(each for each in spot.sites if each.owner is owner))
         ]
         yield Section("switch", "Switch", tuple(facts))
-    own = _sites_inside(network, spot)
-    if own:
-        yield Section("calls", "Call sites", own)
+    calls = _sites_inside(network, spot)
+    calls += tuple(call_of(other, site, spot.classes) for other, site in elsewhere)
+    if calls:
+        yield Section("calls", "Call sites", calls)
     if not spot.classes and spot.imported is None:
         yield Section("file", "What there is in this file", _file(network))
 
@@ -86,6 +93,19 @@ def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
     if spot.kind is Kind.CLASS:
         sites += [site for site in network.run_sites if site.owner in spot.classes and site not in sites]
     return tuple(call_of(network, site, spot.classes) for site in sites)
+
+
+def _sites_elsewhere(network: Network, spot: Spot) -> list[tuple[Network, RunSite]]:
+    """Return some call sites of a class that only other files run, with the networks of these."""
+    found: list[tuple[Network, RunSite]] = []
+    if spot.kind is not Kind.CLASS or spot.sites:
+        return found
+    for module in users(network.module):
+        other = Network(network.project, module.file)
+        found += ((other, site) for info in spot.classes for site in sites_of(other, info))
+        if len(found) >= _CALLS_ELSEWHERE:
+            break
+    return found[:_CALLS_ELSEWHERE]
 
 
 def _file(network: Network) -> tuple[Fact, ...]:

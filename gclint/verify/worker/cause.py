@@ -35,6 +35,8 @@ class Cause(str, Enum):
     """The function that is checkpointed reads a tensor that requires grad from around it."""
     NESTED_OUTPUT = "nested output"
     """A block returns tensors in something else than a flat tuple."""
+    RECORDED_OUTPUT = "recorded output"
+    """The model returns what a block has computed inside of a checkpoint, which has no graph."""
     NO_INPUT_GRADIENT = "no input gradient"
     """No input of the first blocks requires grad."""
     RANDOM_NUMBERS = "random numbers"

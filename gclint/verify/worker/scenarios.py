@@ -49,6 +49,15 @@ for module in model.modules():
         module.eval()
 """
 
+_ROUTER_LOSSES = (
+    _NO_DROPOUT
+    + """\
+for part in holders(model):
+    if hasattr(part, "output_router_logits"):
+        part.output_router_logits = True
+"""
+)
+
 ENDLESS = 20
 """Runs of a module in the backward pass, for each in the forward pass, after which there is no end. Each lies
 inside the one before, on the stack of one thread, which overflows where it is small."""
@@ -114,6 +123,8 @@ class Scenario:
     plain run of this one as well is then a failure; what does not is none."""
     checks: tuple[str, ...] = CHECKS
     """The names of the checks that are made."""
+    router_losses: bool = False
+    """Whether to ask a mixture of experts for what its routers compute, and train by that as well."""
     frozen_statistics: bool = False
     """Whether what keeps running statistics is in ``eval()``; tried where they were updated twice."""
 
@@ -127,6 +138,7 @@ SCENARIOS = (
     # A layer that is recomputed drops its cache, so it does what it does without one.
     Scenario("cache", use_cache=True, reference="default"),
     Scenario("cache object", batch=_CACHE_OBJECT, use_cache=True, cache_object=True, reference="default"),
+    Scenario("router losses", _ROUTER_LOSSES, router_losses=True),
     Scenario(
         "frozen base",
         _FROZEN_BASE,

@@ -7,6 +7,8 @@ USE_CACHE = "use_cache"
 PAST_KEY_VALUE = "past_key_value"
 PAST_KEY_VALUES = "past_key_values"
 LAYER_PAST = "layer_past"
+OUTPUT_ROUTER_LOGITS = "output_router_logits"
+"""Asks a mixture of experts for what its routers compute, and for the loss that balances the experts."""
 
 PLAIN_CACHES = frozenset((PAST_KEY_VALUE, PAST_KEY_VALUES, LAYER_PAST, "cache_params", "past_buckets_states"))
 """What nothing but a cache is called."""

@@ -139,6 +139,13 @@ class Case:
         return self._wrong(0)
 
     @cached_property
+    def gone(self) -> tuple[str, ...]:
+        """The outputs of the first step that require grad in the reference only."""
+        if not self.has(0):
+            return ()
+        return tuple(sorted(self.reference.steps[0].carrying - self.run.steps[0].carrying))
+
+    @cached_property
     def compared(self) -> int:
         """How many parameters' gradients could be compared."""
         return sum(each is not Agreement.UNKNOWN for each in self.agreements(0).values())

@@ -74,6 +74,7 @@ def _hard_coded(case: Case) -> str:
 _SUSPECTS = (
     *switching.SWITCHES,
     *passing.CACHES,
+    *passing.RECORDED,
     *recomputing.CLOSURES,
     *switching.EMBEDDINGS,
     *recomputing.DETACHED,

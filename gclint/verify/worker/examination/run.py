@@ -73,6 +73,8 @@ class Step:
     peak_bytes: int | None
     held_bytes: int = 0
     """What checkpoints hold beside what autograd saves."""
+    carrying: frozenset[str] = frozenset()
+    """The names of the outputs that require grad."""
 
     @cached_property
     def trained(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.noise import differences
 from gclint.verify.worker.examination.recompute_noise import has_experts
 from gclint.verify.worker.examination.record import verdict
 from gclint.verify.worker.examination.rounding import Rounding
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run
+from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run, Step
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.stability import stability
 from gclint.verify.worker.examination.subject import Subject
@@ -170,7 +170,7 @@ class Scenarios:
         doubt = _unusable(reference)
         if doubt is not None:
             self._note(scenario, doubt)
-        elif not (scenario.layerdrop and self._drops_nothing(reference)):
+        elif not self._adds_nothing(scenario, reference):
             self._checkpointed(scenario, reference, hooked)
         if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
             self._ledger.feed(self._runner.embeddings())
@@ -213,7 +213,8 @@ class Scenarios:
                 self._ledger.sites.judge(case)
                 self._tell_of_design(case)
             case = self._judge(case, scenario, is_told=is_told)
-            is_simple = is_ordinary and scenario.forwards == 1
+            # A loss that nobody asked for says nothing of those that everybody trains by.
+            is_simple = is_ordinary and scenario.forwards == 1 and not scenario.router_losses
             if is_simple and run.error is not None:
                 self._broken.add(mode)
             if is_simple and (run.error is not None or case.lost or case.wrong):
@@ -279,6 +280,18 @@ class Scenarios:
         if scenario not in self._plain_runs:
             self._plain_runs[scenario] = self._runner.run(Conditions(scenario, "plain"), self._scales)
         return self._plain_runs[scenario]
+
+    def _adds_nothing(self, scenario: Scenario, reference: Run) -> bool:
+        """Return whether a plain run of a scenario does only what the first one does already."""
+        if scenario.layerdrop:
+            return self._drops_nothing(reference)
+        return scenario.router_losses and not self._adds_loss(reference.steps[0])
+
+    def _adds_loss(self, step: Step) -> bool:
+        """Return whether a step trains by a loss that the first scenario does not have."""
+        usual = self._known_case().reference.steps[0]
+        new = step.carrying - usual.carrying
+        return step.own_loss != usual.own_loss or any(not step.outputs[name].dim() for name in new)
 
     def _drops_nothing(self, run: Run) -> bool:
         """Return whether a run with layers dropped at random is one in which none was."""

@@ -259,6 +259,7 @@ def _seen(
         clock.seconds,
         clock.peak_bytes,
         saved.held,
+        frozenset(name for name, each in outputs.items() if each.requires_grad),
     )
 
 

@@ -21,7 +21,7 @@ from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
 from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.vocabulary import PAST_KEY_VALUES, USE_CACHE
+from gclint.verify.worker.vocabulary import OUTPUT_ROUTER_LOGITS, PAST_KEY_VALUES, USE_CACHE
 
 _SEED = 1789
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
@@ -47,6 +47,7 @@ class Subject:
         holders = (*self.model.modules(), *self._configurations)
         self._probabilities = list(_probabilities(holders))
         self._layerdrops = list(_layerdrops(holders))
+        self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
         # Whatever it takes to find out how they are made is found out once, and not in every run.
         specimen.inputs()
         self._names = frozenset(signature(self.model.forward).parameters)
@@ -66,6 +67,7 @@ class Subject:
             or (scenario.layerdrop and not self._layerdrops)
             or (scenario.cache_object and PAST_KEY_VALUES not in self._names)
             or (scenario.use_cache and not scenario.cache_object and not self._knows_cache())
+            or (scenario.router_losses and not self._routers)
             or (scenario.frozen_base and not is_adaptable(self.model, self._modules(blocks)))
         )
 
@@ -78,6 +80,8 @@ class Subject:
             setattr(holder, key, value if scenario.dropout else 0.0)
         for holder, key in self._layerdrops:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
+        for holder in self._routers if scenario.router_losses else ():
+            setattr(holder, OUTPUT_ROUTER_LOGITS, True)
 
     def freeze(self, blocks: Iterable[str]) -> None:
         """Freeze the model under adapters.

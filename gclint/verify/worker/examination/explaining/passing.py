@@ -168,6 +168,18 @@ def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
+def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    if not (case.is_reentrant and case.gone and case.run.conditions.scenario.router_losses):
+        return None
+    outputs = dict.fromkeys(name.partition(".")[0] for name in case.gone)
+    return Explanation(
+        Cause.RECORDED_OUTPUT,
+        f"The model returns {names(outputs)} from inside its blocks, where reentrant checkpointing records "
+        "no graph, so a loss computed from it has no gradient: nothing balances the experts. Train with "
+        "`use_reentrant=False`, or return it from the blocks, as a tensor of a flat tuple.",
+    )
+
+
 def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if not case.is_reentrant or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
@@ -198,6 +210,7 @@ def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanatio
     return None
 
 
+RECORDED = (Suspect(GRADIENTS, _recorded_output),)
 CACHES = (
     Suspect(VALUES | {"cache"}, _positional_cache),
     Suspect(VALUES | {"cache"}, _written_cache),
