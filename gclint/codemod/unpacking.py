@@ -16,6 +16,7 @@ from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment, parse_definition
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.paths import shown
+from gclint.source.words import has_word
 
 _TUPLE = re.compile(r"(?:typing\.)?[Tt]uple\[(.*)\]", re.DOTALL)
 _TENSOR = re.compile(r"(?:torch\.)?Tensor")
@@ -63,7 +64,6 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
         return "other calls in the file run it"
     own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
     name = block.name
-    word = re.compile(rf"\b{re.escape(name)}\b")
     for path in network.project.paths:
         if path in own or (is_modular(path) and network.project.identify(modeling_path(path)) in own):
             continue
@@ -71,7 +71,7 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
             file = network.project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it; it runs nothing.
-        if word.search(file.text):
+        if has_word(file.text, name, 0, len(file.text)):
             return f"{shown(path)} names it"
     return None
 
