@@ -91,7 +91,7 @@ class Text(Protocol):
         """The path that identifies the file."""
 
     @property
-    def line_starts(self) -> list[int]:
+    def line_starts(self) -> Sequence[int]:
         """The offset at which each line begins."""
 
     def line(self, row: int) -> str:

@@ -182,3 +182,10 @@ def test_every_package_is_listed_for_the_wheel() -> None:
         ".".join(path.parent.relative_to(PROJECT).parts) for path in PROJECT.glob("gclint/**/__init__.py")
     }
     assert set(settings["tool"]["setuptools"]["packages"]) == folders | {"gclint.rules"}
+
+
+def test_the_map_of_the_code_names_every_package() -> None:
+    page = (PROJECT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    packages = [path.parent.name for path in PROJECT.glob("gclint/*/__init__.py")]
+    assert packages
+    assert [name for name in packages if f"`gclint/{name}/`" not in page] == []

@@ -18,6 +18,7 @@ from gclint.source.file import UnreadableFile
 from gclint.source.fragment import Fragment, parse_definition
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.paths import shown
+from gclint.source.words import has_word
 
 _TUPLE = re.compile(r"(?:typing\.)?[Tt]uple\[(.*)\]", re.DOTALL)
 _TENSOR = re.compile(r"(?:torch\.)?Tensor")
@@ -74,11 +75,12 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
 
 def _naming(network: Network, name: str) -> list[Path]:
     """Return the given files that have a word."""
-    word, found = re.compile(rf"\b{re.escape(name)}\b"), []
+    found = []
     with network.project.read_for(None):
         for path in network.project.paths:
             try:
-                if word.search(network.project.file(path).text):
+                text = network.project.file(path).text
+                if has_word(text, name, 0, len(text)):
                     found.append(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it; it runs nothing.

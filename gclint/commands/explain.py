@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gclint.source.file import SourceFile
     from gclint.source.project import Project
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,9})(?::(?P<column>\d{1,9}))?", re.DOTALL)
+_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,18})(?::(?P<column>\d{1,18}))?", re.DOTALL)
 _MOST_BESIDE = 20
 """Of a folder with more modeling files, only those of the same name are read along."""
 
@@ -90,7 +90,7 @@ def _parsed(place: str) -> tuple[Path, Position]:
     """Return the file and the position that are meant, of all that a colon can stand for one that exists."""
     candidates = []
     # From the right: a drive and the name of a file may have colons, too.
-    for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,9})", place, re.DOTALL)):
+    for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,18})", place, re.DOTALL)):
         if match is not None:
             found = match.groupdict()
             candidates.append(

@@ -355,6 +355,7 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
                 problems.append(_crash(path, rule.code, error))
         else:
             ran.add(rule.code)
+    network.facts.clear()  # They hold the network: with the collector paused, it would stay for ever.
     return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 

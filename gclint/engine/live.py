@@ -5,7 +5,7 @@ The work is done in steps, a file each, so that whoever drives it can answer que
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from gclint.engine.check import (
@@ -18,16 +18,17 @@ from gclint.engine.check import (
     with_verdicts,
 )
 from gclint.engine.tree import Tree
-from gclint.finding import Problem
+from gclint.finding import Finding, Problem
 from gclint.network.checkpoints import may_call_checkpoint
 from gclint.network.lineage import imported_models
 from gclint.network.outside import switches_in
 from gclint.rule import Rule
 from gclint.source.copies import copy_comments
-from gclint.source.file import SourceFile, UnreadableFile, encoded
+from gclint.source.file import SourceFile, UnreadableFile, encoded, of_text
 from gclint.source.project import Project
 from gclint.source.surroundings import forget_mentions
 from gclint.source.syntax import syntax_problem
+from gclint.source.tokens import Kind, logical_lines
 
 
 class Live:
@@ -46,6 +47,8 @@ class Live:
         """Whether the findings are still those of the result, whose verdicts may be other ones."""
         self._involved: Set[Path] = frozenset()
         """The files that the findings were looked up in when they were put together."""
+        self._shown_in: Set[Path] = frozenset()
+        """Those of them in whose texts something has its place."""
         self._tree_paths: tuple[Path, ...] | None = None
         self._is_warm = False
         """Whether all files were judged once."""
@@ -72,9 +75,10 @@ class Live:
             self._tree_paths = tree.paths
             with self.project.watched() as asked:
                 result = summarise(self.project, self._verdicts, self.rules, tree)
-            edits = {edit.path for finding in result.findings for edit in finding.edits}
-            steps = {step.path for finding in result.findings for step in finding.story}
-            self._involved = asked | edits | steps
+            raw = [finding for verdict in self._verdicts.values() for finding in verdict.findings]
+            named = {path for finding in (*raw, *result.findings) for path in _paths(finding)}
+            self._shown_in = named | tree.twin_files
+            self._involved = asked | named
         return result
 
     def judge_next(self, first: Collection[Path] = ()) -> bool:
@@ -95,22 +99,25 @@ class Live:
         """Let a file hold ``text``, whatever lies on the disk; it need not be there."""
         path = self.project.identify(path)
         problem: Problem | None
+        facts: Mapping[object, object]
         try:
             data = encoded(text)
             if not self.project.knows(path):
                 self.project.hold(path, data)
                 return
-            problem = syntax_problem(SourceFile(path, data))
+            file = SourceFile(path, data)
+            problem, facts = syntax_problem(file), file.facts
         except UnreadableFile as error:
             problem = Problem(path, error.message, error.position)
             data = text.encode(errors="replace")
+            facts = {}
         if problem is None:
             self.broken.pop(path, None)
         else:
             self.broken[path] = problem
             if self._is_good(path):
                 return
-        self._replace(path, data)
+        self._replace(path, data, facts)
 
     def drop(self, path: Path) -> None:
         """Let a file hold what lies on the disk, which may be new."""
@@ -128,33 +135,79 @@ class Live:
         except (OSError, UnreadableFile):
             return False
 
-    def _replace(self, path: Path, data: bytes | None) -> None:
+    def _replace(self, path: Path, data: bytes | None, facts: Mapping[object, object] | None = None) -> None:
         before = self._file(path)
         self.project.hold(path, data)
         after = self._file(path)
-        if before is not None and after is not None and before.text == after.text:
-            return
+        if before is not None and after is not None:
+            after.facts.update(facts or {})
+            if before.text == after.text:
+                return
+        is_mentioned = forget_mentions(self.project, path)
         dependents = self.project.dependents({path})
-        again = dict.fromkeys(to_judge_again(self._verdicts, {path}, dependents))
-        with_findings = [each for each, verdict in self._verdicts.items() if verdict.findings]
-        if forget_mentions(self.project, path) or _known_to_all(before) != _known_to_all(after):
-            # Who asks which files import, inherit or mention something has something to report.
-            again.update(dict.fromkeys(with_findings))
-            self._is_same = False
+        if not is_mentioned and _differ_in_layout_only(before, after):
+            # What is said of other files may name a line of this one.
+            naming = {each for each in dependents if each in self._verdicts and self._verdicts[each].findings}
+            again = [*to_judge_again(self._verdicts, {path}, naming), *self._asking(path, is_known=True)]
+            self._is_same &= path not in self._shown_in
         else:
-            # So has who looks into the files that inherit from its own.
-            used = self.project.used_by(path)
-            again.update(dict.fromkeys(each for each in with_findings if each in used))
-        if path in self.project.given:
-            again[path] = None
-        self._is_same &= self._involved.isdisjoint(dependents)
-        self._waiting.update(again)
+            is_known = not is_mentioned and _known_to_all(before) == _known_to_all(after)
+            again = [
+                *to_judge_again(self._verdicts, {path}, dependents),
+                *self._asking(path, is_known=is_known),
+            ]
+            self._is_same &= is_known and self._involved.isdisjoint(dependents)
+        own = [path] if path in self.project.given else []
+        self._waiting.update(dict.fromkeys([*own, *again]))
+
+    def _asking(self, path: Path, *, is_known: bool) -> list[Path]:
+        """Return the files whose verdicts may hang on another one that they do not import.
+
+        Who asks which files import, inherit or mention something has something to report.
+
+        Args:
+            path: the other file, which has changed.
+            is_known: whether it gives such questions the same answers as before.
+        """
+        asking = [each for each, verdict in self._verdicts.items() if verdict.findings]
+        # Who has asked looks into the file as well, which uses what is defined there.
+        used = self.project.used_by(path) if is_known else asking
+        return [each for each in asking if each in used]
 
     def _file(self, path: Path) -> SourceFile | None:
         try:
             return self.project.file(path)
         except (OSError, UnreadableFile):
             return None
+
+
+def _paths(finding: Finding) -> Iterator[Path]:
+    """Yield the files that a finding has places in."""
+    yield finding.path
+    if finding.subject is not None:
+        yield finding.subject[0]
+    yield from (edit.path for edit in finding.edits)
+    yield from (step.path for step in finding.story)
+
+
+def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) -> bool:
+    """Tell whether a file is the same to all others, though not a character is where it was."""
+    if before is None or after is None:
+        return False
+    return _copies(before) == _copies(after) and _code(before) == _code(after)
+
+
+@of_text
+def _code(file: SourceFile) -> tuple[object, ...]:
+    """Return a file's lines as Python counts them: how far they are indented, and their code."""
+    lines = ([token for token in line if token.kind is not Kind.COMMENT] for line in logical_lines(file.text))
+    return tuple(
+        (file.position(line[0].start).column, *(token.text for token in line)) for line in lines if line
+    )
+
+
+def _copies(file: SourceFile) -> list[object]:
+    return [(each.definition.name, each.path, each.renaming) for each in copy_comments(file)]
 
 
 def _says_the_same(before: Verdict | None, after: Verdict) -> bool:
@@ -179,7 +232,7 @@ def _known_to_all(file: SourceFile | None) -> object:
     return (
         [each.text for each in file.outline.imports],
         [(each.name, file.text[each.header : each.header_end]) for each in classes],
-        [(each.definition.name, each.path, each.renaming) for each in copy_comments(file)],
+        _copies(file),
         imported_models(file),
         [(each.receiver, each.is_complete) for each in switches_in(file)],
         may_call_checkpoint(file.text),

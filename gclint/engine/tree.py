@@ -32,6 +32,8 @@ class Tree:
         """
         self._project = project
         self._known_paths = paths
+        self.twin_files: set[Path] = set()
+        """The files on both sides of the twins that edits were found to change."""
         self._twins: dict[Path, list[Twin]] = {}
         self._place_twins: dict[Place, list[Twin]] = {}
 
@@ -81,6 +83,7 @@ class Tree:
         for twin in [*self._copies(file), *self._generated(file, edits)]:
             for region in (twin.source, twin.derived):
                 if region.file is file and any(region.touches(edit) for edit in edits):
+                    self.twin_files |= {twin.source.file.path, twin.derived.file.path}
                     yield twin
                     break
 

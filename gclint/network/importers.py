@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 _WORD = re.compile(r"\w+")
-_FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import\b", re.MULTILINE)
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
@@ -106,13 +106,15 @@ class _Index:
 @of_text
 def import_words(file: SourceFile) -> frozenset[str]:
     """Return the words that the imports of a file are made of."""
-    return frozenset(word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+    words = (word for statement in file.outline.imports for word in _WORD.findall(statement.text))
+    return frozenset(map(sys.intern, words))
 
 
 @of_text
 def _modules(file: SourceFile) -> frozenset[str]:
     """Return the last names of the modules that a file imports from."""
-    return frozenset(each.rpartition(".")[2] for each in _FROM.findall(file.text))
+    modules = (each.module for each in file.outline.imports)
+    return frozenset(module.rpartition(".")[2] for module in modules if module is not None)
 
 
 def _index(project: Project) -> _Index:

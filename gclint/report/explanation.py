@@ -37,6 +37,7 @@ FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_te
 
 # -- text
 
+_LONGEST_LINE = 120
 _UNCONCERNED = "nothing that they are about stands here"
 
 
@@ -44,6 +45,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     place = explanation.place
     column = f":{place.column}" if place.column else ""
     code = explanation.file.line(place.row).strip()
+    code = code if len(code) <= _LONGEST_LINE else f"{code[:_LONGEST_LINE]}…"
     yield f"{shown(explanation.file.path)}:{place.row}{column}: {code}"
     for note in explanation.notes:
         yield f"  {note}"

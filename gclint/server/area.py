@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gclint.engine.check import CheckResult
 from gclint.engine.live import Live
-from gclint.finding import Finding, Problem
+from gclint.finding import Edit, Finding, Problem
 from gclint.source.discovery import survey
 from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
@@ -38,6 +38,8 @@ class Area:
         self.rules = rules
         self.is_stale = False
         """Whether files may have come or gone, or settings changed, so that it has to be made anew."""
+        self.repairs: dict[Path, tuple[CheckResult, tuple[Edit, ...]]] = {}
+        """What makes all safe fixes of a file, and what was found when that was worked out."""
         files = survey([root], settings).files if root.exists() else [root]
         self.live = Live(Project(settings, files, within=[root]), rules)
         for document in documents:

@@ -104,8 +104,11 @@ class Settings:
         return next((each for each in patterns if self._is_among([each], path)), None)
 
     def includes(self, path: Path) -> bool:
-        """Return whether the file at ``path`` itself matches a pattern in ``include``."""
-        return bool(self.include) and self._is_among(self.include, path, folders=False)
+        """Return whether the file at ``path`` itself matches a pattern in ``include``, wherever it lies."""
+        return bool(self.include) and (
+            self._is_among(self.include, path, folders=False)
+            or any("/" not in each and matches(each, path, (path.name,)) for each in self.include)
+        )
 
     def ignored_in(self, path: Path) -> tuple[str, ...]:
         """Return what ``per-file-ignores`` says about the file at ``path``: codes, prefixes and names."""

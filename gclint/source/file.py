@@ -6,10 +6,12 @@ import codecs
 import io
 import re
 import tokenize
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, wraps
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -86,7 +88,7 @@ class SourceFile:
         return places.setdefault(start, len(places))
 
     @cached_property
-    def line_starts(self) -> list[int]:
+    def line_starts(self) -> Sequence[int]:
         """The offset at which each line begins."""
         return line_starts(self.text)
 
@@ -170,12 +172,13 @@ def _not_for_code(encoding: str) -> str:
     return f"the declared encoding {encoding!r} is not one for Python code; save the file as UTF-8"
 
 
-def line_starts(text: str) -> list[int]:
+def line_starts(text: str) -> Sequence[int]:
     """Return the offsets of line beginnings; Python ends lines at LF, CR LF and CR only."""
     ends = _ANY_LINE_END if "\r" in text else _LINE_END
-    return [0, *(match.end() for match in ends.finditer(text))]
+    # A list would need nine times as much memory.
+    return array("L", chain((0,), (match.end() for match in ends.finditer(text))))
 
 
-def _position(line_starts: list[int], offset: int) -> Position:
+def _position(line_starts: Sequence[int], offset: int) -> Position:
     row = bisect_right(line_starts, offset)
     return Position(row, offset - line_starts[row - 1] + 1)

@@ -12,7 +12,7 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 
-_KEPT_TREES = 2048
+_KEPT_TREES = 1024
 
 
 class Fragment:
@@ -94,7 +94,24 @@ def _parse(text: str, occurrence: int) -> cst.Module:
         occurrence: at how many other places the same file has the same code, as far as it was asked
             for. Files may share a tree, but within one file a node stands for one place.
     """
-    return cst.parse_module(text)
+    global _is_parsing
+    _is_parsing = True
+    try:
+        return cst.parse_module(text)
+    finally:
+        _is_parsing = False
+
+
+_is_parsing = False
+
+
+def _check(node: cst.CSTNode) -> None:
+    """Check a new node, unless a parser makes it: what that makes is right, and checks take a seventh."""
+    if not _is_parsing:
+        node._validate()
+
+
+setattr(cst.CSTNode, "__post_init__", _check)  # noqa: B010 (a type checker takes an assignment for a mistake)
 
 
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:

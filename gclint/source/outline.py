@@ -9,6 +9,7 @@ it takes for a definition is checked when it is parsed (see ``gclint.source.frag
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -158,7 +159,7 @@ class Definition:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportedName:
     """What an import statement makes of one name: ``from ..a import b as c`` binds ``c``."""
 
@@ -172,7 +173,7 @@ class ImportedName:
     """What is taken from the module; None where the module itself is imported."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportItem:
     """One of the things that an import statement lists, and where it does."""
 
@@ -193,18 +194,18 @@ class ImportStatement:
     end: int
     text: str = field(repr=False)
 
-    @property
+    @cached_property
     def module(self) -> str | None:
         """The module behind ``from``, with its leading dots; None without ``from``."""
-        before, _ = self._words
+        before, _ = self._words()
         return "".join(before[1:]) if before else None
 
-    @cached_property
+    @property
     def items(self) -> tuple[ImportItem, ...]:
         """What the statement lists."""
         found: list[ImportItem] = []
         listed: list[re.Match[str]] = []
-        for word in [*self._words[1], None]:
+        for word in [*self._words()[1], None]:
             if word is not None and word[0] != ",":
                 listed.append(word)
             elif listed:
@@ -230,7 +231,6 @@ class ImportStatement:
                 found.append(ImportedName(item.alias or item.path, module[level:], level, item.path))
         return tuple(found)
 
-    @cached_property
     def _words(self) -> tuple[list[str], list[re.Match[str]]]:
         """The words before ``import``, and those behind it."""
         before: list[str] = []
@@ -252,8 +252,9 @@ class Outline:
         """The text as searches expect it: everything has the same offset, or nearly."""
         self.definitions: list[Definition] = []
         self.imports: list[ImportStatement] = []
-        self._long_starts: list[int] = []
-        self._long_ends: list[int] = []
+        # Of these there are thousands, and a list needs nine times as much memory for each.
+        self._long_starts = array("L")
+        self._long_ends = array("L")
         self._scan()
 
     @cached_property

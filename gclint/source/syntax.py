@@ -9,17 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gclint.finding import Position, Problem
-
-if TYPE_CHECKING:
-    from gclint.source.file import SourceFile
+from gclint.source.file import SourceFile, of_text
 
 _UNKNOWN_FEATURE = "_gclint_stops_behind_the_parser"
 _TOO_NESTED = "the code is nested too deeply for Python to compile it"
 
 
+@of_text
 def syntax_problem(file: SourceFile) -> Problem | None:
     """Return why ``file`` is not Python, or None if it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -224,3 +225,11 @@ def test_samples_are_the_releases_and_the_packages() -> None:
     assert sum(name.startswith("transformers==") for name in names) == 5
     assert "peft==0.21.2" in names
     assert callable(compared)
+
+
+def test_workflow_looks_at_parts_that_there_are() -> None:
+    text = (PROJECT / ".github" / "workflows" / "ecosystem.yml").read_text(encoding="utf-8")
+    parts = re.findall(r'"(\d+)/(\d+)"', text)
+    assert parts
+    assert all(1 <= int(part) <= int(parts) for part, parts in parts)
+    assert "python -m tests.ecosystem.compare" in text

@@ -20,7 +20,7 @@ _RULE = '''\
 
 import re
 
-from gclint.finding import Edit, Evidence, Finding, Fix
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
 
@@ -33,6 +33,7 @@ class UnwantedWord(Rule):
     code = "GC901"
     name = "unwanted-word"
     settings = (_WORDS,)
+    fixes = (Applicability.SAFE,)
     causes = frozenset((Cause.RANDOM_NUMBERS,))
 
     def check(self, network):
@@ -89,7 +90,8 @@ def _rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gclint: Gclint) -> It
 def test_it_is_listed_and_explained_with_its_settings(gclint: Gclint) -> None:
     assert "GC901  unwanted-word" in gclint(command=("rules",)).out
     assert gclint(command=("rule", "GC901")).out == (
-        "# GC901 unwanted-word\n\nA word is not wanted.\n\n## Settings\n\n"
+        "# GC901 unwanted-word\n\n*A fix is sometimes available: safe.*\n\nA word is not wanted.\n\n"
+        "## Settings\n\n"
         '- `unwanted-words = ["bad"]` in `[tool.gclint.rules.unwanted-word]`: Words that are not wanted.\n'
     )
 

@@ -335,7 +335,7 @@ def test_an_interpreter_that_is_none_writes_nothing(gclint: Gclint) -> None:
     [
         (["--verify"], "--verify runs what --fix or --diff would write"),
         (["--fix", "--resume"], "--resume goes on with what --verify has run, so it needs that"),
-        (["--fix", "--jobs", "2"], "so they need that"),
+        (["--fix", "--device", "cpu"], "so they need that"),
         (["--fix", "--verify", "--device", "tpu"], "'tpu' is none of auto, cpu, cuda and cuda:N"),
     ],
 )

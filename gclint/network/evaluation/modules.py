@@ -80,7 +80,8 @@ class Library:
         )
         self._scopes[key] = scope
         if len(self._scopes) > _KEPT_SCOPES:
-            self._scopes.popitem(last=False)
+            _, oldest = self._scopes.popitem(last=False)
+            oldest.forget()
         return scope
 
 

@@ -88,6 +88,12 @@ class Scope:
         self._reaching: dict[str, Reaching] = {}
         self._open: set[object] = set()
 
+    def forget(self) -> None:
+        """Drop what was worked out: functions in it hold the scope, so it would never be freed."""
+        self._memo.clear()
+        self._bound_memo.clear()
+        self._reaching.clear()
+
     @property
     def parent(self) -> Scope | None:
         """The enclosing function's scope."""
