@@ -257,3 +257,12 @@ def test_every_switch_can_be_turned_off_on_the_command_line(gclint: Callable[...
             Path("pyproject.toml").write_text(f"[tool.gclint]\n{each.name} = true\n")
             assert f"{each.name} = true  # pyproject.toml:2" in gclint("config").out
             assert f"{each.name} = false  # command line" in gclint("config", f"--no-{each.name}").out
+
+
+def test_a_place_is_found_behind_much_else(gclint: Callable[..., Outcome]) -> None:
+    rows = 20_000
+    array = "".join('  { name = "x]", extras = ["[", \'}\'] },  # ]\n' for _ in range(rows))
+    strings = 'y = """""a"" \\""""""\nz = \'\'\'\n[tool.gclint]\n\'\'\'\n'
+    text = f"[tool.other]\nx = [\n{array}]\n{strings}[tool.gclint]\nselct = 1\n"
+    Path("pyproject.toml").write_text(text)
+    _is_refused(gclint(), f"pyproject.toml:{rows + 9}:1: [tool.gclint] has no setting 'selct'")

@@ -269,3 +269,31 @@ def test_hashes_are_those_of_the_first_release(code: str) -> None:
     path.write_bytes(code.encode())
     finding = Finding("TOY1", "toy", "is bad", path, 0, len(code), "a", NO_FIX)
     assert Baseline(Path("base.json"), {}).entry(Project(Settings(), []), finding).hash == _first_hash(code)
+
+
+def test_a_baseline_that_was_written_on_windows_is_known_here_and_the_other_way_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project, result = _checked("bad = 1\n", name="src/models/a.py")
+    written = Baseline.of(Path("base.json"), project, result.findings).text
+    assert '"src/models/a.py"' in written
+    assert "\\" not in written
+    Path("base.json").write_text(
+        written.replace("src/models/a.py", "src\\\\models\\\\a.py"), encoding="utf-8"
+    )
+    read = Baseline.read(Path("base.json"))
+    assert read.without_known(project, result.findings) == []
+    assert read.text == written
+    assert not read.stale(project, result.findings, result.ran, [Path("src")])
+    # Windows gives a path with backslashes, or none at all from one drive to another.
+    monkeypatch.setattr("os.path.relpath", lambda *_: "src\\models\\a.py")
+    assert Baseline.of(Path("base.json"), project, result.findings).text == written
+
+
+def test_an_entry_of_both_systems_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    project, result = _checked("bad = 1\n", name="src/a.py")
+    document = json.loads(Baseline.of(Path("base.json"), project, result.findings).text)
+    document["findings"].append({**document["findings"][0], "file": "src\\a.py"})
+    Path("base.json").write_text(json.dumps(document), encoding="utf-8")
+    assert Baseline.read(Path("base.json")).known.total() == 2
+    assert len(Baseline.read(Path("base.json")).known) == 1

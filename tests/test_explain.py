@@ -73,7 +73,7 @@ _TRUE_REASONS = [
     ("GC001/no_blocks", "class OtterLayer", "GC001", "a base of `OtterLayer` is not at hand"),
     ("GC001/without_support", "layer(", "GC001", "supports_gradient_checkpointing = True"),
     ("GC001/part_of_a_block", "class OtterModel", "GC001", "`OtterModel`"),
-    ("GC001/without_support", "layer(", "GC002", "nothing recomputes it here"),
+    ("GC001/without_support", "layer(", "GC002", "checkpointing sees no argument of it"),
     ("GC002/literal_cache", "class", "GC002", "no cache is passed"),
     ("GC003/no_activations", "layer(", "GC003", "nothing that requires grad is passed"),
     ("GC003/beside_a_branch", "layer(", "GC003", "where the model does not checkpoint"),
@@ -152,6 +152,7 @@ class OtterModel(PreTrainedModel):
         self.project = nn.Linear(8, 8)
         self.layers = nn.ModuleList([OtterLayer(config) for _ in range(2)])
         self.head = OtterLayer(config)
+        self.convs = nn.ModuleList([nn.Conv1d(8, 8, 3) for _ in range(2)])
         self.gradient_checkpointing = False
 
     def forward(self, input_ids, attention_mask, cache=None):
@@ -206,6 +207,16 @@ def test_every_argument_has_its_parameter_role_and_reason(block: Path, marker: s
     assert "self.project(hidden_states)" in memory["details"][0]["text"]
 
 
+def test_rule_is_silent_with_a_reason_beside_the_finding_of_another_one(block: Path) -> None:
+    loop = _BLOCK[
+        _BLOCK.index("        for layer in") : _BLOCK.index("        return hidden_states\n\n\ndef")
+    ]
+    block.write_text(_BLOCK.replace(loop, loop + loop), encoding="utf-8")
+    document = _explained(block, "class OtterLayer")
+    assert "`memory` is passed" in _reasons(document, "GC003")
+    assert _reasons(document, "GC002") == "no cache is passed to `OtterLayer` by position"
+
+
 def test_reason_changes_with_the_code(block: Path) -> None:
     block.write_text(_BLOCK.replace("self.project(hidden_states)", "None"), encoding="utf-8")
     assert _roles(_explained(block, "layer(hidden"))["memory"] == (
@@ -245,6 +256,7 @@ def test_bases_lead_to_the_checkpointing_layer_or_to_where_the_trail_is_lost(
         ("self.layers = ", 0, "stack", "layers"),
         ("self.layers = ", 38, "class", "OtterLayer"),
         ("self.head = ", 0, "attribute", "head"),
+        ("self.convs = ", 0, "stack", "convs"),
         ("for layer in", 0, "loop", "the loop over `self.layers`"),
         ("layer(hidden_states", 30, "call site", "layer"),
         ("self.embed_tokens(input_ids)", 0, "call", "self.embed_tokens"),

@@ -110,7 +110,9 @@ class Unjudged(Enum):
 
     CHECKPOINTED = "the call goes through a checkpoint function, which hands on what it gets as it is"
     INNER = "the call is one of an inner function, and its own calls are judged in its place"
-    NOT_RECOMPUTED = "{block} is no checkpointing layer, and no fix makes it one: nothing recomputes it here"
+    NOT_RECOMPUTED = (
+        "{block} is no checkpointing layer, and no fix makes it one: checkpointing sees no argument of it"
+    )
     SPARED = "the call stands where the model does not checkpoint, beside a branch of its own that does"
     UNBOUND = "who receives what is not certain: an unpacked list hides it, or `forward` could not be read"
 
@@ -146,12 +148,11 @@ def reasons(network: Network, sites: Iterable[RunSite], innocence: str) -> Itera
         innocence: what is said of one that is judged; ``{block}`` stands for the block's name.
     """
     found = []
-    defective = {each.site for each in defective_sites(network)}
     for site in sites:
         judged = _judged(network, site)
         if isinstance(judged, Unjudged):
             found.append(judged.of(site))
-        elif site not in defective or len([*sites]) == 1:
+        else:
             found.append(innocence.replace("`{block}`", _named(site)))
     yield from dict.fromkeys(found)
 

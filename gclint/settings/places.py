@@ -6,6 +6,7 @@ is a small TOML file by itself, so the reader itself says where a statement ends
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,12 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+_LONG_STRINGS = r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|"
+_STRINGS = r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|"
+_TOKEN = re.compile(_LONG_STRINGS + _STRINGS + r"#[^\n]*|[\[\]{}]|\n", re.DOTALL)
+"""Matches what can hold or hide the end of a statement."""
 
 
 def place_of(path: Path, keys: Sequence[str]) -> tuple[int, int]:
@@ -47,36 +54,37 @@ def _shared(found: Sequence[tuple[str, ...]], keys: Sequence[str]) -> int:
 
 def _statements(text: str) -> Iterator[tuple[int, int, list[tuple[str, ...]]]]:
     """Yield the row, column and paths of keys of each statement."""
-    lines = text.replace("\r\n", "\n").split("\n")
     header: tuple[str, ...] = ()
-    row = 0
-    while row < len(lines):
-        stripped = lines[row].strip(" \t")
-        if not stripped or stripped.startswith("#"):
-            row += 1
-            continue
-        end, content = _statement(lines, row)
-        paths = list(_paths(content))
+    row = 1
+    for statement in _split(text.replace("\r\n", "\n")):
+        stripped = statement.lstrip(" \t")
+        paths = list(_paths(_read(statement)))
         if stripped.startswith("["):
             header = max(paths, key=len, default=())
-            paths = [header]
-        else:
-            paths = [(*header, *path) for path in paths]
-        yield row + 1, len(lines[row]) - len(lines[row].lstrip(" \t")) + 1, paths
-        row = end
+            yield row, len(statement) - len(stripped) + 1, [header]
+        elif stripped.strip() and not stripped.startswith("#"):
+            yield row, len(statement) - len(stripped) + 1, [(*header, *path) for path in paths]
+        row += statement.count("\n")
 
 
-def _statement(lines: Sequence[str], row: int) -> tuple[int, dict[str, object]]:
-    """Return the row behind the statement that begins on ``row``, and what it says."""
-    for end in range(row + 1, len(lines) + 1):
-        # Nothing else than a bracket or three quotes ends a statement of several lines.
-        if end > row + 1 and not any(each in lines[end - 1] for each in ("]", "}", '"""', "'''")):
-            continue
-        try:
-            return end, tomllib.loads("\n".join(lines[row:end]))
-        except tomllib.TOMLDecodeError:
-            continue
-    return len(lines), {}
+def _split(text: str) -> Iterator[str]:
+    """Yield the statements of a file that is TOML, each with the end of its line, and lines without one."""
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += token[0] in ("[", "{")
+        depth -= token[0] in ("]", "}")
+        if token[0] == "\n" and depth <= 0:
+            yield text[start : token.end()]
+            start, depth = token.end(), 0
+    yield text[start:]
+
+
+def _read(statement: str) -> dict[str, object]:
+    try:
+        content: dict[str, object] = tomllib.loads(statement)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return content
 
 
 def _paths(content: object) -> Iterator[tuple[str, ...]]:

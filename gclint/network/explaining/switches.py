@@ -36,7 +36,8 @@ def _models(owner: ClassInfo) -> Iterator[Fact]:
         held = f"`{model.name}` is the model" if model is owner else f"the model `{model.name}` holds it"
         yield Fact(f"{held}, and {_support(model)}", class_place(model))
     if len(models) > _MODELS_TOLD:
-        yield Fact(f"{len(models) - _MODELS_TOLD} more models hold it")
+        more = len(models) - _MODELS_TOLD
+        yield Fact(f"{more} more model{' holds' if more == 1 else 's hold'} it")
 
 
 def _support(model: ClassInfo) -> str:
