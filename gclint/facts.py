@@ -58,12 +58,16 @@ class Trace:
         if fact not in self.answers:
             self.answers[fact] = answer
             self._fresh.append(fact)
+            if _phase:
+                self.phases[fact] = _phase
+            return
         if self.answers[fact] != answer:
             self.is_torn = True
-        elif _phase:
-            self.phases.setdefault(fact, _phase)
-        else:
-            self.phases.pop(fact, None)
+        before = self.phases.get(fact, "")
+        if before and before != _phase:
+            # What is read for several things belongs to all of them: nothing is known of it by its phase.
+            del self.phases[fact]
+            self._fresh.append(fact)
 
     def news(self) -> News:
         """Return what was noted since this was last asked for, as another process can take it up."""
@@ -147,6 +151,15 @@ def read_bytes(path: Path | str) -> bytes:
     if _trace is not None:
         _note("content", path, digest(data))
     return data
+
+
+def read_unnoted(path: Path | str) -> bytes:
+    """Return the same where no trace needs to know of it: what is read is none of a lint's business.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    return _read(path)[0]
 
 
 def search(path: Path | str) -> bytes:
@@ -289,21 +302,23 @@ def answer(fact: Fact) -> str:
     return _ANSWERS[fact.kind](fact.path, fact.detail)
 
 
-def holds(fact: Fact, known: str, seen: Signature | None = None) -> bool:
+def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None = None) -> bool:
     """Tell whether a question still has the answer that is known.
 
     Args:
-        fact: the question.
+        kind: that of the question; what else it consists of follows.
+        path: what it is about.
+        detail: what else it says.
         known: the answer.
         seen: the signature that the file had with that answer, if it is one that may be trusted.
     """
     if seen is not None and _HAS_CHANGE_TIMES:
         try:
-            if signature(os.stat(fact.path)) == seen:
+            if signature(os.stat(path)) == seen:
                 return True
         except (OSError, ValueError):
             pass
-    return _ANSWERS[fact.kind](fact.path, fact.detail) == known
+    return _ANSWERS[kind](path, detail) == known
 
 
 def is_kind(kind: object) -> bool:

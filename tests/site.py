@@ -6,6 +6,7 @@ anchor that is gone, a page that nothing leads to.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -34,6 +35,9 @@ def build(site: Path) -> subprocess.CompletedProcess[str]:
 
 def main() -> int:
     """Build the site; return 0 if nothing was wrong."""
+    if importlib.util.find_spec("sphinx") is None:
+        print('error: Sphinx is missing: pip install -e ".[docs]"', file=sys.stderr)
+        return 1
     built = build(SITE)
     print(built.stdout, end="")
     if built.returncode == 0:

@@ -229,6 +229,15 @@ def test_the_action_takes_paths_arguments_and_a_folder(runner: _Runner, reposito
 
 
 @_needs_bash
+def test_findings_of_an_earlier_step_are_not_uploaded_again(runner: _Runner) -> None:
+    runner.act()
+    assert runner.outputs.pop("sarif")
+    done = runner.act(arguments="--no-such-option")
+    assert done.returncode == 2
+    assert "sarif" not in runner.outputs
+
+
+@_needs_bash
 @pytest.mark.parametrize(
     "text", ["$(touch hacked)", "`touch hacked`", '"; touch hacked; "', "a; touch hacked", "*"]
 )

@@ -152,6 +152,7 @@ class OtterModel(PreTrainedModel):
         self.project = nn.Linear(8, 8)
         self.layers = nn.ModuleList([OtterLayer(config) for _ in range(2)])
         self.head = OtterLayer(config)
+        self.convs = nn.ModuleList([nn.Conv1d(8, 8, 3) for _ in range(2)])
         self.gradient_checkpointing = False
 
     def forward(self, input_ids, attention_mask, cache=None):
@@ -255,6 +256,7 @@ def test_bases_lead_to_the_checkpointing_layer_or_to_where_the_trail_is_lost(
         ("self.layers = ", 0, "stack", "layers"),
         ("self.layers = ", 38, "class", "OtterLayer"),
         ("self.head = ", 0, "attribute", "head"),
+        ("self.convs = ", 0, "stack", "convs"),
         ("for layer in", 0, "loop", "the loop over `self.layers`"),
         ("layer(hidden_states", 30, "call site", "layer"),
         ("self.embed_tokens(input_ids)", 0, "call", "self.embed_tokens"),

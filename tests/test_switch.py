@@ -181,7 +181,7 @@ def test_unreadable_neighbour_ends_nothing(tmp_path: Path) -> None:
     project = _project(tmp_path, {"modeling_toy.py": _toy()})
     (tmp_path / "train.py").write_bytes(b"# coding: utf-8\nx.gradient_checkpointing = '\xff'\n")
     assert _is_safe(_missing_layer(project))
-    assert outside_switches(project) == ()
+    assert outside_switches(project, project.file(project.paths[0])) == ()
 
 
 # -- whose model

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gclint.cache.store import NAME
-from gclint.facts import read_bytes
+from gclint.facts import read_unnoted
 
 _OPTION = "--cache-dir"
 _TABLE = b"tool.gclint"
@@ -34,7 +34,7 @@ def guessed_folder(arguments: Sequence[str]) -> Path:
         return Path(os.devnull) / NAME
     for folder in (here, *here.parents):
         try:
-            data = read_bytes(folder / "pyproject.toml")
+            data = read_unnoted(folder / "pyproject.toml")
         except OSError:
             continue
         if _TABLE in data:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,10 +16,11 @@ from io import RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gclint.cache.code import code_facts
 from gclint.cache.place import guessed_folder
 from gclint.cache.store import Store
-from gclint.cache.traces import Damaged, decoded, encoded, still_holds
-from gclint.facts import Fact, Trace, answer, digest, is_settled, signature, traced
+from gclint.cache.traces import Damaged, encoded, still_holds
+from gclint.facts import Trace, digest, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,6 @@ class Recorder:
     def __init__(self, name: str, trace: Trace) -> None:
         self._name = name
         self._trace = trace
-        self._began = time.time_ns()
         self.is_paused = False
         self.chunks: list[tuple[int, bytes]] = []
         self.folder: Path | None = None
@@ -46,34 +45,14 @@ class Recorder:
 
     def keep(self, status: object) -> None:
         """Keep the run, if it is one that can be replayed."""
-        if self.folder is None or status not in _STATUSES or self._trace.is_torn or not self._add_code():
+        if self.folder is None or status not in _STATUSES or self._trace.is_torn:
+            return
+        code = code_facts()
+        if code is None:
             return
         output = [[number, b64encode(data).decode()] for number, data in self.chunks]
-        document = {"facts": encoded(self._trace), "output": output, "status": status}
+        document = {"code": encoded(code), "facts": encoded(self._trace), "output": output, "status": status}
         Store(self.folder).write(self._name, document)
-
-    def _add_code(self) -> bool:
-        """Let the code that ran be among what was read; tell whether it is still the same."""
-        library = os.path.dirname(os.__file__)
-        for module in list(sys.modules.values()):
-            path = getattr(module, "__file__", None)
-            if not isinstance(path, str) or (path.startswith(library) and "-packages" not in path):
-                continue
-            try:
-                status = os.stat(path)
-            except OSError:
-                return False
-            if max(status.st_mtime_ns, status.st_ctime_ns) >= self._began:
-                return False
-            fact = Fact("search", path)
-            self._trace.answers[fact] = answer(fact)
-            if is_settled(status, self._began):
-                self._trace.signatures[path] = signature(status)
-        rules = sys.modules.get("gclint.rules")
-        for folder in getattr(rules, "__path__", ()):
-            fact = Fact("matching", str(folder), "*.py")
-            self._trace.answers[fact] = answer(fact)
-        return True
 
 
 _recorder: Recorder | None = None
@@ -131,7 +110,7 @@ def replay(arguments: Sequence[str]) -> int | None:
         if document is None:
             return None
         chunks, status = _output(document)
-        if not still_holds(decoded(document.get("facts"))):
+        if not (still_holds(document.get("code")) and still_holds(document.get("facts"))):
             return None
     except (Damaged, OSError, ValueError):
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gclint import __version__
-from gclint.facts import digest, read_bytes
+from gclint.facts import digest, read_unnoted
 
 NAME = ".gclint_cache"
 _TAG = "CACHEDIR.TAG"
@@ -52,7 +52,7 @@ class Store:
         try:
             if os.stat(path).st_size > _LARGEST:
                 return None
-            head, _, body = read_bytes(path).partition(b"\n")
+            head, _, body = read_unnoted(path).partition(b"\n")
             if digest(body).encode() != head:
                 return None
             document = json.loads(body)

@@ -93,8 +93,10 @@ def why_guarded(network: Network, site: RunSite) -> str:
         return "it passes no variable that is made if `use_cache` is set and that no release disables by name"
     if not has_flag(site.owner):
         return f"`{site.owner.name}` has no `{FLAG}` flag of its own to ask"
-    names = " and ".join(f"`{name}`" for name in sorted(passed))
-    return f"{names} is not made before something asks whether the model checkpoints"
+    names = ", ".join(f"`{name}`" for name in sorted(passed))
+    return (
+        f"no cache among what it passes ({names}) is made before something asks whether the model checkpoints"
+    )
 
 
 def _made_for_cache(text: str) -> frozenset[str]:

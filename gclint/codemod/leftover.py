@@ -21,6 +21,7 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
 from gclint.source.paths import shown
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 
@@ -117,6 +118,9 @@ def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network
     index = _by_name(network.project)
     owners = _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
+    for word in words:
+        found = (file.path for file in index.get(word, ()))
+        network.project.questions.ask(network.file.path, CHECKPOINTING, word, found)
     seen = {network.file}
     for file in (file for word in sorted(words) for file in index.get(word, ())):
         if file not in seen and not is_modular(file.path):
@@ -158,6 +162,13 @@ def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
     known = project.derived.get(_by_name)
     if isinstance(known, dict):
         return known
+    with project.read_for(None):
+        found = _indexed(project)
+    project.derived[_by_name] = dict(found)
+    return found
+
+
+def _indexed(project: Project) -> Mapping[str, list[SourceFile]]:
     found: defaultdict[str, list[SourceFile]] = defaultdict(list)
     for path in dict.fromkeys((*project.paths, *files_mentioning(project, "checkpoint"))):
         try:
@@ -167,5 +178,12 @@ def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
         if may_call_checkpoint(file.text):
             for word in import_words(file):
                 found[word].append(file)
-    project.derived[_by_name] = dict(found)
     return found
+
+
+def _checkpoints(file: SourceFile, word: str) -> bool:
+    return may_call_checkpoint(file.text) and word in import_words(file)
+
+
+CHECKPOINTING = Topic("checkpointing", _checkpoints, is_about_others=True)
+"""Which files call a checkpoint function, and import something by this name."""

@@ -11,6 +11,7 @@ from gclint.network.model import Network
 from gclint.network.outside import receiver_before
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
+from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 _FORWARD = ".forward"
@@ -30,11 +31,7 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     classes = {base.name for info in blocks for base in info.mro}
     owners = {site.owner.name for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     words = classes | owners | {network.file.path.stem}
-    for path in files_mentioning(network.project, _FORWARD):
-        try:
-            file = network.project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports it if it is one of its files.
+    for file in _replacing(network):
         for offset, receiver in _patches(library_of(network.project).module(file)):
             names_class = receiver.rpartition(".")[2] in classes
             if names_class or (_is_object(receiver, network) and _names(file, network, words)):
@@ -43,6 +40,31 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
                 place = f"`{receiver}.forward` is replaced on line {row}{where}"
                 yield f"{place}, and {which} would not recompute it"
                 return
+
+
+def _replacing(network: Network) -> list[SourceFile]:
+    """Return the files of a run, or around it, that replace a ``forward``."""
+    project, found = network.project, []
+    with project.read_for(None):
+        for path in files_mentioning(project, _FORWARD):
+            try:
+                file = project.file(path)
+            except (OSError, UnreadableFile):
+                continue  # The run reports it if it is one of its files.
+            if _patches(library_of(project).module(file)):
+                found.append(file)
+    project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
+    for file in found:
+        project.consult(network.file, file.path)
+    return found
+
+
+def _replaces(file: SourceFile, _key: str) -> bool:
+    return any(True for _ in _patched(file))
+
+
+REPLACING = Topic("replacing", _replaces, is_about_others=True)
+"""Which files replace a ``forward``."""
 
 
 @remembered

@@ -26,10 +26,11 @@ from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
+from gclint.source.questions import Topic
 from gclint.source.tokens import closing_bracket, tokens
 
 
@@ -106,15 +107,31 @@ def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) 
     """Return the networks of the given files that name the class or a subclass, its own file's first."""
     own = network if definer.file is network.file else Network(network.project, definer.file)
     word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+    naming = []
+    with network.project.read_for(None):
+        for path in network.project.paths:
+            try:
+                file = network.project.file(path)
+            except (OSError, UnreadableFile):
+                continue  # the run reports it; it runs nothing
+            if any(name in file.text for name in names) and word.search(file.text):
+                naming.append(file)
+    paths = [file.path for file in naming]
+    network.project.questions.ask(network.file.path, NAMING, "|".join(sorted(names)), paths)
     users = [own]
-    for path in network.project.paths:
-        try:
-            file = network.project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # the run reports it; it runs nothing
-        if file is not definer.file and any(name in file.text for name in names) and word.search(file.text):
+    for file in naming:
+        network.project.consult(network.file, file.path)
+        if file is not definer.file:
             users.append(network if file is network.file else Network(network.project, file))
     return users
+
+
+def _names(file: SourceFile, key: str) -> bool:
+    return re.search(rf"\b(?:{'|'.join(map(re.escape, key.split('|')))})\b", file.text) is not None
+
+
+NAMING = Topic("naming", _names)
+"""Which given files have one of these words."""
 
 
 def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signature) -> list[Edit] | Refusal:

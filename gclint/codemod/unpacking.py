@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import libcst as cst
 
+from gclint.codemod.signature import NAMING
 from gclint.codemod.sites import SiteDefects
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
@@ -63,17 +65,27 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
     if len([site for site in network.sites_running((block.name,)) if block in site.blocks]) > 1:
         return "other calls in the file run it"
     own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
-    name = block.name
-    for path in network.project.paths:
-        if path in own or (is_modular(path) and network.project.identify(modeling_path(path)) in own):
-            continue
-        try:
-            file = network.project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports it; it runs nothing.
-        if has_word(file.text, name, 0, len(file.text)):
+    for path in _naming(network, block.name):
+        if path not in own and not (
+            is_modular(path) and network.project.identify(modeling_path(path)) in own
+        ):
             return f"{shown(path)} names it"
     return None
+
+
+def _naming(network: Network, name: str) -> list[Path]:
+    """Return the given files that have a word."""
+    found = []
+    with network.project.read_for(None):
+        for path in network.project.paths:
+            try:
+                text = network.project.file(path).text
+                if has_word(text, name, 0, len(text)):
+                    found.append(path)
+            except (OSError, UnreadableFile):
+                continue  # The run reports it; it runs nothing.
+    network.project.questions.ask(network.file.path, NAMING, name, found)
+    return found
 
 
 def _signature(fragment: Fragment, name: str) -> list[Edit] | None:

@@ -31,6 +31,7 @@ from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
 from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
+from gclint.facts import phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
     from gclint.engine.fix import FixResult
+    from gclint.engine.memory import Memory
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
     from gclint.finding import Finding
@@ -155,10 +157,12 @@ def _checked(
 
     if incoming is not None:
         paths = (incoming.path,)
-    settings = settings_of(paths, options.python, config, given)
+    with phase("settings"):
+        settings = settings_of(paths, options.python, config, given)
     rules, options = rules_of(settings), options.settled(settings)
-    found = survey(paths, settings) if incoming is None else incoming.survey(settings)
-    settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
+    with phase("survey"):
+        found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+        settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     if options.verbose:
         _tell_survey(settings, found)
     project = Project(settings, found.files, within=paths)
@@ -171,7 +175,8 @@ def _checked(
         from gclint.engine.ignoring import with_ignores
 
         result, ignored = with_ignores(project, result, selection.reported(result.findings), rules)
-    settle_interrupted_fixes([path for path in project.read if path not in project.given])
+    with phase("survey"):
+        settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = _written(project, narrowed, options, incoming)
     report = replace(
@@ -268,12 +273,24 @@ def _run(
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
     with unrecorded(), _progress(len(project.paths)) as advance:
+        found = check(project, rules, advance, jobs, _memory(settings, rules, selection.paths))
         if not (options.fix or options.diff or options.add_ignores):
-            return check(project, rules, advance, jobs), None
+            return found, None
         wanted = selection.reported if options.repairs else partial(_about_comments, selection, rules)
-        return fix(
-            project, rules, unsafe=options.unsafe_fixes, advance=advance, wanted=wanted, jobs=jobs
-        ), None
+        return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
+
+
+def _memory(settings: Settings, rules: Sequence[Rule], paths: Sequence[Path]) -> Memory | None:
+    """Return what knows the verdicts of earlier runs; None where nothing is kept."""
+    from gclint.cache.runs import recorder
+
+    if recorder() is None:
+        return None
+    from gclint.engine.memory import Memory
+    from gclint.settings.settings import working_directory
+
+    codes = [each.code for each in rules]
+    return Memory(_cache_folder(settings), (settings, codes, paths, working_directory()))
 
 
 def _about_comments(

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from gclint import __version__
 from gclint.engine.attribution import attribute
@@ -24,6 +25,7 @@ from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_cod
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
+from gclint.source.questions import Asked
 from gclint.source.suppressions import Suppressions
 from gclint.source.syntax import syntax_problem
 
@@ -58,18 +60,37 @@ class CheckResult:
     """What all of this comes from: the verdict on each file of the run."""
 
 
+class Memory(Protocol):
+    """Knows verdicts of earlier runs."""
+
+    def recall(self, project: Project, rules: Sequence[Rule]) -> dict[Path, Verdict]:
+        """Return the verdicts that still stand."""
+
+    def keep(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
+        """Take up the verdicts on all files of a run."""
+
+
 def check(
     project: Project,
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
     jobs: int = 1,
+    memory: Memory | None = None,
 ) -> CheckResult:
     """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
 
-    With several ``jobs`` they are spread over as many processes.
+    With several ``jobs`` they are spread over as many processes; what ``memory`` knows is not done again.
     """
     with collector_paused():
-        return summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
+        known = {} if memory is None else memory.recall(project, rules)
+        for path in known:
+            advance(path)
+        others = [path for path in project.paths if path not in known]
+        found = {**known, **judge(project, others, rules, advance, jobs)}
+        verdicts = {path: found[path] for path in project.paths}
+        if memory is not None and others:
+            memory.keep(project, verdicts)
+        return summarise(project, verdicts, rules)
 
 
 def check_again(
@@ -82,10 +103,10 @@ def check_again(
 
 def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], dependents: Set[Path]) -> list[Path]:
     """Return the files whose verdicts may be other ones now that the texts of the ``changed`` files are."""
-    return [path for path, verdict in verdicts.items() if path in dependents or _aims_at(changed, verdict)]
+    return [path for path, verdict in verdicts.items() if path in dependents or aims_at(changed, verdict)]
 
 
-def _aims_at(changed: Set[Path], verdict: Verdict) -> bool:
+def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
     """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
@@ -118,6 +139,7 @@ def judge(
             project.learn_uses(judged.uses)
             if trace is not None and judged.news is not None:
                 trace.learn(judged.news)
+                project.questions.learn(judged.asked)
             verdicts[path] = judged.verdict
             advance(path)
     return {path: verdicts[path] for path in paths}
@@ -132,6 +154,8 @@ class _Judged:
     """Which files turned out to hang on which."""
     news: News | None
     """What was read."""
+    asked: tuple[Asked, ...]
+    """What was asked of all files."""
 
 
 class _Judging:
@@ -140,14 +164,16 @@ class _Judging:
     def __init__(self, project: Project, rules: Sequence[Rule], *, is_traced: bool) -> None:
         self._project = project
         self._rules = tuple(rules)
-        self._codes = _known_codes(rules)
+        self._codes = known_codes(rules)
         self._is_traced = is_traced
 
     def __call__(self, path: Path) -> _Judged:
         if self._is_traced:
             begin()
-        verdict = _judge(self._project, path, self._rules, self._codes)
-        return _Judged(verdict, self._project.new_uses(), begin().news() if self._is_traced else None)
+        with self._project.read_for(path):
+            verdict = _judge(self._project, path, self._rules, self._codes)
+        news = begin().news() if self._is_traced else None
+        return _Judged(verdict, self._project.new_uses(), news, self._project.questions.news())
 
     def prepare(self) -> None:
         """Read the files: each process would, to know who imports what."""
@@ -171,7 +197,7 @@ def summarise(
         rules: those that ran.
         tree: what is around the files, where that is known.
     """
-    codes = _known_codes(rules)
+    codes = known_codes(rules)
     comments = _Comments(project, verdicts, rules, codes)
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
@@ -199,7 +225,7 @@ def _of_verdicts(
     verdicts: Mapping[Path, Verdict],
     rules: Sequence[Rule],
 ) -> CheckResult:
-    codes, about_comments = _known_codes(rules), _about_comments(rules)
+    codes, about_comments = known_codes(rules), _about_comments(rules)
     return CheckResult(
         findings,
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
@@ -290,8 +316,8 @@ def collector_paused(*, keeps: bool = True) -> Iterator[None]:
             gc.enable()
 
 
-def _known_codes(rules: Iterable[Rule]) -> dict[str, str]:
-    """Return what comments may name: the rules that there are, and those that run."""
+def known_codes(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return the codes by the words that comments may have for them: of all rules, and of those that run."""
     return codes_by_word((*all_rules(), *rules))
 
 

@@ -82,7 +82,7 @@ class Callers:
         return info.is_model if exported == -1 else has_word(text, info.name, exported, len(text))
 
     def _is_named_elsewhere(self, info: ClassInfo) -> bool:
-        return any(file is not info.file for file in given_importing(self._project, info.name))
+        return any(path != info.file.path for path in given_importing(self._project, info.file, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
         return "super().forward(" in info.file.text and any(

@@ -15,6 +15,7 @@ from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 _WORD = re.compile(r"\w+")
@@ -23,7 +24,7 @@ _WORD = re.compile(r"\w+")
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
     """Yield the modules that import a class by its name."""
     for path in dict.fromkeys((*_given(project, info), *_around(project, info))):
-        module = library_of(project).module(project.file(path))
+        module = library_of(project).module(project.consult(info.file, path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
         if module.file is not info.file and any(
             ClassValue(info) in module.lookup(each.bound) for each in names
@@ -39,12 +40,19 @@ def users(file: Module) -> tuple[Module, ...]:
     return tuple({module.file.path: module for module in found}.values())
 
 
-def given_importing(project: Project, name: str) -> Iterator[SourceFile]:
-    """Yield the given files that import something by a name, from wherever."""
-    for path in _index(project).by_word.get(name, ()):
-        file = project.file(path)
-        if file.outline.imported(name):
-            yield file
+def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[Path]:
+    """Return the given files that import something by a name, from wherever.
+
+    Args:
+        project: the files.
+        user: on whose behalf this is asked.
+        name: what is imported.
+    """
+    with project.read_for(None):
+        candidates = _index(project).by_word.get(name, ())
+        found = [path for path in candidates if project.file(path).outline.imported(name)]
+    project.questions.ask(user.path, IMPORTED, name, found)
+    return found
 
 
 def read_imports(project: Project) -> None:
@@ -54,13 +62,16 @@ def read_imports(project: Project) -> None:
 
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the files beside the given ones that have to do with checkpointing and name a class."""
-    for path in _beside(project):
-        try:
-            named = info.name in project.file(path).text
-        except (OSError, UnreadableFile):
-            continue  # It is none of the run's.
-        if named:
-            yield path
+    found = []
+    with project.read_for(None):
+        for path in _beside(project):
+            try:
+                if info.name in project.file(path).text:
+                    found.append(path)
+            except (OSError, UnreadableFile):
+                continue  # It is none of the run's.
+    project.questions.ask(info.file.path, BESIDE, info.name, found)
+    yield from found
 
 
 def _beside(project: Project) -> Sequence[Path]:
@@ -76,8 +87,10 @@ def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the given files that import from a module called like a class's own, or like its package."""
     index = _index(project)
     candidates = index.by_word.get(info.name, ())
-    for name in dict.fromkeys((info.file.path.stem, project.model(info.file.path), "")):
-        yield from (path for path in candidates if name in index.modules[path])
+    names = dict.fromkeys((info.file.path.stem, project.model(info.file.path), ""))
+    found = [path for name in names for path in candidates if name in index.modules[path]]
+    project.questions.ask(info.file.path, IMPORTERS, "|".join((info.name, *names)), found)
+    yield from found
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,8 @@ def _modules(file: SourceFile) -> frozenset[str]:
 def _index(project: Project) -> _Index:
     known = project.derived.get(_index)
     if not isinstance(known, _Index):
-        known = project.derived[_index] = _indexed(project)
+        with project.read_for(None):
+            known = project.derived[_index] = _indexed(project)
     return known
 
 
@@ -123,3 +137,24 @@ def _indexed(project: Project) -> _Index:
         for word in import_words(file):
             by_word[word].append(path)
     return _Index(by_word, modules)
+
+
+def _imports_from(file: SourceFile, key: str) -> bool:
+    name, *modules = key.split("|")
+    return name in import_words(file) and not _modules(file).isdisjoint(modules)
+
+
+def _imports(file: SourceFile, name: str) -> bool:
+    return name in import_words(file) and file.outline.imported(name) is not None
+
+
+def _is_beside(file: SourceFile, name: str) -> bool:
+    return FLAG in file.text and name in file.text
+
+
+IMPORTERS = Topic("importers", _imports_from)
+"""Which given files import a name, and something from one of these modules."""
+IMPORTED = Topic("imported", _imports)
+"""Which given files import something by this name."""
+BESIDE = Topic("beside", _is_beside, is_about_given=False, is_about_others=True)
+"""Which files beside the given ones have to do with checkpointing, and name this."""

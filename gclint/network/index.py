@@ -9,6 +9,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 
 _Index = Mapping[str, list[tuple[Module, str]]]
 
@@ -17,12 +18,16 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     """Yield the classes of the given files that inherit from a class, at any depth and from any file."""
     index = project.derived.get(subclasses)
     if not isinstance(index, dict):
-        index = project.derived[subclasses] = _by_base(project)
+        with project.read_for(None):
+            index = project.derived[subclasses] = _by_base(project)
     seen = {info}
     waiting = [info]
     while waiting:
         base = waiting.pop()
-        for module, name in index.get(base.name, ()):
+        candidates = index.get(base.name, ())
+        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each, _ in candidates))
+        for module, name in candidates:
+            project.consult(info.file, module.file.path)
             candidate = module.classes[name]
             if candidate not in seen and base in candidate.bases:
                 seen.add(candidate)
@@ -54,3 +59,11 @@ def _bases(file: SourceFile) -> tuple[tuple[str, str], ...]:
             known = imported.name if imported is not None and imported.name is not None else name
             found.append((definition.name, known.rpartition(".")[2]))
     return tuple(found)
+
+
+def _has_base(file: SourceFile, name: str) -> bool:
+    return any(base == name for _, base in _bases(file))
+
+
+BASES = Topic("bases", _has_base)
+"""Which given files have a class with a base of this name."""

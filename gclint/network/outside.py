@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 FLAG = "gradient_checkpointing"
@@ -43,12 +44,30 @@ class OutsideSwitch:
         return last if dot and last.isidentifier() and head else None
 
 
-def outside_switches(project: Project) -> tuple[OutsideSwitch, ...]:
-    """Return what sets the flag of modules from outside, in the files of a run and around them."""
+def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
+    """Return what sets the flag of modules from outside, in the files of a run and around them.
+
+    Args:
+        project: the files.
+        user: on whose behalf this is asked.
+    """
     known = project.derived.get(outside_switches)
     if not isinstance(known, tuple):
-        known = project.derived[outside_switches] = tuple(_found(project))
+        with project.read_for(None):
+            known = project.derived[outside_switches] = tuple(_found(project))
+    paths = dict.fromkeys(each.file.path for each in known)
+    project.questions.ask(user.path, SWITCHES, "", paths)
+    for path in paths:
+        project.consult(user, path)
     return known
+
+
+def _sets_flag(file: SourceFile, _key: str) -> bool:
+    return FLAG in file.text and any(True for _ in _in_file(file))
+
+
+SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
+"""Which files set the flag of modules from outside."""
 
 
 def _found(project: Project) -> Iterator[OutsideSwitch]:

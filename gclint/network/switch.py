@@ -167,7 +167,7 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
     for model in models_running(owner):
         for heir in (model, *subclasses(project, model)):
             yield from _overrides(heir)
-    for switch in outside_switches(project):
+    for switch in outside_switches(project, owner.file):
         if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
             what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"
             yield OtherSwitch(what, switch.file, switch.offset, _ENABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
@@ -70,9 +70,10 @@ class Places:
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else None
 
 
-def file_uri(path: Path) -> str:
+def file_uri(path: PurePath) -> str:
     """Return the URI of an absolute path, whatever bytes it has."""
-    name = quote_from_bytes(
-        os.fsencode(path.as_posix()), safe=f"{_UNRESERVED}:" if path.drive else _UNRESERVED
-    )
-    return f"file://{'' if name.startswith('//') else '' if name.startswith('/') else '/'}{name}"
+    safe = f"{_UNRESERVED}:" if path.drive else _UNRESERVED
+    name = quote_from_bytes(os.fsencode(path.as_posix()), safe=safe)
+    if name.startswith("//"):  # A share of Windows, whose host is that of the URI.
+        return f"file:{name}"
+    return f"file://{name}" if name.startswith("/") else f"file:///{name}"

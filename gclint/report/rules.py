@@ -72,6 +72,8 @@ def described(rule: Rule) -> dict[str, object]:
         "name": rule.name,
         "summary": rule.summary(),
         "documentation": documentation(rule),
+        "level": rule.level,
+        "precision": rule.precision,
         "fix": {
             "availability": "sometimes" if rule.fixes else "never",
             "applicability": [each.value for each in rule.fixes],

@@ -99,6 +99,18 @@ def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.Cod
     """Yield what makes the safe fixes of a document, one after the other until none is left."""
     if not any(each.fix and each.fix.applicability is Applicability.SAFE for each in area.findings_in(path)):
         return
+    result = area.result
+    known = area.repairs.get(path)
+    # Editors ask again wherever the cursor goes.
+    if known is None or known[0] is not result:
+        known = area.repairs[path] = result, tuple(_all_repairs(area, path))
+    edit = workspace_edit(documents, area, known[1]) if known[1] else None
+    if edit is not None:
+        yield types.CodeAction("gclint: make all safe fixes", FIX_ALL, edit=edit)
+
+
+def _all_repairs(area: Area, path: Path) -> list[Edit]:
+    """Return what makes the safe fixes of a file, and leave everything as it was."""
     project = area.live.project
     broken = area.live.broken.keys()
 
@@ -109,17 +121,14 @@ def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.Cod
             if each.path == path and broken.isdisjoint(edit.path for edit in each.edits)
         ]
 
-    before: dict[Path, str] = {}
     try:
         made = fix(project, area.rules, unsafe=False, wanted=wanted, known=area.result)
-        before = {changed: texts[0] for changed, texts in made.changed.items()}
-        edits = [edit for changed, texts in made.changed.items() for edit in _differences(changed, *texts)]
-    finally:
-        for changed, text in before.items():
-            project.replace(changed, text)
-    edit = workspace_edit(documents, area, edits) if edits else None
-    if edit is not None:
-        yield types.CodeAction("gclint: make all safe fixes", FIX_ALL, edit=edit)
+    except Exception:
+        area.is_stale = True  # Nobody knows which texts it has by now.
+        raise
+    for changed, (before, _) in made.changed.items():
+        project.replace(changed, before)
+    return [edit for changed, texts in made.changed.items() for edit in _differences(changed, *texts)]
 
 
 def _differences(path: Path, before: str, after: str) -> Iterator[Edit]:

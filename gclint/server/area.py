@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gclint.engine.check import CheckResult
 from gclint.engine.live import Live
-from gclint.finding import Finding, Problem
+from gclint.finding import Edit, Finding, Problem
 from gclint.source.discovery import survey
 from gclint.source.file import UnreadableFile
 from gclint.source.project import Project
@@ -23,7 +23,13 @@ class Area:
     """What ``gclint ROOT`` would check, kept up to date."""
 
     def __init__(
-        self, root: Path, settings: Settings, rules: Sequence[Rule], documents: Iterable[Document]
+        self,
+        root: Path,
+        settings: Settings,
+        rules: Sequence[Rule],
+        documents: Iterable[Document],
+        *,
+        is_folder: bool,
     ) -> None:
         """Look for files, and judge none yet.
 
@@ -32,13 +38,18 @@ class Area:
             settings: those that hold there.
             rules: those that run.
             documents: what is open, and so is not as it lies on the disk.
+            is_folder: whether the root is a folder, which may be gone; a file need not be there yet.
         """
         self.root = root
         self.settings = settings
         self.rules = rules
         self.is_stale = False
         """Whether files may have come or gone, or settings changed, so that it has to be made anew."""
-        files = survey([root], settings).files if root.exists() else [root]
+        self.repairs: dict[Path, tuple[CheckResult, tuple[Edit, ...]]] = {}
+        """What makes all safe fixes of a file, and what was found when that was worked out."""
+        files = [] if is_folder else [root]
+        if root.exists():
+            files = survey([root], settings).files
         self.live = Live(Project(settings, files, within=[root]), rules)
         for document in documents:
             self.live.put(document.path, document.text)

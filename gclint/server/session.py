@@ -66,7 +66,7 @@ class Session:
             self._areas.pop(folder, None)
         for folder in added:
             if folder not in self._areas:
-                self._areas[folder] = self._area(folder)
+                self._areas[folder] = self._area(folder, is_folder=True)
         for document in self.documents:
             self._find_home(document)
 
@@ -212,11 +212,11 @@ class Session:
             return
         if path.suffix not in (".py", "") or path.is_dir():
             return
-        area = self._area(path)
+        area = self._area(path, is_folder=False)
         if not area.settings.excludes(path):
             self._loose[path] = area
 
-    def _area(self, root: Path) -> Area:
+    def _area(self, root: Path, *, is_folder: bool) -> Area:
         known = self._areas.get(root) or self._loose.get(root)
         try:
             settings, rules = self._load(root)
@@ -231,11 +231,11 @@ class Session:
                 rules = selected_rules(settings)
             else:
                 settings, rules = known.settings, known.rules
-        return Area(root, settings, rules, self.documents)
+        return Area(root, settings, rules, self.documents, is_folder=is_folder)
 
     def _renew(self, area: Area) -> None:
         areas = self._areas if self._areas.get(area.root) is area else self._loose
-        areas[area.root] = self._area(area.root)
+        areas[area.root] = self._area(area.root, is_folder=areas is self._areas)
         for document in self.documents:
             if self.home(document.path) is not self._loose.get(document.path):
                 self._loose.pop(document.path, None)

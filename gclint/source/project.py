@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from gclint.facts import is_dir, is_link, read_bytes, real_path, search
+from gclint.facts import is_dir, is_link, phase, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LibraryTree, Packages
 from gclint.source.paths import shown
+from gclint.source.questions import Questions
+
+OF_FILES = "files"
+"""Facts of this phase are the contents of files that verdicts hang on."""
 
 
 class Surroundings(Protocol):
@@ -77,6 +81,9 @@ class Project:
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
         self._new_uses: list[tuple[Path, Path]] = []
+        self.questions = Questions()
+        """What was asked of all files."""
+        self._reader: Path | None = None
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
         """The files that the user gave: what is checked, and searched for callers."""
         self.given = frozenset(self.paths)
@@ -123,7 +130,18 @@ class Project:
         if known is None:
             known = SourceFile(identity, self.read_bytes(identity))
             self._files[self._identified(identity)] = known
+        if self._reader is not None:
+            self._use(self._reader, known.path)
         return known
+
+    @contextmanager
+    def read_for(self, path: Path | None) -> Iterator[None]:
+        """Let the verdict on the file at ``path`` hang on all that is read inside; None for none."""
+        before, self._reader = self._reader, path
+        try:
+            yield
+        finally:
+            self._reader = before
 
     def read_bytes(self, path: Path) -> bytes:
         """Return what the file at ``path`` holds, or is to hold.
@@ -132,7 +150,10 @@ class Project:
             OSError: it cannot be read.
         """
         held = self._held.get(self.identify(path)) if self._held else None
-        return read_bytes(path) if held is None else held
+        if held is not None:
+            return held
+        with phase(OF_FILES):
+            return read_bytes(path)
 
     def search(self, path: Path) -> bytes:
         """Return the same of a file in which only words are looked for.
@@ -298,6 +319,11 @@ class Project:
         """Return which files turned out to hang on which since this was last asked."""
         found, self._new_uses = tuple(self._new_uses), []
         return found
+
+    @property
+    def uses(self) -> Mapping[Path, Set[Path]]:
+        """Which files were seen to hang on which."""
+        return self._uses
 
     def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
         """Take up which files another process has seen to hang on which."""

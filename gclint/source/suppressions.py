@@ -94,6 +94,13 @@ class Suppressions:
         self.codes = codes
         self.ignores = tuple(_ignores(file, codes)) if "gclint:" in file.text else ()
 
+    @classmethod
+    def none(cls, codes: Mapping[str, str]) -> Suppressions:
+        """Return those of a file of which it is known that it has none."""
+        own = cls.__new__(cls)
+        own.codes, own.ignores = codes, ()
+        return own
+
     def covers(self, finding: Finding) -> bool:
         """Tell whether a comment suppresses ``finding``."""
         return any(ignore.suppresses(finding) for ignore in self.ignores)

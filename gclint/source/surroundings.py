@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gclint.facts import entries, exists, is_link
+from gclint.facts import entries, exists, is_link, phase
 from gclint.source.project import Project
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+AROUND = "around"
+"""Facts of this phase say which files there are, and which words they have."""
 _MOST_FILES = 20_000
 """Far above what a project holds; a home folder ends here."""
 
@@ -22,8 +24,16 @@ def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
     key = files_mentioning, word
     if key not in project.surroundings:
         wanted = word.encode()
-        project.surroundings[key] = tuple(path for path in _around(project) if _holds(project, path, wanted))
+        with phase(AROUND):
+            found = tuple(path for path in _around(project) if _holds(project, path, wanted))
+        project.surroundings[key] = found
     return project.surroundings[key]
+
+
+def files_around(project: Project) -> tuple[Path, ...]:
+    """Return the files of a run, and those around them."""
+    with phase(AROUND):
+        return tuple(_around(project))
 
 
 def forget_mentions(project: Project, path: Path) -> bool:

@@ -104,20 +104,20 @@ def _leave_unfinished_fix(project: Path) -> None:
     (project / ".gclint-fix").write_text("broken\n", encoding="utf-8")
 
 
-_EDITS: tuple[Callable[[Path], None], ...] = (
-    _edit_base,
-    _edit_as_if_nothing_was,
+_EDITS: tuple[Callable[[Path], None], ...] = (_edit_base, _edit_as_if_nothing_was, _leave_unfinished_fix)
+_FURTHER_EDITS = (
     _delete_base,
     _add_model,
     _add_caller,
     _shadow_library,
     _ignore_rule,
     _require_releases,
-    _leave_unfinished_fix,
 )
 
 
-@pytest.mark.parametrize("edit", _EDITS)
+@pytest.mark.parametrize(
+    "edit", [*_EDITS, *(pytest.param(each, marks=pytest.mark.slow) for each in _FURTHER_EDITS)]
+)
 def test_what_was_consulted_has_changed(project: Path, edit: Callable[[Path], None]) -> None:
     _checked(project)
     assert is_replayed(_checked(project))
@@ -194,6 +194,7 @@ def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:
             assert store.read("x") is None
 
 
+@pytest.mark.slow
 def test_documents_of_others_are_none(project: Path) -> None:
     expected = _checked(project)
     for body in (b"null", b'{"version":"0.0 0"}', b"[" * 100_000, b"\x80\x04K\x01."):
@@ -241,6 +242,7 @@ def test_clean_deletes_the_cache_and_nothing_else(project: Path) -> None:
     assert run(project, "clean").status == 0
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_agree(project: Path) -> None:
     expected = run(project, *_OPTIONS, "--no-cache").output
     start = "from gclint.launch import main\nmain()\n"

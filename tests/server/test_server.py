@@ -250,3 +250,13 @@ def test_an_editor_that_reads_no_longer_ends_the_server_quietly() -> None:
         process.stdout.close()
         _, errors = process.communicate(_INITIALIZE + _OPEN, timeout=100)
     assert (process.returncode, errors) == (1, b"")
+
+
+def test_without_pygls_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['pygls'] = None; from gclint.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, "server"], capture_output=True, check=False, input=b"", timeout=100
+    )
+    assert (run.returncode, run.stdout) == (2, b"")
+    assert run.stderr.startswith(b"Error: the server needs pygls")
+    assert b'pip install "gclint[lsp]"' in run.stderr

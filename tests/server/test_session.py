@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -214,6 +215,23 @@ def test_a_file_that_is_deleted_while_it_is_open_is_checked_until_it_is_closed(t
     editor.session.close(uri)
     editor.settle()
     assert editor.codes(uri) == []
+
+
+def test_a_folder_that_is_deleted_has_no_findings(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for name in ("modeling_otter.py", "modeling_seal.py"):
+        (folder / name).write_text(BAD, encoding="utf-8")
+    editor = _Editor(folder)
+    opened, other = (editor.uri(name) for name in ("modeling_otter.py", "modeling_seal.py"))
+    editor.open(opened, BAD)
+    shutil.rmtree(folder)
+    editor.session.watched([(folder / "modeling_otter.py", True), (folder, True)])
+    editor.settle()
+    assert {uri: editor.codes(uri) for uri in editor.shown} == {opened: ["GC001"], other: []}
+    editor.session.close(opened)
+    editor.settle()
+    assert editor.codes(opened) == []
 
 
 def test_files_and_settings_on_the_disk_are_followed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import ClassValue, Container
+from gclint.network.evaluation.values import ClassValue, Container, ExternalInstance
 from gclint.network.evaluation.walk import walk
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
@@ -69,11 +69,12 @@ def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[
         found = [*finder.named(), *finder.sites()[-1:], *finder.calls()[-1:]]
         found += [*finder.imports(), *finder.loops(), *finder.stacks(), *finder.headers()]
         return [found[0] if found else finder.around()]
-    for group in (finder.imports, finder.headers, finder.loops, finder.sites, finder.stacks, finder.calls):
+    for group in (finder.imports, finder.headers, finder.loops, finder.sites, finder.stacks):
         spots = group()
         if spots:
             return spots
-    return [finder.around()]
+    # The outermost call is what the line does; a column picks one of those in it.
+    return finder.calls()[:1] or [finder.around()]
 
 
 class _Finder:
@@ -194,7 +195,7 @@ class _Finder:
                     continue
                 values = self._owner.attribute(name)
                 classes = tuple(sorted(held_classes(values), key=lambda info: info.name))
-                if classes:
+                if classes or any(map(is_list_of_others, values)):
                     is_stack = any(isinstance(value, Container) for value in values)
                     kind = Kind.STACK if is_stack else Kind.ATTRIBUTE
                     sites = tuple(
@@ -232,6 +233,13 @@ class _Finder:
             function = self._function
             return Spot(Kind.FUNCTION, function.name, function.header, function.end, method=function)
         return Spot(Kind.OTHER, "", self._start, self._end)
+
+
+def is_list_of_others(value: object) -> bool:
+    """Tell whether a value is a list of modules that are not the project's, such as torch's own layers."""
+    return isinstance(value, Container) and any(
+        isinstance(each, ExternalInstance) or is_list_of_others(each) for each in value.items
+    )
 
 
 def every_site(network: Network, names: set[str] | None = None) -> tuple[RunSite, ...]:

@@ -30,6 +30,10 @@ def headline(network: Network, spot: Spot) -> str:
     if spot.kind is Kind.LOOP:
         return f"{spot.name}{where}, with {len(spot.sites)} call site{'s' * (len(spot.sites) != 1)}"
     held = " and ".join(f"`{info.name}`" for info in spot.classes)
+    if spot.kind is Kind.STACK and not held:
+        return (
+            f"the list `self.{spot.name}`{where}, which holds modules of other libraries only, and no block"
+        )
     if spot.kind is Kind.STACK:
         return f"the stack `self.{spot.name}`{where}, which holds {held}"
     if spot.kind is Kind.ATTRIBUTE:

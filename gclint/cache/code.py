@@ -1,0 +1,35 @@
+"""The code that runs: what it finds may be another thing once it has been edited."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from gclint.facts import Fact, Trace, answer, is_settled, signature
+
+_BEGAN = time.time_ns()
+
+
+def code_facts() -> Trace | None:
+    """Return the facts about the code that was imported so far; None if it was edited since."""
+    trace = Trace()
+    library = os.path.dirname(os.__file__)
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or (path.startswith(library) and "-packages" not in path):
+            continue
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        if max(status.st_mtime_ns, status.st_ctime_ns) >= _BEGAN:
+            return None
+        fact = Fact("search", path)
+        trace.answers[fact] = answer(fact)
+        if is_settled(status, _BEGAN):
+            trace.signatures[path] = signature(status)
+    for folder in getattr(sys.modules.get("gclint.rules"), "__path__", ()):
+        fact = Fact("matching", str(folder), "*.py")
+        trace.answers[fact] = answer(fact)
+    return trace
