@@ -601,7 +601,10 @@ _OWN = {
         (["--version"], {"torch", "transformers", "libcst", "rich", "difflib", *_OWN}),
         (["chekc"], {"torch", "transformers", "libcst", "rich", *_OWN}),
         (["--fix", "modeling_sample.py"], {"torch", "transformers", "rich", "gclint.commands.verify"}),
-        (["check", "modeling_sample.py"], {"torch", "transformers", "rich", "gclint.commands.verify"}),
+        (
+            ["check", "modeling_sample.py"],
+            {"torch", "transformers", "rich", "multiprocessing", "gclint.commands.verify"},
+        ),
         (["rule", "GC001"], {"torch", "transformers", "rich"}),
         (["verify", "--help"], {"torch", "transformers", "rich"}),
         (["memory", "--help"], {"torch", "transformers", "rich"}),

@@ -105,7 +105,7 @@ def test_neighbours_are_worked_on_together(method: str) -> None:
 
 
 def _in_daemon(connection: Connection) -> None:
-    connection.send((_names(list(spread(Work(), PATHS, 2))), fitting_jobs([])))
+    connection.send(_names(list(spread(Work(), PATHS, 2))))
 
 
 def test_a_process_that_may_have_no_children_works_alone() -> None:
@@ -113,7 +113,7 @@ def test_a_process_that_may_have_no_children_works_alone() -> None:
     process = multiprocessing.get_context("spawn").Process(target=_in_daemon, args=(theirs,), daemon=True)
     process.start()
     theirs.close()
-    assert ours.recv() == (NAMES, 1)
+    assert ours.recv() == NAMES
     process.join()
 
 

@@ -1,12 +1,12 @@
 """Work on many files, spread over processes where there is enough of it.
 
 What comes out is the same with any number of processes. A file that no process has an answer for, since
-one was killed or none could be started, is worked on here.
+one was killed or none could be started, is worked on here. What starts processes is imported when one is
+to be started: a run over few files has no use for it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -15,10 +15,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 _WORTH_A_FORK = 2_000_000
 """Bytes of code that take so long that a process for them is started in no time."""
@@ -73,7 +75,7 @@ def spread(
 def fitting_jobs(paths: Iterable[Path]) -> int:
     """Return over how many processes it pays to spread the work on these files."""
     cores = _cores()
-    if cores == 1 or multiprocessing.current_process().daemon:
+    if cores == 1:
         return 1
     worth = _WORTH_A_FORK if _start_method() == "fork" else _WORTH_A_START
     most = cores * worth
@@ -109,6 +111,8 @@ def _from_workers(
     work: Work[_Answer], paths: Sequence[Path], jobs: int
 ) -> Generator[tuple[Path, _Answer], None, None]:
     """Yield what other processes answer; of files that they did not get to, nothing."""
+    from multiprocessing.connection import wait
+
     portions = _portions(paths, jobs * _PORTIONS)
     workers = _started(work, jobs)
     try:
@@ -160,6 +164,10 @@ def _hand_on(worker: _Worker, portions: list[list[Path]]) -> bool:
 
 def _started(work: Work[object], jobs: int) -> list[_Worker]:
     """Return the processes that could be started."""
+    import multiprocessing
+
+    if multiprocessing.current_process().daemon:  # It may have no children.
+        return []
     method = _start_method()
     if method == "fork":
         work.prepare()
