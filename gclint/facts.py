@@ -28,6 +28,8 @@ _SETTLED = 3_000_000_000
 """How many nanoseconds old a file's times have to be, so that a write since then must show in them."""
 _HAS_CHANGE_TIMES = os.name == "posix"  # Elsewhere it is the time of creation.
 _CHUNK = 1 << 22
+_DIGITS = 40
+"""Of a digest: more than enough, and thousands of them are kept."""
 _LEFT_OUT = frozenset(("__pycache__", ".gclint", ".gclint_cache"))
 """Folders that come and go with runs, and into which none looks."""
 
@@ -129,7 +131,7 @@ def phase(name: str) -> Iterator[None]:
 
 def digest(data: bytes) -> str:
     """Return what stands for some content."""
-    return sha256(data).hexdigest()
+    return sha256(data).hexdigest()[:_DIGITS]
 
 
 # -- what the code asks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -10,6 +11,7 @@ def main() -> None:
     from gclint.cache.runs import recorded, replay
 
     arguments = sys.argv[1:]
+    gc.disable()  # What is read for a replay is thousands of texts, and no garbage.
     try:
         status = replay(arguments)
     except OSError as error:
@@ -18,6 +20,7 @@ def main() -> None:
         exit_without_output(error)
     if status is not None:
         sys.exit(status)
+    gc.enable()
     with recorded(arguments):
         from gclint.cli import main as run
 

@@ -25,7 +25,7 @@ _TAG_TEXT = (
     "# This folder is a cache of gclint; 'gclint clean' deletes it.\n"
 )
 _OWN = "gclint"
-_FORMAT = 1
+_FORMAT = 2
 _VERSION = f"{__version__} {_FORMAT}"
 _SUFFIX = ".json"
 _TEMPORARY = ".tmp"
