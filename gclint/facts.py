@@ -346,10 +346,13 @@ def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
         # It may be another thing by now.
         status = os.fstat(handle)
         _require_regular(path, status)
-        pieces = [os.read(handle, max(status.st_size + 1, 1))]
+        data = os.read(handle, status.st_size + 1)
+        if len(data) == status.st_size:
+            return data, status
+        pieces = [data]  # It grows, or its size is not known beforehand.
         while pieces[-1]:
             pieces.append(os.read(handle, _CHUNK))
-        return (pieces[0] if len(pieces) == 2 else b"".join(pieces)), status
+        return b"".join(pieces), status
     finally:
         os.close(handle)
 

@@ -198,6 +198,9 @@ def test_verbose_says_what_is_read_and_quiet_prints_findings_only(gclint: Run) -
     assert usual.out.startswith(quiet.out)
     assert len(usual.out.splitlines()) == len(quiet.out.splitlines()) + 1
     assert "error: " in gclint("-q", "missing.py").err
+    assert gclint("-q", "--diff").err == ""
+    assert gclint("-q", "--write-baseline", "known.json") == (0, "", "")
+    assert gclint("-q", "--baseline", "known.json") == (0, "", "")
 
 
 def test_what_is_excluded_is_left_out_even_if_it_is_given(gclint: Run) -> None:
@@ -293,7 +296,7 @@ def test_settings_of_a_file_that_the_command_line_can_add_to(gclint: Run) -> Non
 def test_what_is_not_python_is_refused_by_its_name(gclint: Run, name: str) -> None:
     Path(name).write_text("{}")
     status, out, err = gclint(name)
-    assert (status, out) == (2, "No findings in 0 files.\n")
+    assert (status, out) == (2, "Nothing was checked.\n")
     assert err.startswith(f"{name}: error: ")
     Path("modeling_x.py").write_text("")
     assert gclint("--include", f"*{Path(name).suffix}").status == 2

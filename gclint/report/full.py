@@ -79,6 +79,8 @@ def write_diff_notices(report: Report, stream: TextIO) -> None:
     """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
     _write_proofs(report, stream)
     stream.writelines(f"{line}\n" for line in _fixed_lines(report))
+    if report.quiet:
+        return
     fixed, left = len(report.repairs.made), len(report.left)
     if fixed:
         files = counted(len(report.repairs.changed), "file")
@@ -92,6 +94,8 @@ def write_diff_notices(report: Report, stream: TextIO) -> None:
 
 def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -> None:
     """Write the closing line where what was found has become the baseline."""
+    if report.quiet:
+        return
     known, fixed = baseline.known.total(), len(report.repairs.made)
     if fixed:
         stream.write(
@@ -150,6 +154,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
         unwritten = f", {lost} in files that cannot be written" if lost else ""
         yield f"{outcome} ({_fixable(report)}{unwritten})."
+    elif report.problems and not report.files:
+        yield "Nothing was checked."
     else:
         outcome = f"{fixed}; none is left" if fixed else "No findings"
         yield f"{outcome} in {counted(report.files, 'file')}."

@@ -1,0 +1,53 @@
+"""Whatever a lint reads of the disk is in its trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cache.shell import run, write_project
+
+_WATCH = """
+import atexit, json, os, sys
+seen = set()
+def watch(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], (str, os.PathLike)):
+        seen.add(os.path.abspath(arguments[0]))
+sys.addaudithook(watch)
+atexit.register(lambda: print(json.dumps(sorted(seen)), file=sys.__stderr__))
+"""
+
+
+@pytest.mark.parametrize("paths", [["package"], ["package/models/own/modeling_own.py"], ["."]])
+def test_all_files_that_a_run_opens_are_traced(tmp_path: Path, paths: list[str]) -> None:
+    write_project(tmp_path)
+    (tmp_path / "requirements.txt").write_text("transformers>=4.50\n", encoding="utf-8")
+    (tmp_path / "setup.cfg").write_text(
+        "[options]\ninstall_requires = transformers>=4.50\n", encoding="utf-8"
+    )
+    ran = run(tmp_path, *paths, "--jobs", "1", code=_WATCH)
+    opened = {path for path in json.loads(ran.errors.splitlines()[-1]) if path.startswith(str(tmp_path))}
+    cache = tmp_path / ".gclint_cache"
+    known = {
+        str(tmp_path / path)
+        for document in (cache / "gclint").glob("*.json")
+        if not document.name.startswith("verdicts")
+        for *_, answers in json.loads(document.read_bytes().partition(b"\n")[2])["facts"]
+        for path in answers
+    }
+    assert {str(tmp_path / "package/models/own/modeling_own.py"), str(tmp_path / "pyproject.toml")} <= opened
+    assert {path for path in opened - known if not path.startswith(str(cache))} == set()
+
+
+def test_what_other_processes_read_is_traced_as_well(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    traces = []
+    for jobs in ("1", "3"):
+        folder = tmp_path / f"cache{jobs}"
+        run(tmp_path, "package", "--jobs", jobs, "--cache-dir", str(folder))
+        (document,) = (folder / "gclint").glob("[!v]*.json")
+        facts = json.loads(document.read_bytes().partition(b"\n")[2])["facts"]
+        traces.append({(row[0], row[1], path, row[3][path][0]) for row in facts for path in row[3]})
+    assert traces[1] >= traces[0]
