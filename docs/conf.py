@@ -87,10 +87,8 @@ def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
     """Give the README and the table of rules what the sidebar shows; both are read elsewhere, too."""
     if name == root_doc:
         for caption, entries in NAVIGATION.items():
-            there = [
-                f"{title} </{path}>" for path, title in entries.items() if (ROOT / f"{path}.md").is_file()
-            ]
-            source[0] += _tree(f":caption: {caption}", there)
+            titles = [f"{title} </{path}>" for path, title in entries.items()]
+            source[0] += _tree(f":caption: {caption}", titles)
     elif name == "docs/rules":
         source[0] += _tree(":glob:", ["rules/*"])
 
