@@ -12,7 +12,7 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 
-_KEPT_TREES = 1024
+_KEPT_TREES = 512
 
 
 class Fragment:
