@@ -40,7 +40,7 @@ def _checked(project: Path, *arguments: str) -> Ran:
 
 
 def _cache(project: Path) -> Path:
-    (document,) = (project / ".gclint_cache" / "gclint").glob("*.json")
+    (document,) = (project / ".gclint_cache" / "gclint").glob("[!v]*.json")
     return document
 
 
