@@ -21,7 +21,8 @@ def unknown_bases(project: Project) -> tuple[str, ...]:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it.
-        if _uses_library(file) and project.library(file) is None:
+        # Where it is at hand, as nearly always, no file need be looked through.
+        if project.library(file) is None and _uses_library(file):
             for info in library.module(file).classes.values():
                 if _is_module_like(info):
                     found.update(_unknown(info))
