@@ -194,7 +194,7 @@ def test_every_argument_has_its_parameter_role_and_reason(block: Path, marker: s
     roles = {each["parameter"]: each["role"] for each in call["details"] if each.get("parameter")}
     assert roles == {
         "hidden_states": "activation",
-        "attention_mask": "no activation",
+        "attention_mask": "not an activation",
         "memory": "activation",
         "past_key_values": "cache",
     }
@@ -220,7 +220,7 @@ def test_rule_is_silent_with_a_reason_beside_the_finding_of_another_one(block: P
 def test_reason_changes_with_the_code(block: Path) -> None:
     block.write_text(_BLOCK.replace("self.project(hidden_states)", "None"), encoding="utf-8")
     assert _roles(_explained(block, "layer(hidden"))["memory"] == (
-        "no activation",
+        "not an activation",
         "it is None on every path that leads here",
     )
 

@@ -60,7 +60,7 @@ def _circumstances(site: RunSite) -> Iterator[Fact]:
         verb = "carries" if len(site.stream) == 1 else "carry"
         yield Fact(f"{names} {verb} what it returns to the next step of the loop: this is a trunk")
     elif site.loops:
-        yield Fact("what it returns does not reach the next step of the loop: this is no trunk")
+        yield Fact("what it returns does not reach the next step of the loop: this is not a trunk")
     else:
         yield Fact("it stands in no loop")
     for arm in site.arms:
@@ -128,10 +128,10 @@ def _role(
     why = None if known is None else known.why.get(name)
     if name in CACHE_ARGUMENTS:
         if is_constant(bound.arg.value):
-            return "no cache here", "it is a literal"
+            return "not a cache here", "it is a literal"
         disabling = _disabling(network, name, by_position=bound.by_position)
         if site.checkpointed or not block.is_checkpointing:
-            disabling = f"`{block.name}` is no checkpointing layer that could disable it"
+            disabling = f"`{block.name}` is not a checkpointing layer, which would disable it"
             if site.checkpointed and block.is_checkpointing:
                 disabling = "the checkpoint function hands it on as it is"
         return "cache", f"{why or 'the table of caches has its name'}; {disabling}"
@@ -143,7 +143,7 @@ def _role(
         return "container of activations", why
     if name in known.uncertain:
         return "perhaps an activation", why
-    return "no activation", why
+    return "not an activation", why
 
 
 def _disabling(network: Network, name: str, *, by_position: bool) -> str:
@@ -170,9 +170,9 @@ def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
         return "what is called is a list or a sequence of modules, none of which is a block"
     for value in values:
         if isinstance(value, ExternalInstance):
-            return f"it runs a {value.name}, which is no class of the project"
+            return f"it runs a {value.name}, which is not a class of the project"
         if isinstance(value, External):
-            return f"it calls {value.name}, which is no class of the project"
+            return f"it calls {value.name}, which is not a class of the project"
     if values:
         return "it calls a method, a function or a class, and not a block"
     return "what is called could not be followed to a class"

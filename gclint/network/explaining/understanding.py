@@ -39,7 +39,7 @@ def headline(network: Network, spot: Spot) -> str:
     if spot.kind is Kind.ATTRIBUTE:
         return f"the attribute `self.{spot.name}`{where}, a single {held}, and no stack"
     if spot.kind is Kind.CALL and spot.call is not None:
-        return f"the call of `{spot.name}`{where}, which is no call site: {why_no_site(spot.call)}"
+        return f"the call of `{spot.name}`{where}, which is not a call site: {why_no_site(spot.call)}"
     if spot.kind is Kind.IMPORT:
         return "an import"
     if spot.kind is Kind.FUNCTION:
@@ -51,10 +51,10 @@ def _verdict(network: Network, spot: Spot) -> str:
     """Return what a class is, in a clause."""
     (info,) = spot.classes
     if not info.is_module:
-        known = "it is no torch module" if info.resolved else "it is not known to be a torch module"
+        known = "it is not a torch module" if info.resolved else "it is not known to be a torch module"
         return f"no block, since {known}"
     if any(block.info is info for block in network.unprotected_blocks):
-        return "a block that should be a checkpointing layer, and is none"
+        return "a block that should be a checkpointing layer, and is not one"
     if info.is_checkpointing:
         return "a checkpointing layer" + ("" if spot.sites else ", and no call of it was found in this file")
     if is_like_a_model(info):
