@@ -61,7 +61,7 @@ def test_what_is_no_release_is_refused(gclint: Run, wrong: str) -> None:
     Path("modeling_x.py").touch()
     status, out, err = gclint()
     assert (status, out) == (2, "")
-    assert "pyproject.toml: target-version in [tool.gclint]" in err and repr(wrong) in err
+    assert "pyproject.toml:2:1: target-version: " in err and repr(wrong) in err
 
 
 def test_a_library_that_is_none_is_refused(gclint: Run) -> None:
@@ -72,7 +72,7 @@ def test_a_library_that_is_none_is_refused(gclint: Run) -> None:
     Path("pyproject.toml").write_text('[tool.gclint]\nlibrary = "elsewhere"\n')
     status, _, err = gclint()
     assert status == 2
-    assert "library in [tool.gclint]: there is no transformers in" in err
+    assert "pyproject.toml:2:1: library: there is no transformers in" in err
 
 
 @pytest.mark.parametrize("way", ["option", "setting"])

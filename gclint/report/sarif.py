@@ -39,7 +39,7 @@ MOST_LOCATIONS = 100
 MOST_EDITS = 20_000
 """How many replacements fixes may have in all, to stay below the 10 MB that it accepts when compressed."""
 
-_LINK = re.compile(r"\[(?=[^\]]*\]\()")
+_LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 
 _Object = dict[str, object]
 
