@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def _comments(texts: _Texts) -> Counter[str]:
     )
 
 
+@pytest.mark.slow
 @given(converted_models(), st.booleans(), _newlines)
 @_generated
 def test_repaired_calls_give_every_parameter_the_same(models: Models, unsafe: bool, newline: str) -> None:
@@ -104,6 +106,7 @@ def test_calls_are_reported_for_what_is_wrong_with_them(models: Models) -> None:
     assert codes.keys() <= {"GC002", "GC003"}
 
 
+@pytest.mark.slow
 @given(legacy_models(), st.booleans(), _newlines)
 @_generated
 def test_replaced_branches_give_every_parameter_the_same(models: Models, unsafe: bool, newline: str) -> None:
