@@ -18,6 +18,9 @@ from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.tokens import Kind, tokens
 
 _LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
+_HOOKED = re.compile(r"\bregister_forward_(?:pre_)?hook[ \t]*\(")
+_KEY = re.compile(r"[\"'](\w+)[\"'][ \t]*:")
+_RECORDED = "_can_record_outputs"
 _COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
 
@@ -47,6 +50,33 @@ def recomputation_doubts(info: ClassInfo) -> list[str]:
         else [f"`{info.name}.forward` returns {container}, which reentrant checkpointing gives no gradient"]
     )
     return [*doubts, *effects(info)]
+
+
+def recorded_doubts(network: Network, group: Group) -> list[str]:
+    """Return doubts about models that take something out of blocks that were not recomputed."""
+    doubts: list[str] = []
+    for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
+        if any(_is_in_code(_HOOKED, info.text) for info in owner.mro):
+            doubts.append(
+                f"`{owner.name}` registers forward hooks, and what they take out of a block has no gradient "
+                "under reentrant checkpointing"
+            )
+        if any(_records_routers(info.text) for info in owner.mro):
+            doubts.append(
+                f"`{owner.name}` records what routers compute inside blocks, and losses of it have no "
+                "gradient under reentrant checkpointing"
+            )
+    return doubts
+
+
+def _records_routers(text: str) -> bool:
+    """Tell whether a class says that outputs of routers are recorded."""
+    for behind in text.split(_RECORDED)[1:]:
+        head, _, body = behind.partition("{")
+        names = _KEY.findall(body.partition("}")[0]) if "=" in head else []
+        if any("router" in name for name in names):
+            return True
+    return False
 
 
 def compiled_doubts(network: Network, group: Group) -> list[str]:

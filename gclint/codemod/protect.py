@@ -13,6 +13,7 @@ from gclint.codemod.doubts import (
     compiled_doubts,
     newly_checkpointed,
     recomputation_doubts,
+    recorded_doubts,
     shared_bases,
 )
 from gclint.codemod.elsewhere import fixes_elsewhere
@@ -105,6 +106,7 @@ def _doubts(network: Network, group: Group) -> list[str]:
     new = newly_checkpointed(network, group)
     if new or has_own_mode(group):
         doubts += [doubt for info in group.blocks for doubt in recomputation_doubts(info)]
+        doubts += recorded_doubts(network, group)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     doubts += branch_doubts(network, group)
     doubts += shared_bases(network, group)
