@@ -116,10 +116,10 @@ class Journal:
             found, self.earlier, self._size = _read(self._path)
             difference = _difference(found, replace(header, files=found.files))
             if difference:
-                raise UnusableResults(f"{shown(self._path)} is of another kind of run: {difference}")
+                raise UnusableResults(f"{shown(self._path)} has the results of a different run: {difference}")
         elif status.st_size and not _is_of_gclint(self._path):
             raise UnusableResults(
-                f"{shown(self._path)} holds something else than results; name another file with --results"
+                f"{shown(self._path)} is not a file of results; choose another file with --results"
             )
         # The last line may have been cut off when the run was.
         os.ftruncate(self._handle, self._size)
@@ -167,8 +167,8 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._size)
             raise UnusableResults(
-                f"{shown(self._path)} cannot be written: {error.strerror}; it holds what was run before, "
-                "and --resume goes on with it"
+                f"{shown(self._path)} cannot be written: {error.strerror}; it has the results so far, and "
+                "--resume continues with them"
             ) from None
         self._size += len(line)
 
@@ -182,7 +182,8 @@ def _opened(path: Path) -> int:
             raise UnusableResults(f"{shown(path)} is not a regular file")
         if stat.S_ISREG(kind) and lock(handle, shared=False) is False:
             raise UnusableResults(
-                f"another run writes {shown(path)}; wait for its end, or name another file with --results"
+                f"another run is writing {shown(path)}; wait for it to finish, or choose another file with "
+                "--results"
             )
     except BaseException:
         os.close(handle)
@@ -225,9 +226,9 @@ def merge(paths: Sequence[Path]) -> Results:
         first = first or header
         difference = _difference(header, replace(first, shard=header.shard))
         if difference:
-            raise UnusableResults(f"{path} and {paths[0]} are not of one run: {difference}")
+            raise UnusableResults(f"{path} and {paths[0]} are not from the same run: {difference}")
         if not results.is_finished:
-            raise UnusableResults(f"{path} is of a run that has not ended; go on with it with --resume")
+            raise UnusableResults(f"{path} is from a run that has not finished; continue it with --resume")
         shards[header.shard] = path
         for key, result in results.classes.items():
             if merged.classes.get(key, result).outcome != result.outcome:
@@ -240,7 +241,7 @@ def merge(paths: Sequence[Path]) -> Results:
     count = first.shards if first else 0
     missing = [f"{each}/{count}" for each in range(1, count + 1) if each not in shards]
     if missing:
-        raise UnusableResults(f"there are no results of {', '.join(missing)}")
+        raise UnusableResults(f"the results of {', '.join(missing)} are missing")
     return merged
 
 

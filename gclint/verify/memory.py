@@ -53,7 +53,7 @@ def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, d
         return _target_for(content, path, python), content
     if path.suffix == ".py":
         if not path.is_file():
-            raise NoEstimate(f"{named}: there is no such file")
+            raise NoEstimate(f"{named} does not exist")
         return target_of(path), content
     return _installed(named, python), content
 
@@ -83,7 +83,7 @@ def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
                 raise NoEstimate(message.message)
             elif isinstance(message, MemoryEstimate) and environment is not None:
                 return Estimated(environment, message)
-    raise NoEstimate("the worker has given no answer")
+    raise NoEstimate("the worker did not answer")
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _content(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise NoEstimate(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise NoEstimate(f"{path} is not a configuration: it holds no object")
+        raise NoEstimate(f"{path} is not a configuration: it is not a JSON object")
     return content
 
 
@@ -107,7 +107,7 @@ def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
             return target_of(beside)
     kind = content.get("model_type")
     if not isinstance(kind, str):
-        raise NoEstimate(f"{path} has no field model_type, so nobody knows which model it is of")
+        raise NoEstimate(f"{path} has no field model_type, so its model is unknown")
     try:
         return _installed(kind, python)
     except NoEstimate:
@@ -120,7 +120,7 @@ def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
 def _modeling_beside(configuration: Path) -> Target:
     modeling = configuration.with_name(configuration.name.replace("configuration_", "modeling_"))
     if not modeling.is_file():
-        raise NoEstimate(f"{configuration} has no modeling file beside it")
+        raise NoEstimate(f"there is no modeling file next to {configuration}")
     return target_of(modeling)
 
 

@@ -70,7 +70,7 @@ def converse(
                 if isinstance(message, Done) or (isinstance(message, Unusable) and not message.source):
                     return
             words = _last_words(process.wait(), errors, has_answered=message is not None)
-            yield Unusable(f"{name} has ended: {words}")
+            yield Unusable(f"{name} ended: {words}")
         finally:
             _kill(process)
 
@@ -94,7 +94,7 @@ def _converse(requests: IO[bytes], answers: IO[bytes], line: str) -> Iterator[Me
         except ValueError as error:
             passed_over -= 1
             if passed_over < 0:
-                yield Unusable(f"the worker sends what cannot be understood ({error})")
+                yield Unusable(f"the worker's answer cannot be understood ({error})")
                 return
             continue
         passed_over = 0

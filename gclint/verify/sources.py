@@ -57,7 +57,7 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     given = {_absolute(path) for path in paths}
     for file in files:
         if is_modular(file) and _absolute(file) in given:
-            message = f"it is not what runs; verify {modeling_path(file).name}"
+            message = f"a modular file is not what runs; verify {modeling_path(file).name} instead"
             problems.append(Problem(file, message))
     wanted = [
         file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
@@ -129,8 +129,8 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
     found = subprocess.run([python, "-c", _FIND_TRANSFORMERS], capture_output=True, text=True)
     if not found.stdout:
         raise UnknownModel(
-            f"transformers is not installed for {python}; install it there, or name another "
-            "interpreter with --python"
+            f"transformers is not installed for {python}; install it there, or choose another interpreter "
+            "with --python"
         )
     by_name: dict[str, list[Path]] = {}
     for path in sorted(Path(found.stdout).glob("models/**/modeling_*.py")):

@@ -23,7 +23,7 @@ from gclint.verify.worker.examination import examine
 from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.protocol import ClassResult, Mode, Source
 from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.synthesis import specimens
+from gclint.verify.worker.synthesis.attempts.search import specimens
 
 
 class _Counting:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
 from gclint.verify import process
 from tests.environment import PROJECT
+from tests.terminal import runner
 from tests.verify import stand_in
 from tests.verify.command_line import Gclint, Outcome
 
@@ -21,11 +20,9 @@ def gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setattr(process, "_PROGRAM", Path(stand_in.__file__))
     monkeypatch.setenv("PYTHONPATH", str(PROJECT))
 
+    run_here = runner(monkeypatch, capsys)
+
     def run(*arguments: str, command: tuple[str, ...] = ("verify",)) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["gclint", *command, *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        captured = capsys.readouterr()
-        return Outcome(int(str(exit_.value.code)), captured.out, captured.err)
+        return Outcome(*run_here(*command, *arguments))
 
     return run

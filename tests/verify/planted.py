@@ -49,11 +49,19 @@ class Expectation:
 
     def is_met_by(self, failure: Failure) -> bool:
         """Tell whether this failure is the one."""
-        cause = failure.cause.value if failure.cause else "-"
-        rules = ", ".join(rule.code for rule in all_rules() if failure.cause in rule.causes) or "-"
-        found = (failure.mode, failure.scenario, failure.check, cause, rules)
         expected = (self.mode, self.scenario, self.check, self.cause, self.rules)
-        return found == expected and self.words in failure.text
+        return _said_of(failure) == expected and self.words in failure.text
+
+
+def _said_of(failure: Failure) -> tuple[str, ...]:
+    cause = failure.cause.value if failure.cause else "-"
+    rules = ", ".join(rule.code for rule in all_rules() if failure.cause in rule.causes) or "-"
+    return failure.mode, failure.scenario, failure.check, cause, rules
+
+
+def lines_of(failures: Iterable[Failure]) -> str:
+    """Return what the first lines of a model would say of failures."""
+    return "\n".join(f"{_SAYS}{' | '.join((*_said_of(each), each.text))}" for each in failures)
 
 
 @dataclass(frozen=True)

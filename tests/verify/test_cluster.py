@@ -183,7 +183,7 @@ def test_a_lost_cluster_leaves_what_is_known(command: Command, gate: Gate, tmp_p
         process = command(*options, RAY_ADDRESS=cluster.address, **limit)
         assert list(gate.begun(1)) == ["B"]
     out, _ = _ended(process, 2)
-    assert "the connection to the cluster of Ray has ended" in out
+    assert "the connection to the Ray cluster has ended" in out
     gate.open()
     out, _ = _ended(command("--resume", "--output-format", "json"), 0)
     assert [each["name"] for each in json.loads(out)["results"]] == ["A", "B"]
@@ -195,7 +195,7 @@ def test_classes_share_a_gpu(command: Command, cluster: Any, gate: Gate, tmp_pat
     _write(tmp_path, "a", gate.waiting("A", "B"))
     options = ("--executor", "ray", "--device", "cuda")
     out, _ = _ended(command(*options, RAY_ADDRESS=cluster.address), 2)
-    assert "the cluster of Ray has no GPU" in out
+    assert "the Ray cluster has no GPU" in out
     other = cluster.add_node(**_of_node(cores=2, gpus=1))
     process = command(*options, RAY_ADDRESS=cluster.address)
     raylet = other.all_processes["raylet"][0].process.pid
@@ -239,7 +239,7 @@ def test_an_address_where_nobody_answers_is_named(command: Command, tmp_path: Pa
         refusing.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{refusing.getsockname()[1]}"
         out, _ = _ended(command("--executor", "ray", RAY_ADDRESS=address), 2)
-    assert f"nobody answers at {address}, which RAY_ADDRESS names: Connection refused" in out
+    assert f"no Ray cluster answers at {address}, the value of RAY_ADDRESS: Connection refused" in out
 
 
 @pytest.mark.ray
@@ -248,7 +248,7 @@ def test_an_address_where_somebody_else_listens_is_named(command: Command, tmp_p
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         out, _ = _ended(command("--executor", "ray", RAY_ADDRESS=address, GCLINT_RAY_TIMEOUT="1"), 2)
-    assert f"there is no cluster of Ray at {address}: no answer in 1 s" in out
+    assert f"there is no Ray cluster at {address}: no answer in 1 s" in out
 
 
 def test_a_missing_library_is_named(command: Command, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_missing_library_is_named(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "version", "words"),
     [
-        ("", gclint.__version__, "is not the same file there as here"),
+        ("", gclint.__version__, "differs from the file here"),
         (None, gclint.__version__, "No such file or directory; the files have to be at the same path"),
         (passing("A"), "0.0.1", f"gclint is {gclint.__version__} there, and 0.0.1 here"),
     ],

@@ -42,7 +42,7 @@ def _tiny(model: str, name: str) -> Any:
     """Return a class with the verifier's tiny configuration, as the estimate runs it, and its blocks."""
     from gclint.verify.worker.footprint.building import trainee_of
     from gclint.verify.worker.footprint.estimate import runnable
-    from gclint.verify.worker.synthesis import specimens
+    from gclint.verify.worker.synthesis.attempts.search import specimens
 
     model_class = _class(model, name)
     config = next(iter(specimens(model_class))).config.to_dict()

@@ -48,7 +48,7 @@ def test_the_answer_is_printed_with_what_was_asked(gclint: Gclint) -> None:
         ("config.json", "[]", "config.json is not a configuration"),
         ("config.json", "{}", "config.json has no field model_type"),
         ("other.json", None, "other.json cannot be read: No such file"),
-        ("modeling_gone.py", None, "there is no such file"),
+        ("modeling_gone.py", None, "does not exist"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(
@@ -65,8 +65,8 @@ def test_a_file_that_cannot_be_used_is_named(
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
-        ("--budget", "much", "is not a size like 24GiB"),
-        ("--set", "hidden_size", "is not like hidden_size=4096"),
+        ("--budget", "much", "is not a size such as 24GiB"),
+        ("--set", "hidden_size", "is not of the form FIELD=VALUE"),
         ("--batch", "0", "is not in the range"),
         ("--dtype", "int8", "is not one of"),
         ("--optimizer", "lion", "is not one of"),

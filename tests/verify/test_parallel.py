@@ -156,7 +156,7 @@ def test_all_settings_of_the_same_data_are_compared_with_one_run() -> None:
 def test_batches_leave_out_modalities_with_their_placeholders() -> None:
     from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLForConditionalGeneration
 
-    from gclint.verify.worker.synthesis import specimens
+    from gclint.verify.worker.synthesis.attempts.search import specimens
 
     specimen = next(specimens(Qwen2VLForConditionalGeneration))
     assert specimen.variants is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.planted import Planted, examine_planted, load_planted, unmet
+from tests.verify.planted import Planted, examine_planted, lines_of, load_planted, unmet
 
 _IN_PROCESS = [each for each in load_planted() if not each.needs_limits]
 
@@ -19,7 +19,8 @@ def test_what_is_said_of_a_model_is_found(planted: Planted) -> None:
     if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < planted.since:
         pytest.skip(f"this is so from transformers {planted.since} on")
     result = examine_planted(planted.name)
-    assert unmet(planted.expectations, result.failures) == []
+    found = f"found, in the words of its first lines:\n{lines_of(result.failures)}"
+    assert unmet(planted.expectations, result.failures) == [], found
     assert (result.outcome, result.category or "") == (planted.outcome, planted.doubt)
 
 

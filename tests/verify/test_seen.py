@@ -50,7 +50,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_what_was_seen_is_repaired_once_it_is_proven(name: str, tree: tuple[Path, str]) -> None:
     folder, out = tree
     assert f"{name}/modeling_toy.py: repaired; proven by ToyModel in " in out
-    assert all(f"    {code} of ToyLayer: that " in out for code in _said(name))
+    assert all(f"    {code} of ToyLayer: a run showed that " in out for code in _said(name))
     repaired = (folder / name / "modeling_toy.py").read_text()
     assert repaired == (_FOLDER / name / "modeling_toy.fixed.py").read_text()
 

@@ -204,7 +204,7 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
     expected = ("time limit", Cause.KEYWORD_ACTIVATION, (place_of_site,))
     assert (death.check, death.cause, death.places) == expected
     assert death.message.startswith("there was no end within 0.3 s during the backward pass")
-    assert death.explanation == "Tensors that carry gradient are passed by keyword: memory."
+    assert death.explanation == "Tensors that require grad are passed by keyword: memory."
 
 
 def test_a_failure_stays_one_when_a_plain_step_dies_later(tmp_path: Path) -> None:

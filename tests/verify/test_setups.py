@@ -98,7 +98,7 @@ class TestReport:
         assert gclint("--scenario", "autocast", "--results", "r.jsonl", "--resume").status == 0
         outcome = gclint("--results", "r.jsonl", "--resume")
         assert outcome.status == 2
-        assert "is of another kind of run" in outcome.err
+        assert "has the results of a different run" in outcome.err
 
     def test_what_ends_a_set_up_takes_nothing_from_what_is_known(self, gclint: Gclint) -> None:
         write(

@@ -131,10 +131,10 @@ def test_a_file_that_cannot_be_imported_is_told_and_exits_with_2(gclint: Gclint)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--shard", "3/2"], "'3/2' is not like 2/8"),
-        (["--shard", "0/2"], "'0/2' is not like 2/8"),
-        (["--shard", "half"], "'half' is not like 2/8"),
-        (["--device", "tpu"], "'tpu' is none of auto, cpu, cuda and cuda:N"),
+        (["--shard", "3/2"], "'3/2' is not of the form I/N"),
+        (["--shard", "0/2"], "'0/2' is not of the form I/N"),
+        (["--shard", "half"], "'half' is not of the form I/N"),
+        (["--device", "tpu"], "'tpu' is not auto, cpu, cuda or cuda:N"),
         (["--jobs", "0"], "--jobs"),
         (["--python", "no-such-python"], "no-such-python cannot be started: No such file or directory"),
         (["--model", "bert", "--python", "no-such-python"], "no-such-python cannot be started"),
@@ -159,7 +159,7 @@ def test_an_interpreter_that_is_none_is_told(gclint: Gclint, tmp_path: Path) -> 
     program.chmod(0o755)
     outcome = gclint("--python", str(program))
     assert outcome.status == 2
-    assert "has ended: nonsense is wrong" in outcome.out
+    assert "ended: nonsense is wrong" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_an_interpreter_that_is_none_is_told(gclint: Gclint, tmp_path: Path) -> 
     [
         ("exec cat", "its exit status is 0, and it has not answered: is it a Python interpreter?"),
         ("exec sleep 0", "its exit status is 0, and it has not answered: is it a Python interpreter?"),
-        ("kill -9 $$", "has ended: it was killed (SIGKILL)"),
-        ("yes nonsense", "sends what cannot be understood (not a message of the verifier: "),
+        ("kill -9 $$", "ended: it was killed (SIGKILL)"),
+        ("yes nonsense", "cannot be understood (not a message of the verifier: "),
         ("head -c 100000 /dev/zero", "is it a Python interpreter?"),
         ('echo \'{"kind":"Done"}\'; echo x', ""),
     ],
@@ -203,7 +203,7 @@ def test_a_defect_of_gclint_ends_the_run_in_one_line(gclint: Gclint, monkeypatch
     monkeypatch.setattr(Results, "add", fail)
     outcome = gclint()
     assert outcome.status == 2
-    assert outcome.err.startswith("Error: this is a defect of gclint: KeyError: 'toy' (")
+    assert outcome.err.startswith("Error: this is a bug in gclint: KeyError: 'toy' (")
     assert outcome.err.count("\n") == 1
 
 
@@ -234,7 +234,10 @@ def test_modular_files_are_not_what_runs(gclint: Gclint) -> None:
     assert gclint().status == 0
     outcome = gclint("modular_toy.py", "modeling_toy.py")
     assert outcome.status == 2
-    assert outcome.err == "modular_toy.py: error: it is not what runs; verify modeling_toy.py\n"
+    assert (
+        outcome.err
+        == "modular_toy.py: error: a modular file is not what runs; verify modeling_toy.py instead\n"
+    )
 
 
 def test_what_other_libraries_run_is_left_out_of_folders(gclint: Gclint) -> None:
@@ -291,7 +294,7 @@ def test_the_default_results_are_hidden_from_git(gclint: Gclint) -> None:
 def test_a_script_is_written_for_each_class_that_failed(gclint: Gclint) -> None:
     write("toy", passing("A") + failing("B"))
     outcome = gclint("--write-repro", "scripts")
-    assert outcome.err == "scripts/modeling_toy_B.py shows a failure.\n"
+    assert outcome.err == "scripts/modeling_toy_B.py reproduces a failure.\n"
     text = Path("scripts/modeling_toy_B.py").read_text()
     compile(text, "modeling_toy_B.py", "exec")
     assert "CONFIG = {'width': 8}" in text

@@ -136,9 +136,7 @@ def test_what_is_proven_is_written(gclint: Gclint) -> None:
     assert outcome.status == 0, outcome.err
     assert path.read_text() != before
     assert "class XLayer(GradientCheckpointingLayer):" in path.read_text()
-    assert outcome.out == (
-        "modeling_x.py: repaired; proven by Toy\nFixed 1 finding; none is left in 1 file.\n"
-    )
+    assert outcome.out == ("modeling_x.py: repaired; proven by Toy\nFixed 1 finding; none left in 1 file.\n")
     summary = Path("summary.md").read_text()
     assert "modeling_x.py: repaired; proven by Toy.\n\n- Toy: failed before, passed after" in summary
     assert "\n  - before, reentrant, default: nothing is recomputed" in summary
@@ -159,7 +157,7 @@ def test_what_computes_something_else_is_not_written(gclint: Gclint) -> None:
     assert outcome.status == 1
     assert path.read_text() == before
     assert outcome.out.startswith(
-        "modeling_x.py: not repaired\n    not proven: Toy, default: computes something else"
+        "modeling_x.py: not repaired\n    not proven: Toy, default: computes different values"
     )
     assert "modeling_x.py:8:1: GC001" in outcome.out
     assert "no fix: its repair was run and is not proven" in outcome.out
@@ -198,13 +196,13 @@ def test_what_rests_on_a_run_is_repaired_by_a_command_that_runs(gclint: Gclint) 
     outcome = gclint(str(path))
     command = "gclint --fix --verify --select GC003 modeling_x.py"
     assert f"    GC003 repairs it: {command}\n" in outcome.out
-    assert "    fix to be proven: that `signal` requires grad was seen in a run\n" in outcome.out
+    assert "    fix with --verify: a run showed that `signal` requires grad\n" in outcome.out
     failures = gclint("--output-format", "json", str(path)).json()["results"][0]["failures"]
     assert [each["repaired_by"][0]["verify"] for each in failures] == [True]
     outcome = gclint(*command.split()[1:], "--summary", "summary.md", command=())
     assert outcome.status == 0, outcome.out
     assert "layer(hidden_states, self.made[0])" in path.read_text()
-    assert "### Repairs of what a run saw, proven by another one" in Path("summary.md").read_text()
+    assert "### Repairs found and proven by runs" in Path("summary.md").read_text()
     assert gclint(str(path)).status == 0
 
 
@@ -229,7 +227,7 @@ def test_what_no_model_runs_is_not_written(gclint: Gclint) -> None:
     path.write_text(_MODEL)
     outcome = gclint("--fix", "--verify", str(path), command=())
     assert (outcome.status, path.read_text()) == (1, _MODEL)
-    assert "no class that was run runs `XLayer`: modeling_x.py has no class" in outcome.out
+    assert "none of the classes that were run uses `XLayer`: modeling_x.py has no class" in outcome.out
 
 
 def test_what_is_known_of_other_files_survives_a_refusal(gclint: Gclint) -> None:
@@ -266,7 +264,7 @@ def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     assert finding["reason"].startswith("its repair was run and is not proven")
     assert (proof["filenames"], proof["proven"]) == ([str(path)], False)
     assert (proof["files_run"], proof["files_not_given"]) == ([str(path)], [])
-    assert proof["obstacles"][0].startswith("Toy, default: computes something else")
+    assert proof["obstacles"][0].startswith("Toy, default: computes different values")
     assert [each["code"] for each in proof["repairs"]] == ["GC001"]
     assert [each["name"] for each in proof["after"]] == ["Toy"]
 
@@ -293,7 +291,7 @@ def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pyte
         outcome = gclint(*options, command=())
     assert (outcome.status, outcome.err) == (
         130,
-        "Interrupted; nothing was repaired, and --resume goes on with what was run.\n",
+        "Interrupted; nothing was repaired. Run it again with --resume to continue.\n",
     )
     assert gclint(*options, "--resume", command=()).status == 0
     assert Path("runs").read_text().split() == ["Module", "GradientCheckpointingLayer"]
@@ -327,16 +325,18 @@ def test_an_interpreter_that_is_none_writes_nothing(gclint: Gclint) -> None:
     path, before = _write()
     outcome = gclint("--fix", "--verify", "--python", "no-such-python", str(path), command=())
     assert (outcome.status, path.read_text()) == (2, before)
-    assert "nothing was repaired, since nothing could be run: no-such-python cannot be started" in outcome.err
+    assert (
+        "nothing was repaired, because nothing could be run: no-such-python cannot be started" in outcome.err
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--verify"], "--verify runs what --fix or --diff would write"),
-        (["--fix", "--resume"], "--resume goes on with what --verify has run, so it needs that"),
-        (["--fix", "--device", "cpu"], "so they need that"),
-        (["--fix", "--verify", "--device", "tpu"], "'tpu' is none of auto, cpu, cuda and cuda:N"),
+        (["--verify"], "--verify requires --fix or --diff"),
+        (["--fix", "--resume"], "--resume requires --verify"),
+        (["--fix", "--device", "cpu"], "require --verify"),
+        (["--fix", "--verify", "--device", "tpu"], "'tpu' is not auto, cpu, cuda or cuda:N"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(gclint: Gclint, options: list[str], complaint: str) -> None:

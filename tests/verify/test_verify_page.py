@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 def test_a_run_writes_a_page(gclint: Gclint) -> None:
     write("toy", passing("A") + failing("B"))
     outcome = gclint("--device", "cpu", "--report", "report.html")
-    assert (outcome.status, outcome.err) == (1, "report.html shows it in a browser.\n")
+    assert (outcome.status, outcome.err) == (1, "Open report.html in a browser to see the report.\n")
     text = Path("report.html").read_text()
     assert "the gradients of 8 parameters are lost" in text
     assert "gclint verify --device cpu modeling_toy.py" in text
@@ -39,9 +39,7 @@ def test_a_missing_library_is_told_before_anything_is_run(
     monkeypatch.setattr(page, "find_spec", lambda name: None if name == "altair" else find_spec(name))
     outcome = gclint(command, "." if command == "run" else "r.jsonl", "--report", "report.html")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == (
-        "Error: --report needs altair; install what it needs with pip install 'gclint[report]'\n"
-    )
+    assert outcome.err == ("Error: --report needs altair; install it with: pip install 'gclint[report]'\n")
     assert not Path(".gclint").exists()
 
 
@@ -77,4 +75,4 @@ def test_what_is_there_stays_where_the_page_cannot_be_written_after_all(
 def test_a_check_without_runs_has_no_page(gclint: Gclint) -> None:
     outcome = gclint("--report", "report.html", command=("check",))
     assert outcome.status == 2
-    assert "--report shows what --verify has run, so it needs that" in outcome.err
+    assert "--report requires --verify" in outcome.err

@@ -31,7 +31,7 @@ def test_shards_are_merged_into_the_whole(gclint: Gclint) -> None:
     assert _without_times(merged.json()) == _without_times(whole)
     missing = gclint("merge", "1.jsonl", "3.jsonl")
     assert missing.status == 2
-    assert "there are no results of 2/3" in missing.err
+    assert "the results of 2/3 are missing" in missing.err
 
 
 def _without_times(found: Any) -> Any:
@@ -70,11 +70,11 @@ def test_shards_of_two_runs_are_not_merged(gclint: Gclint) -> None:
     gclint("--shard", "2/2", "--results", "2.jsonl", "--time-limit", "7")
     outcome = gclint("merge", "1.jsonl", "2.jsonl")
     assert outcome.status == 2
-    assert "2.jsonl and 1.jsonl are not of one run: seconds is 7.0 instead of 120.0" in outcome.err
+    assert "2.jsonl and 1.jsonl are not from the same run: seconds is 7.0 instead of 120.0" in outcome.err
     write("c", passing("C"))
     gclint("--shard", "2/2", "--results", "2.jsonl", "--jobs", "1")
     outcome = gclint("merge", "1.jsonl", "2.jsonl")
-    assert "not of one run: the files are not the same" in outcome.err
+    assert "not from the same run: the files are not the same" in outcome.err
     # What a run goes on with has the files of the later run.
     gclint("--shard", "1/2", "--results", "1.jsonl", "--resume")
     assert gclint("merge", "1.jsonl", "2.jsonl").status == 0
@@ -130,7 +130,7 @@ def test_a_line_that_was_cut_off_is_run_again(gclint: Gclint, cut: int) -> None:
     results.write_bytes(whole[:-cut])
     merged = gclint("merge", str(results))
     assert merged.status == 2
-    assert "a run that has not ended" in merged.err
+    assert "a run that has not finished" in merged.err
     assert names(gclint("--resume", "--output-format", "json")) == ["A", "B"]
     assert Path("runs").read_text() == "ABB"
     assert names(gclint("merge", str(results), "--output-format", "json")) == ["A", "B"]
@@ -150,7 +150,7 @@ def test_resuming_with_other_settings_is_refused(gclint: Gclint) -> None:
     gclint()
     outcome = gclint("--resume", "--device", "cpu")
     assert outcome.status == 2
-    assert "another kind of run: device is auto instead of cpu" in outcome.err
+    assert "results of a different run: device is auto instead of cpu" in outcome.err
     assert gclint("--resume", "--jobs", "1").status == 0
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_is_written_is_left_alone_by_a_second_run(gclint: Gclint) ->
         for more in ((), ("--resume",)):
             outcome = gclint(*more)
             assert outcome.status == 2
-            assert "another run writes .gclint/verify.jsonl; wait for its end" in outcome.err
+            assert "another run is writing .gclint/verify.jsonl; wait for it to finish" in outcome.err
     assert Path(".gclint/verify.jsonl").read_bytes() == written
     # Whoever held it has died: nothing is left to be cleared away.
     assert gclint("--resume").status == 0
@@ -182,8 +182,8 @@ def test_a_full_disk_is_told_with_the_file_and_what_is_there_can_be_used(gclint:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert outcome.status == 2
     assert outcome.err == (
-        "Error: r.jsonl cannot be written: File too large; it holds what was run before, "
-        "and --resume goes on with it\n"
+        "Error: r.jsonl cannot be written: File too large; it has the results so far, "
+        "and --resume continues with them\n"
     )
     assert Path("r.jsonl").read_bytes().endswith(b"}\n")
     assert names(gclint("--results", "r.jsonl", "--resume", "--output-format", "json")) == ["A", "B", "C"]
@@ -194,10 +194,10 @@ def test_a_full_disk_is_told_with_the_file_and_what_is_there_can_be_used(gclint:
     [
         (lambda path: path.mkdir(), "is a directory"),
         (os.mkfifo, "other.jsonl is not a regular file"),
-        (lambda path: path.write_text("import torch\n"), "other.jsonl holds something else than results"),
+        (lambda path: path.write_text("import torch\n"), "other.jsonl is not a file of results"),
         (
             lambda path: path.symlink_to("/no/such/folder/file"),
-            "cannot be written to other.jsonl: No such file or directory; name another",
+            "cannot be written to other.jsonl: No such file or directory; choose another",
         ),
     ],
 )
@@ -276,7 +276,7 @@ class B:
     finally:
         signal.signal(signal.SIGINT, inherited)
     assert outcome.status == 130
-    assert "--resume goes on" in outcome.err
+    assert "with --resume to continue" in outcome.err
     with Path("lock").open("w") as lock:
         # Its holder lets go of it when it ends.
         fcntl.flock(lock, fcntl.LOCK_EX)

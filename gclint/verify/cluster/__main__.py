@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gclint.verify.cluster.driver import CannotReach, connected, messages
-from gclint.verify.worker.protocol import Message, Request, Unusable, decode, encode
+from gclint.verify.worker.protocol import Message, Request, Unusable, decode, write_message
 
 
 def main() -> None:
@@ -24,9 +24,7 @@ def main() -> None:
     os.dup2(2, 1)
 
     def send(message: Message) -> None:
-        data = f"{encode(message)}\n".encode()
-        while data:
-            data = data[os.write(answers, data) :]
+        write_message(answers, message)
 
     def give_up(reason: str) -> NoReturn:
         send(Unusable(reason))

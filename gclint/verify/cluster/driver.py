@@ -66,7 +66,7 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     address = os.environ.get(_ADDRESS)
     _look_at(address)
     where = f"at {address}" if address else "on this machine"
-    refusal = f"there is no cluster of Ray {where}"
+    refusal = f"there is no Ray cluster {where}"
     patience = threading.Timer(_CONNECTED_AFTER, give_up, [f"{refusal}: no answer in {_CONNECTED_AFTER:g} s"])
     patience.start()
     try:
@@ -91,7 +91,7 @@ def _look_at(address: str | None) -> None:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotReach(
-            f"nobody answers at {address}, which {_ADDRESS} names: {reason}; start a cluster with "
+            f"no Ray cluster answers at {address}, the value of {_ADDRESS}: {reason}; start a cluster with "
             f"`ray start --head`, or unset {_ADDRESS}"
         ) from None
 
@@ -126,10 +126,10 @@ class _Run:
         resources = ray.cluster_resources()
         cores = int(resources.get("CPU", 0))
         if not cores:
-            raise CannotReach("the cluster of Ray has no CPU to run anything on")
+            raise CannotReach("the Ray cluster has no CPU to run on")
         has_gpu = request.device != "cpu" and resources.get("GPU", 0) > 0
         if request.device not in ("auto", "cpu") and not has_gpu:
-            raise CannotReach("the cluster of Ray has no GPU")
+            raise CannotReach("the Ray cluster has no GPU")
         # Every node shall do the same, whatever it has; which of its GPUs that is Ray decides.
         self._request = replace(request, device="cuda" if has_gpu else "cpu", jobs=1)
         self._most = request.jobs or _PENDING
@@ -176,7 +176,7 @@ class _Run:
             if ended:
                 return list(ended)
             if not self._ray.cluster_resources().get("CPU", 0):
-                raise CannotReach("the cluster of Ray has no node left to run anything on")
+                raise CannotReach("the Ray cluster has no node left to run on")
 
     def _messages_of(self, work: _Work, reference: Any) -> Iterator[Message]:
         """Yield what came of one task."""
@@ -221,9 +221,9 @@ class _Run:
 
 def _lost(work: _Work, error: Exception) -> Iterator[Message]:
     """Yield what is known of a task that the cluster did not bring to an end."""
-    what = f"the cluster did not end it, after {_RETRIES} more attempts: {_first_line(error)}"
+    what = f"the cluster did not complete it in {_RETRIES} more attempts: {_first_line(error)}"
     if work.request.is_listing:
-        yield Unusable(f"which classes there are was not found out: {what}")
+        yield Unusable(f"the classes could not be listed: {what}")
         return
     (source,) = work.request.sources
     yield ClassResult(source.path, source.only[0], "not run", what, "killed")

@@ -11,7 +11,7 @@ from pathlib import Path
 from gclint.verify.process import converse
 from gclint.verify.worker.protocol import Message, Request, encode
 
-CONNECTION = "the connection to the cluster of Ray"
+CONNECTION = "the connection to the Ray cluster"
 _PROGRAM = "gclint.verify.cluster"
 
 

@@ -52,5 +52,5 @@ def _problem(request: Request, digests: Mapping[str, str], version: str) -> str 
         except OSError as error:
             return f"{source.path}: {error.strerror}; the files have to be at the same path on every node"
         if found != digests[source.path]:
-            return f"{source.path} (or a configuration beside it) is not the same file there as here"
+            return f"{source.path} (or a configuration next to it) differs from the file here"
     return None

@@ -19,7 +19,7 @@ def main() -> None:
     from gclint.verify.worker.isolation import isolate, settle
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.offline import go_offline
-    from gclint.verify.worker.protocol import Message, Request, decode, encode
+    from gclint.verify.worker.protocol import Message, Request, decode, write_message
     from gclint.verify.worker.server import serve
 
     die_with_parent()
@@ -33,9 +33,7 @@ def main() -> None:
     keep_private(answers)
 
     def send(message: Message) -> None:
-        data = f"{encode(message)}\n".encode()
-        while data:
-            data = data[os.write(answers, data) :]
+        write_message(answers, message)
 
     go_offline()
     serve(request, send, Models(request.known, request.practices), isolation)

@@ -27,6 +27,8 @@ def import_source(source: Source) -> ModuleType:
     Raises:
         ImportError: its name leads to another file.
     """
+    # It is valid for every text of the same size within a second, so an edit right now would not be seen.
+    sys.dont_write_bytecode = True
     if source.package_folder is not None:
         _make_package(source.module.partition(".")[0], source.package_folder)
     folder, name = os.path.split(source.path)

@@ -25,6 +25,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination import examine
+from gclint.verify.worker.examination.subject import switch_off
 from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
@@ -140,7 +141,7 @@ def _settle() -> None:
         torch.ones((), requires_grad=True).backward()
     except RuntimeError as error:
         # The threads of autograd that belong to GPUs, even if only the CPU has been used.
-        raise RuntimeError(f"{_CANNOT_FORK}, so that it cannot be forked") from error
+        raise RuntimeError(f"{_CANNOT_FORK}, so it cannot be forked") from error
 
 
 def _separate(model: nn.Module) -> None:
@@ -159,9 +160,7 @@ def _switch_off(model: Any) -> None:
         NotSynthesisable: some of it stays on.
     """
     if _switched_on(model):
-        # Newer releases have another name for it, and warn of this one.
-        off = getattr(model, "activation_checkpointing_disable", model.gradient_checkpointing_disable)
-        off()
+        switch_off(model)
     left = _switched_on(model)
     if left:
         raise NotSynthesisable(

@@ -62,7 +62,8 @@ class Models:
             from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination import examine
             from gclint.verify.worker.rehearsal import rehearsed
-            from gclint.verify.worker.synthesis import learn, specimens
+            from gclint.verify.worker.synthesis.attempts.search import specimens
+            from gclint.verify.worker.synthesis.configurations.known import learn
             from gclint.verify.worker.training import trained
         except ImportError as error:
             raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
@@ -83,7 +84,7 @@ class Models:
         found = [(each, name) for each, name in names.items() if wanted in ("auto", "cuda", each)]
         if not found:
             raise CannotWork(
-                f"there is no device {wanted!r}; torch sees {', '.join(names) or 'only the CPU'}"
+                f"there is no device {wanted!r}; torch finds {', '.join(names) or 'only the CPU'}"
             )
         return found
 
@@ -149,6 +150,6 @@ def _import(name: str) -> Any:
         missing = isinstance(error, ModuleNotFoundError) and error.name == name
         what = f"{name} is not installed" if missing else f"{name} cannot be imported ({error})"
         raise CannotWork(
-            f"{what} for {sys.executable}; install it there (pip install torch transformers), "
-            "or name another interpreter with --python"
+            f"{what} for {sys.executable}; install it there (pip install torch transformers), or choose "
+            "another interpreter with --python"
         ) from error

@@ -7,6 +7,7 @@ it is done. Both sides import this module, so it needs nothing but Python.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
@@ -414,6 +415,13 @@ def encode(message: Message | Request) -> str:
     """Return one line of JSON, without its end."""
     content = {"kind": type(message).__name__, **vars(message)}
     return json.dumps(content, separators=(",", ":"), default=vars)
+
+
+def write_message(handle: int, message: Message) -> None:
+    """Write a message to an open file, whole: a pipe may take a part of it at a time."""
+    data = f"{encode(message)}\n".encode()
+    while data:
+        data = data[os.write(handle, data) :]
 
 
 def decode(line: str) -> Message | Request:

@@ -90,7 +90,7 @@ def serve(
         isolation: what keeps them apart from the machine.
     """
     if not hasattr(os, "fork"):
-        send(Unusable("models can only be run on a system that has os.fork, such as Linux and macOS"))
+        send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
         return
     extend_search_path(request.search_path)
     lay_over(request.overlay, request.watched)

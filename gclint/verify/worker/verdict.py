@@ -106,4 +106,4 @@ def _how(progress: Progress) -> str:
 
 def _explanation(sites: list[RunSite]) -> str:
     names = sorted({name for site in sites for name in site.keyword_activations})
-    return f"Tensors that carry gradient are passed by keyword: {', '.join(names)}."
+    return f"Tensors that require grad are passed by keyword: {', '.join(names)}."

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from tests.nodes import Text
+
 _LAYER = "GradientCheckpointingLayer"
 
 
@@ -39,17 +41,12 @@ class Loop:
         return self.call.func.id
 
 
-class ModelingFile:
+class ModelingFile(Text):
     """The text of a modeling file, with what can be changed in it."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        super().__init__(text)
         self._tree = ast.parse(text)
-        self._lines = text.splitlines(keepends=True)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line.encode()))
-        self._bytes = text.encode()
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -71,15 +68,6 @@ class ModelingFile:
     def _classes(self) -> list[ast.ClassDef]:
         return [each for each in self._tree.body if isinstance(each, ast.ClassDef)]
 
-    def source(self, node: ast.expr | ast.stmt) -> str:
-        """Return the text of a node."""
-        return self._bytes[slice(*self._span(node))].decode()
-
-    def replaced(self, node: ast.expr | ast.stmt, text: str) -> str:
-        """Return the file with other text in place of a node."""
-        start, end = self._span(node)
-        return (self._bytes[:start] + text.encode() + self._bytes[end:]).decode()
-
     def inserted(self, before: ast.stmt, *lines: str) -> str:
         """Return the file with lines in front of a statement, indented like it."""
         number = before.lineno - 1
@@ -87,15 +75,7 @@ class ModelingFile:
         if decorated:
             number = decorated[0].lineno - 1
         new = [" " * before.col_offset + line + "\n" for line in lines]
-        return "".join([*self._lines[:number], *new, *self._lines[number:]])
-
-    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return (
-            self._starts[node.lineno - 1] + node.col_offset,
-            self._starts[node.end_lineno - 1] + node.end_col_offset,
-        )
+        return "".join([*self.lines[:number], *new, *self.lines[number:]])
 
 
 def first_statement(function: ast.FunctionDef) -> ast.stmt:

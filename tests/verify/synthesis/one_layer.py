@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
 
-from gclint.verify.worker.synthesis import specimens
+from gclint.verify.worker.synthesis.attempts.search import specimens
 
 
 class OneLayerConfig(PretrainedConfig):  # type: ignore[misc]

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
-from gclint.verify.worker.synthesis import specimens  # noqa: E402
 from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
+from gclint.verify.worker.synthesis.attempts.search import specimens  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerModel, first  # noqa: E402
 
 

@@ -12,7 +12,7 @@ torch = pytest.mark.torch
 
 
 def _options(model_class: Any) -> str:
-    from gclint.verify.worker.synthesis import specimens
+    from gclint.verify.worker.synthesis.attempts.search import specimens
 
     found = [each.scenario for each in specimens(model_class)]
     return next((each for each in found if each.startswith(f"{OPTION} ")), "")

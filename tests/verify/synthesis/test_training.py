@@ -11,7 +11,7 @@ pytestmark = pytest.mark.torch
 
 
 def _specimen(name: str) -> Any:
-    from gclint.verify.worker.synthesis import specimens
+    from gclint.verify.worker.synthesis.attempts.search import specimens
 
     model, _, kind = name.partition(".")
     return next(

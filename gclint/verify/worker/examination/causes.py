@@ -65,9 +65,9 @@ def _hard_coded(case: Case) -> str:
         return ""
     lines = dict.fromkeys(line(each.place) for each in others if each.place is not None)
     return (
-        f"The checkpoint at {' and '.join(lines)} is reentrant although `use_reentrant=False` was asked for: "
-        "it is called with `use_reentrant=True` written there, or without any. Hand on what "
-        "`gradient_checkpointing_enable` is given, or call `self._gradient_checkpointing_func`."
+        f"The checkpoint at {' and '.join(lines)} is reentrant although `use_reentrant=False` was "
+        "requested: the call sets `use_reentrant=True`, or does not set it. Pass on the arguments of "
+        "`gradient_checkpointing_enable`, or call `self._gradient_checkpointing_func`."
     )
 
 

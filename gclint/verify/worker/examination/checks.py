@@ -34,7 +34,7 @@ def _error(case: Case) -> Iterator[Symptom]:
             blocks=(error.message,),
         )
     elif error.kind == NO_GRADIENT:
-        yield Symptom("error", "no output carries gradient any more, so training stops at `loss.backward()`")
+        yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
         # Where nothing can be switched on, it is about what could be.
         left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
@@ -45,9 +45,9 @@ def _switches(case: Case) -> Iterator[Symptom]:
     off = tuple(each for each in case.run.still_off if each not in case.deliberate)
     on = case.run.still_on
     if off:
-        yield Symptom("switches", f"switching checkpointing on leaves it off in {names(off)}", about=off)
+        yield Symptom("switches", f"enabling checkpointing leaves it disabled in {names(off)}", about=off)
     if on:
-        yield Symptom("switches", f"switching checkpointing off leaves it on in {names(on)}", about=on)
+        yield Symptom("switches", f"disabling checkpointing leaves it enabled in {names(on)}", about=on)
 
 
 def _recomputation(case: Case) -> Iterator[Symptom]:
@@ -57,7 +57,7 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
     # What lost all its gradients cannot be recomputed, and is told by another check.
     left = [name for name in case.left if name not in case.deliberate]
     if run and not case.recomputed and set(left) == set(run):
-        text = "nothing is recomputed: checkpointing is switched on and does nothing"
+        text = "nothing is recomputed: checkpointing is enabled but does nothing"
     elif left:
         kinds = dict.fromkeys(case.kinds[name].__name__ for name in left)
         text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
@@ -96,8 +96,8 @@ def _saved_bytes(case: Case) -> Iterator[Symptom]:
         nothing = "checkpointing saves nothing: " if case.recomputed else "nothing is recomputed: "
         yield Symptom(
             "saved bytes",
-            f"{nothing if case.recomputed or not case.blocks else ''}autograd keeps {after:,} bytes for the "
-            f"backward pass, and {before:,} without checkpointing",
+            f"{nothing if case.recomputed or not case.blocks else ''}autograd keeps {after:,} bytes for "
+            f"the backward pass, compared to {before:,} without checkpointing",
             blocks=tuple(sorted(case.stacked)),
             cause=Cause.NOTHING_SAVED if case.blocks else Cause.NOT_A_LAYER,
         )
@@ -107,7 +107,7 @@ def _missing_gradients(case: Case) -> Iterator[Symptom]:
     if case.lost:
         yield Symptom(
             "missing gradients",
-            f"{len(case.lost)} of {case.compared} parameters get no gradient: {names(case.lost)}",
+            f"{len(case.lost)} of {case.compared} parameters receive no gradient: {names(case.lost)}",
             case.lost,
         )
 
@@ -116,7 +116,7 @@ def _gradients(case: Case) -> Iterator[Symptom]:
     if case.wrong:
         yield Symptom(
             "gradients",
-            f"{len(case.wrong)} of {case.compared} parameters get a wrong gradient: {names(case.wrong)}",
+            f"{len(case.wrong)} of {case.compared} parameters receive a wrong gradient: {names(case.wrong)}",
             case.wrong,
         )
 
@@ -126,15 +126,15 @@ def _values(case: Case) -> Iterator[Symptom]:
     if replay.different:
         yield Symptom(
             VALUES,
-            f"{replay.different} of {replay.compared} tensors are recomputed as others than the forward pass "
-            f"had, the first a {replay.first}",
+            f"recomputation gives different values for {replay.different} of {replay.compared} tensors, "
+            f"the first a {replay.first}",
         )
 
 
 def _loss(case: Case) -> Iterator[Symptom]:
     if case.different_loss(0):
         expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
-        yield Symptom("loss", f"the loss is {found}, and {expected} without checkpointing")
+        yield Symptom("loss", f"the loss is {found}, but {expected} without checkpointing")
 
 
 def _outputs(case: Case) -> Iterator[Symptom]:
@@ -151,7 +151,7 @@ def _outputs(case: Case) -> Iterator[Symptom]:
         ]
         yield Symptom(
             "outputs",
-            f"the outputs are not those without checkpointing; {'; '.join(parts)}",
+            f"the outputs differ from those without checkpointing; {'; '.join(parts)}",
             about=tuple(different),
         )
 
@@ -163,7 +163,7 @@ def _buffers(case: Case) -> Iterator[Symptom]:
     if different:
         yield Symptom(
             "buffers",
-            f"{len(different)} buffers are not what they are without checkpointing: {names(different)}",
+            f"buffers differ from those without checkpointing ({len(different)}): {names(different)}",
             different,
         )
 
@@ -175,7 +175,7 @@ def _state(case: Case) -> Iterator[Symptom]:
     if different:
         yield Symptom(
             "state",
-            f"attributes of modules are not what they are without checkpointing: {names(different)}",
+            f"attributes of modules differ from those without checkpointing: {names(different)}",
             about=tuple(different),
         )
 
@@ -184,7 +184,7 @@ def _second_step(case: Case) -> Iterator[Symptom]:
     if case.has(1) and not case.differs(0) and case.differs(1):
         yield Symptom(
             "second step",
-            "the first step is right and the second one is not: something is left over from the first",
+            "the first step is right but the second is not: the first one leaves something behind",
             about=case.later,
         )
 
@@ -195,7 +195,7 @@ def _caches(case: Case) -> Iterator[Symptom]:
         kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
         yield Symptom(
             "cache",
-            f"the recomputation writes once more to the cache ({', '.join(kinds)})",
+            f"the recomputation writes to the cache a second time ({', '.join(kinds)})",
             blocks=tuple(dict.fromkeys(each.block for each in written)),
         )
 

@@ -48,7 +48,10 @@ def left_out(
         others = siblings.get(kinds[name], ())
         if others and name in still_off and name in set_to_off and set_to_off.isdisjoint(others):
             # Where others were set to off before they were set to on, so may this have been.
-            found[name] = "its own `gradient_checkpointing` is set to off, that of others of its class is not"
+            found[name] = (
+                "its own `gradient_checkpointing` is set to False, unlike that of other instances of its "
+                "class"
+            )
             continue
         for other in others:
             condition = next(

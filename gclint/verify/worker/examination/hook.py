@@ -38,14 +38,14 @@ def leaf_explanation(*, frozen: bool) -> str:
     """Return why a change in place fails, and what to do about it."""
     when = "which checkpointing needs with a frozen base, " if frozen else ""
     return (
-        f"`{_HOOK}`, {when}lets the embeddings' output require grad, and the model changes that output in "
-        "place. Clone it before."
+        f"`{_HOOK}`, {when}makes the output of the embeddings require grad, and the model changes that "
+        "output in place. Clone it first."
     )
 
 
 HOOK_EXPLANATION = (
-    f"`{_HOOK}` lets the output of the module that `get_input_embeddings()` returns require grad, and that "
-    "has to be one tensor. Let it return a module that gives one."
+    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so that "
+    "output has to be a single tensor. Return a module whose output is one."
 )
 
 

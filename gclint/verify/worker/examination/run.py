@@ -22,7 +22,7 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
-SWITCHING_ON = "switching checkpointing on"
+SWITCHING_ON = "enabling checkpointing"
 """The stage in which a model may say that it has nothing to recompute."""
 
 

@@ -141,7 +141,7 @@ class Steps:
         run.values = values.changes()
         run.attributes = {name: _kept(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
-            run.stage = "switching checkpointing off"
+            run.stage = "disabling checkpointing"
             subject.switch_off()
             run.still_on = tuple(name for name, on in subject.switches().items() if on)
 

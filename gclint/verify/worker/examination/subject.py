@@ -160,10 +160,7 @@ class Subject:
 
     def switch_off(self) -> None:
         """Switch checkpointing off."""
-        if hasattr(self.model, "activation_checkpointing_disable"):
-            self.model.activation_checkpointing_disable()
-        else:
-            self.model.gradient_checkpointing_disable()
+        switch_off(self.model)
 
     def switches(self) -> dict[str, bool]:
         """Return which modules have a switch for checkpointing, and how it stands."""
@@ -216,6 +213,14 @@ def switch_on(model: Any, mode: Mode, **options: Any) -> None:
         model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments, **options)
     else:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments, **options)
+
+
+def switch_off(model: Any) -> None:
+    """Switch checkpointing off in the way that the release has; newer ones warn of the older name."""
+    if hasattr(model, "activation_checkpointing_disable"):
+        model.activation_checkpointing_disable()
+    else:
+        model.gradient_checkpointing_disable()
 
 
 def is_computed(name: str, value: Any) -> bool:

@@ -136,13 +136,16 @@ def _class_of(classes: Sequence[Any], wanted: str) -> Any:
         if wanted not in by_name:
             close = difflib.get_close_matches(wanted, by_name)
             hint = (
-                f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(sorted(by_name))}"
+                f"did you mean {' or '.join(close)}?"
+                if close
+                else (f"choose from {', '.join(sorted(by_name))}")
             )
             raise CannotEstimate(f"there is no model class {wanted!r}; {hint}")
         return by_name[wanted]
     if not classes:
         raise CannotEstimate(
-            "the file defines no model class that supports gradient checkpointing; nothing can be compared"
+            "the file defines no model class that supports gradient checkpointing, so there is nothing to "
+            "compare"
         )
     for pattern in _LIKELY:
         found = [each for each in classes if re.search(pattern, each.__name__)]

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gclint.verify.worker.estimates import (
@@ -27,7 +28,9 @@ from gclint.verify.worker.footprint.options import options
 from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
+from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
@@ -87,7 +90,9 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
             return trainee, anatomy_of(trainee)
         except Exception as error:
             first = first or error
-            following = next_plan(trainee.situation, error, tried)
+            following = next_plan(
+                trainee.situation, Failure(error, partial(make_inputs, trainee.situation)), tried
+            )
         if following is None or (following.values, following.sizes) != (plan.values, plan.sizes):
             break
         trainee = trainee.planned(following)
@@ -98,10 +103,7 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
 def _reason(trainee: Trainee, error: Exception) -> str:
     name = trainee.model_class.__name__
     if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException"):
-        return (
-            f"{name} decides by numbers that it has computed ({error}), which tensors without content do "
-            "not have"
-        )
+        return f"{name} depends on computed values ({error}), which tensors without data do not have"
     return f"{name} cannot be run at this size: {in_a_line(error)}"
 
 

@@ -17,13 +17,13 @@ def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[st
         yield "The model reads no tokens, so --seq changes nothing; its inputs follow from the configuration."
     positions = trainee.positions
     if trainee.reads_text and positions is not None and trainee.situation.plan.length > positions:
-        yield f"The configuration speaks of {positions:,} positions, and this sequence is longer."
+        yield f"The configuration allows {positions:,} positions, and this sequence is longer."
     if anatomy.has_chosen:
-        yield "What is chosen by computed numbers, such as experts, is taken to be chosen evenly."
+        yield "Choices that depend on computed values, such as experts, are assumed to be even."
     if anatomy.has_decided:
-        yield "Conditions on computed numbers, such as whether one is infinite, are taken not to hold."
+        yield "Conditions on computed values, such as whether one is infinite, are assumed to be false."
     if not anatomy.blocks:
-        yield "No stack of blocks was found in this model, so nothing is said of single blocks."
+        yield "No stack of blocks was found in this model, so single blocks are not listed."
     yield (
         "All parameters are trained, without a cache and without dropout of attention weights. Tensors are "
         "counted as torch's CPU kernels keep them, without workspaces and fragmentation."

@@ -7,8 +7,3 @@ Four rooms, each of which imports only those after it, none of which imports one
 3. :mod:`inputs` makes inputs from the signature and the documentation of ``forward``, and the configuration;
 4. :mod:`configurations` makes tiny configurations from configuration classes.
 """
-
-from gclint.verify.worker.synthesis.attempts.search import specimens
-from gclint.verify.worker.synthesis.configurations.known import learn
-
-__all__ = ["learn", "specimens"]

@@ -13,6 +13,7 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.advice import preferring
 from gclint.verify.worker.training.group import DoesNotApply, Dressed, Group, Rank, library
 from gclint.verify.worker.training.looks import CachesReturned, Fed
 from gclint.verify.worker.training.usual import batches, trained_parameters
@@ -158,9 +159,8 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
         best = min(working, key=lambda each: _PREFERRED.get(each.name, len(_PREFERRED)))
         setting = _setting(best)
         # What fails with every model has its reason in its row.
-        avoided = [f"{each.name} ({each.symptom})" for each in failing if each.name not in _HOPELESS]
-        instead = f"; this fails: {', '.join(avoided)}" if avoided else ""
-        return Advice(PEFT, setting, f"With adapters, use {setting}{instead}.")
+        avoided = [each for each in failing if each.name not in _HOPELESS]
+        return preferring(PEFT, "With adapters", setting, avoided)
     if failing:
         return Advice(PEFT, "", f"With adapters, nothing that was run works: {failing[0].message}.")
     return None

@@ -12,6 +12,7 @@ from gclint.verify.worker.examination.comparison import Agreement, deviation
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.advice import preferring
 from gclint.verify.worker.training.group import Dressed, Group, Rank
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
@@ -41,11 +42,11 @@ def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: floa
 
 def _advise(rows: Sequence[SetUp]) -> Advice | None:
     working = [each.name for each in rows if each.outcome == "works"]
-    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
+    failing = [each for each in rows if each.outcome == "fails"]
     if working:
-        setting = f"use_reentrant={working[0] != 'N'}"
-        instead = f"; this fails: {', '.join(failing)}" if failing else ""
-        return Advice(AUTOCAST, setting, f"Under autocast in bfloat16, use {setting}{instead}.")
+        return preferring(
+            AUTOCAST, "Under autocast in bfloat16", f"use_reentrant={working[0] != 'N'}", failing
+        )
     if failing:
         return Advice(AUTOCAST, "", "Under autocast in bfloat16, checkpointing works in neither mode.")
     return None

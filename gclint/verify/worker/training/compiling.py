@@ -14,6 +14,7 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.training.advice import listed, preferring
 from gclint.verify.worker.training.group import Dressed, Group, Rank, Seen
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
@@ -93,16 +94,15 @@ class _Compiler:
 
 def _advise(rows: Sequence[SetUp]) -> Advice | None:
     working = [each for each in rows if each.outcome == "works"]
-    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
+    failing = [each for each in rows if each.outcome == "fails"]
     if working:
         # The fewest words are about the fewest breaks.
         best = min(working, key=lambda each: (bool(each.message), "/no-cache" in each.name))
         setting = f"use_reentrant={best.name.startswith('R')}"
         setting += " and use_cache=False" if best.name.endswith("no-cache") else ""
-        instead = f"; this fails: {', '.join(failing)}" if failing else ""
-        return Advice(COMPILE, setting, f"With torch.compile, use {setting}{instead}.")
+        return preferring(COMPILE, "With torch.compile", setting, failing)
     if failing:
-        return Advice(COMPILE, "", f"With torch.compile, nothing that was run works: {', '.join(failing)}.")
+        return Advice(COMPILE, "", f"With torch.compile, nothing that was run works: {listed(failing)}.")
     return None
 
 

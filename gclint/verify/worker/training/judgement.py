@@ -61,10 +61,12 @@ def judge(
         return _row(practice, taken, "fails", *taken.bad)
     found = _compared(practice, group, reference, taken, noise)
     if found.lost:
-        message = f"{_many(found.lost)} a gradient without checkpointing only: {names(found.lost)}"
+        message = f"{_many(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
         return _row(practice, taken, "fails", LOST, message, tuple(found.lost))
     if found.wrong:
-        message = f"{_many(found.wrong)} other gradients than without checkpointing: {names(found.wrong)}"
+        message = (
+            f"{_many(found.wrong)} a different gradient than without checkpointing: {names(found.wrong)}"
+        )
         return _row(practice, taken, "fails", WRONG, message, tuple(found.wrong))
     if len(found.unknown) > (1 - ENOUGH) * len(found.all):
         message = f"rounding alone changes the gradients of {names(found.unknown)} as much"

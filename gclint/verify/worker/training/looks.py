@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import nn
@@ -11,24 +11,32 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, tensors_in
 from gclint.verify.worker.training.group import BadPractice
 
+Look = Callable[[str, Any, Any], None]
+"""What gets the name of a block, and the positional and keyword arguments that it is called with."""
+
+
+def _before_each(model: nn.Module, blocks: Sequence[Block], look: Look) -> None:
+    for block in blocks:
+
+        def hook(_block: nn.Module, args: Any, kwargs: Any, name: str = block.name) -> None:
+            look(name, args, kwargs)
+
+        model.get_submodule(block.name).register_forward_pre_hook(hook, with_kwargs=True)
+
 
 class Fed:
     """Notes whether what goes into blocks requires grad."""
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
         self._fed: dict[str, bool] = {}
-        for block in blocks:
-            self._watch(block.name, model.get_submodule(block.name))
+        _before_each(model, blocks, self._look)
 
     def starved(self) -> list[str]:
         """Return the names of the blocks that got nothing that requires grad when they first ran."""
         return [name for name, is_fed in self._fed.items() if not is_fed]
 
-    def _watch(self, name: str, block: nn.Module) -> None:
-        def look(_block: nn.Module, args: Any, kwargs: Any) -> None:
-            self._fed.setdefault(name, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
-
-        block.register_forward_pre_hook(look, with_kwargs=True)
+    def _look(self, name: str, args: Any, kwargs: Any) -> None:
+        self._fed.setdefault(name, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
 
 
 class CachesGiven:
@@ -36,20 +44,16 @@ class CachesGiven:
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
         self._given: dict[str, None] = {}
-        for block in blocks:
-            self._watch(block.name, model.get_submodule(block.name))
+        _before_each(model, blocks, self._look)
 
     @property
     def names(self) -> list[str]:
         """The names of these blocks."""
         return list(self._given)
 
-    def _watch(self, name: str, block: nn.Module) -> None:
-        def look(_block: nn.Module, args: Any, kwargs: Any) -> None:
-            if any(map(is_cache, (*args, *kwargs.values()))):
-                self._given[name] = None
-
-        block.register_forward_pre_hook(look, with_kwargs=True)
+    def _look(self, name: str, args: Any, kwargs: Any) -> None:
+        if any(map(is_cache, (*args, *kwargs.values()))):
+            self._given[name] = None
 
 
 class CachesReturned:
@@ -62,7 +66,7 @@ class CachesReturned:
     def check(self) -> None:
         """Raise :class:`BadPractice` if it did."""
         if self._filled:
-            raise BadPractice("cache on", "the layers write to a cache although checkpointing is on")
+            raise BadPractice("cache on", "the layers write to a cache although checkpointing is enabled")
 
     def _look(self, _model: nn.Module, _args: Any, outputs: Any) -> None:
         caches = vars(outputs).values() if hasattr(outputs, "__dict__") else ()

@@ -87,7 +87,7 @@ def first_operation(
     if origin.kind == "checkpoint":
         return f"the first difference is in what the checkpoint is passed: {_inputs(origin, first, second)}"
     elsewhere = "" if here == there else f" ({second}:{there})"
-    seen = f": {_inputs(origin, first, second)}" if origin.inputs else ", whose result is another"
+    seen = f": {_inputs(origin, first, second)}" if origin.inputs else ", whose result differs"
     return f"the first difference is {mine}{here}{elsewhere}{seen}"
 
 
@@ -102,7 +102,7 @@ def _inputs(origin: Origin, first: str, second: str) -> str:
     elif known.held and one is not None and other is not None and one.held == other.held:
         what = f"`{known.held}`"
     if mine == yours:
-        return f"{what} ({mine}) has other values in {second} than in {first}"
+        return f"{what} ({mine}) has different values in {second} and in {first}"
     return f"{what} is {mine} in {first} and {yours} in {second}"
 
 

@@ -25,9 +25,9 @@ _NO_INPUT = "None of the inputs have requires_grad"
 _LOST = (
     "second time",
     "never ends",
-    "no output carries gradient",
+    "no output requires grad",
     "does not require grad",
-    "get no gradient",
+    "receive no gradient",
     "none of output has requires_grad",
 )
 """What messages say of gradients that got lost."""
@@ -43,8 +43,8 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return Explanation(
         Cause.POSITIONAL_CACHE,
-        f"{where(calls)} passes {names(arguments)} by position, where the base class cannot switch it off, "
-        "so the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
+        f"{where(calls)} passes {names(arguments)} by position, so the base class cannot disable it and "
+        "the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
         places(calls),
     )
 
@@ -56,8 +56,8 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     return Explanation(
         Cause.WRITTEN_CACHE,
         f"The cache that {where(calls)} passes is written to by the forward pass and again by the "
-        "recomputation. Pass it by keyword under a name that the base class switches off, or none while "
-        "checkpointing.",
+        "recomputation. Pass it by keyword under a name that the base class disables, or pass no cache "
+        "while checkpointing.",
         places(calls),
     )
 
@@ -73,8 +73,7 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     return Explanation(
         Cause.DICTIONARY,
         f"The dictionary {names(arguments)} that {where(calls)} passes is changed by the block, so the "
-        "recomputation finds and leaves others values in it than the forward pass. Pass tensors and return "
-        "tensors instead.",
+        "recomputation finds and leaves different values in it. Pass and return tensors instead.",
         places(calls),
     )
 
@@ -103,8 +102,8 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
     if calls:
         return Explanation(
             Cause.KEYWORD_ACTIVATION,
-            f"{where(calls)} passes {names(keywords)} by keyword, where reentrant checkpointing does not "
-            "see that it carries gradient. Pass it by position.",
+            f"{where(calls)} passes {names(keywords)} by keyword, so reentrant checkpointing does not see "
+            "that it requires grad. Pass it by position.",
             places(calls),
         )
     calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
@@ -112,8 +111,8 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
         return None
     return Explanation(
         Cause.CONTAINED_ACTIVATION,
-        f"{where(calls)} passes tensors that carry gradient inside of {names(contained)}, where reentrant "
-        "checkpointing does not see them. Pass each by position, as an argument of its own.",
+        f"{where(calls)} passes tensors that require grad inside {names(contained)}, where reentrant "
+        "checkpointing does not see them. Pass each tensor by position, as a separate argument.",
         places(calls),
     )
 
@@ -146,8 +145,8 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
     lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
     return Explanation(
         Cause.CAPTURED_ACTIVATION,
-        f"The function that {at(lines)} checkpoints reads {names(variables)} from around it, which carries "
-        "gradient that reentrant checkpointing does not see. Pass it to the function, by position.",
+        f"The function that {at(lines)} checkpoints reads {names(variables)} from the enclosing scope, so "
+        "reentrant checkpointing does not see that it requires grad. Pass it to the function by position.",
         lines,
     )
 
@@ -161,9 +160,9 @@ def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     containers = dict.fromkeys(each.returned_in for each in seen)
     return Explanation(
         Cause.NESTED_OUTPUT,
-        f"The block that {at(lines)} runs returns tensors in {', '.join(containers)}, and reentrant "
-        "checkpointing lets gradient through nothing but a tensor or the tensors of a flat tuple. "
-        "Return one of these.",
+        f"The block that {at(lines)} runs returns tensors in {', '.join(containers)}, but reentrant "
+        "checkpointing passes gradients only through a tensor or a flat tuple of tensors. Return one of "
+        "these.",
         lines,
     )
 
@@ -175,8 +174,8 @@ def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | N
     return Explanation(
         Cause.RECORDED_OUTPUT,
         f"The model returns {names(outputs)} from inside its blocks, where reentrant checkpointing records "
-        "no graph, so a loss computed from it has no gradient: nothing balances the experts. Train with "
-        "`use_reentrant=False`, or return it from the blocks, as a tensor of a flat tuple.",
+        "no graph, so a loss computed from it has no gradient and nothing balances the experts. Train with "
+        "`use_reentrant=False`, or return it from the blocks, in a flat tuple of tensors.",
     )
 
 
@@ -198,9 +197,9 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
     shown = f" at {line(lines[0])}" if lines else ""
     return Explanation(
         Cause.NO_INPUT_GRADIENT,
-        f"No input of the first blocks{shown} carries gradient{frozen} (torch warns of it), and reentrant "
-        "checkpointing cuts off whatever would get one inside of them. Train with `use_reentrant=False`, "
-        "or let what the embeddings return require grad.",
+        f"No input of the first blocks{shown} requires grad{frozen} (torch warns about it), so with "
+        "reentrant checkpointing nothing inside them receives a gradient. Train with "
+        "`use_reentrant=False`, or make the output of the embeddings require grad.",
     )
 
 

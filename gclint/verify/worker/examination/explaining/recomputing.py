@@ -35,9 +35,9 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
                 Cause.LATE_BINDING,
                 origin,
                 f"`{changed[0].owner}`, the function that {checkpoint_at(each)} is given, reads "
-                f"{variables} from "
-                "around it, and these are others by the time of the recomputation: a variable of a loop has "
-                "its last value then. Bind each when the function is made, or pass it as an argument",
+                f"{variables} from the enclosing scope, and the values have changed by the time of the "
+                "recomputation: a loop variable has its last value then. Bind each value when the function "
+                "is created, or pass it as an argument",
                 each,
             )
     return None
@@ -53,9 +53,8 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
                 Cause.RANDOM_NUMBERS,
                 origin,
                 f"A block draws random numbers from {names(dict.fromkeys(map(_name, drawn)))}, whose state "
-                "checkpointing does not restore, so the recomputation draws others. Draw them with torch, "
-                "and "
-                "without a generator of one's own",
+                "checkpointing does not restore, so the recomputation draws different ones. Draw them with "
+                "torch, without a generator of your own",
                 each,
             )
         if not each.preserves_random_state and any(change.name == TORCH for change in each.changes):
@@ -63,8 +62,7 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
                 Cause.RANDOM_NUMBERS,
                 origin,
                 f"{checkpoint_at(each)} is called with `preserve_rng_state=False`, so the recomputation "
-                "draws "
-                "other random numbers. Leave it out",
+                "draws different random numbers. Remove it",
                 each,
             )
     return None
@@ -95,9 +93,9 @@ def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
             return _explained(
                 Cause.CHANGED_ARGUMENT,
                 origin,
-                f"What {checkpoint_at(each)} runs changes its argument {', '.join(changed)} in "
-                f"place{shown}, so "
-                "the recomputation is passed something else than the forward pass. Work on a copy",
+                f"The code that {checkpoint_at(each)} runs changes its argument {', '.join(changed)} in "
+                f"place{shown}, so the recomputation starts from other values than the forward pass. Work "
+                "on a copy",
                 each,
                 lines,
             )
@@ -110,10 +108,9 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.GRADIENT_MODE,
                 origin,
-                f"The model asks {origin.question} at {line(origin.question_stack[0])}, and the answer is "
-                "not "
-                "the same when a checkpoint runs for the first time, without checkpointing, and again. Let "
-                "what is computed not depend on it",
+                f"The model checks {origin.question} at {line(origin.question_stack[0])}, and the answer "
+                "differs between the run without checkpointing, the first run in a checkpoint and the "
+                "recomputation. Make the result independent of it",
                 None,
                 origin.question_stack[:1],
             )
@@ -124,9 +121,8 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
                 Cause.MODE,
                 origin,
                 f"`training` of {names([change.owner for change in modes])} was {modes[0].before} in the "
-                "forward "
-                f"pass and is {modes[0].now} in the recomputation. Do not switch between training and "
-                "evaluation in between",
+                f"forward pass and is {modes[0].now} in the recomputation. Do not switch between training "
+                "and evaluation mode before the backward pass",
                 each,
             )
     return None
@@ -154,10 +150,9 @@ def _hooks(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(
                 Cause.FORWARD_HOOK,
                 origin,
-                f"The forward hooks of {names([change.owner or 'the model' for change in found])} are not "
-                "those "
-                "of the forward pass any more when it is recomputed. Leave hooks where they are until the "
-                "backward pass is over",
+                f"The forward hooks of {names([change.owner or 'the model' for change in found])} changed "
+                "between the forward pass and its recomputation. Keep the hooks until the backward pass is "
+                "over",
                 each,
             )
     return None
@@ -179,10 +174,10 @@ def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequ
     return _explained(
         Cause.STATE,
         origin,
-        f"The recomputation reads {names(attributes)}, which is not what it was when the forward pass began "
-        f"{checkpoint_at(each)}{values}: {_who(case.inspection, attributes, changed)}. Return such values "
-        "or pass "
-        "them as arguments instead of keeping them, or set them where nothing is recomputed",
+        f"The recomputation reads {names(attributes)}, whose value has changed since the forward pass "
+        f"began {checkpoint_at(each)}{values}: {_who(case.inspection, attributes, changed)}. Return such "
+        "values or pass them as arguments instead of storing them, or set them outside the checkpointed "
+        "code",
         each,
         _set_at(case.inspection, attributes),
     )
@@ -228,9 +223,9 @@ def _global_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
                 Cause.GLOBAL_STATE,
                 origin,
                 f"The recomputation reads {kind} "
-                f"{names(dict.fromkeys(change.name for change in changed))} of "
-                f"`{first.owner}`, which is not what it was when the forward pass began "
-                f"{checkpoint_at(each)}{values}. Pass it as an argument",
+                f"{names(dict.fromkeys(change.name for change in changed))} of `{first.owner}`, whose "
+                f"value has changed since the forward pass began {checkpoint_at(each)}{values}. Pass it as "
+                "an argument",
                 each,
             )
     return None
@@ -244,16 +239,14 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     if origin.what == "argument" and origin.kind == "module":
         return Explanation(
             Cause.ARGUMENTS,
-            f"With checkpointing the forward pass itself does something else than without: {_swapped(origin)}"
-            f"{sentence}. Make both calls pass the same.",
+            f"With checkpointing, the forward pass itself differs: {_swapped(origin)}{sentence}. Make both "
+            "calls pass the same arguments.",
             origin.other_stack[:1] + origin.stack[:1],
             difference(origin),
         )
     return Explanation(
         Cause.OTHER_FORWARD,
-        f"With checkpointing the forward pass itself does something else than without: {sentence}. Let "
-        "both do "
-        "the same.",
+        f"With checkpointing, the forward pass itself differs: {sentence}. Make both do the same.",
         origin.other_stack[:1] + origin.stack[:1],
         difference(origin),
     )
@@ -265,9 +258,8 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         return None
     return Explanation(
         Cause.DETACHED,
-        f"With checkpointing a tensor is cut off from its graph by `{cut.name}` at {line(cut.stack[0])}, "
-        "which is "
-        "not done without. Let the gradient through.",
+        f"With checkpointing, `{cut.name}` at {line(cut.stack[0])} detaches a tensor from its graph, which "
+        "does not happen without. Let the gradient through.",
         cut.stack[:1],
     )
 
@@ -287,8 +279,8 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         return _explained(
             Cause.DISAGREEMENT,
             origin,
-            f"What {checkpoint_at(each)} runs again does something else than it did in the forward pass; why "
-            "is not known",
+            f"The code that {checkpoint_at(each)} runs again differs from the forward pass; the cause is "
+            "not known",
             each,
             origin.stack[:1],
         )
@@ -296,15 +288,15 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if rounded:
         return Explanation(
             Cause.DISAGREEMENT,
-            "No operation of a recomputation differs by more than rounding; another kernel is taken: "
+            "No operation of the recomputation differs by more than rounding; it uses another kernel: "
             f"{first_operation(rounded[0])}.",
             difference=difference(rounded[0]),
         )
     if case.run.error is not None and case.run.error.kind == "CheckpointError":
         return Explanation(
             Cause.DISAGREEMENT,
-            "The recomputation does not do what the forward pass has done: something that it depends "
-            "on is another then; what it is, is not known.",
+            "The recomputation differs from the forward pass: something that it depends on has changed; "
+            "what it is, is not known.",
         )
     return Explanation(Cause.DISAGREEMENT, "The cause is not known.")
 

@@ -41,9 +41,9 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
         return None
     return Explanation(
         Cause.NOTHING_TO_SWITCH,
-        "The class says `supports_gradient_checkpointing`, and no module in it has a "
-        "`gradient_checkpointing` to switch. Let its blocks inherit from `GradientCheckpointingLayer`, "
-        "or do not say so.",
+        "The class sets `supports_gradient_checkpointing`, but no module in it has a "
+        "`gradient_checkpointing` flag. Derive its blocks from `GradientCheckpointingLayer`, or remove the "
+        "claim.",
     )
 
 
@@ -55,9 +55,9 @@ def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     lines = (frame,) if frame is not None else ()
     return Explanation(
         Cause.SWITCHES,
-        "The model's own code cannot be switched as this release of transformers does it"
-        f"{f', see {line(lines[0])}' if lines else ''}: an override takes other arguments than it is given. "
-        "Remove the override, or let it take and hand on all of them.",
+        "This release of transformers cannot enable checkpointing in the model's own "
+        f"code{f', see {line(lines[0])}' if lines else ''}: an override does not take the arguments that "
+        "it is given. Remove the override, or make it take and pass on all of them.",
         lines,
     )
 
@@ -65,7 +65,7 @@ def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
 def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     cause = symptoms[0].cause
     if cause is Cause.NOT_A_LAYER:
-        return Explanation(cause, "Let the blocks inherit from `GradientCheckpointingLayer`.")
+        return Explanation(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
     return Explanation(cause)
 
 
@@ -76,7 +76,7 @@ def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     lines = tuple(dict.fromkeys(each.outer for each in inner if each.outer is not None))
     return Explanation(
         Cause.NESTED_CHECKPOINT,
-        f"A checkpoint lies within a checkpoint, that of {at(lines)}. Remove the explicit one around the "
+        f"A checkpoint is nested in another one, that of {at(lines)}. Remove the explicit one around the "
         "layer.",
         lines,
     )
@@ -87,8 +87,9 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
     return Explanation(
         Cause.STATISTICS,
-        f"The recomputation updates them once more in each step, those of {', '.join(kinds)}. Keep what has "
-        "running statistics out of the checkpointed blocks, or do not update while recomputing.",
+        f"The recomputation updates the running statistics of {', '.join(kinds)} a second time in each "
+        "step. Keep modules with running statistics out of the checkpointed blocks, or do not update them "
+        "while recomputing.",
     )
 
 
@@ -101,9 +102,8 @@ def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
     return Explanation(
         Cause.STATE,
-        f"What is checkpointed sets {names(attributes)} while it runs{shown}, and the recomputation does "
-        "so once "
-        "more. Return such values instead of keeping them, or set them where nothing is recomputed.",
+        f"The checkpointed code sets {names(attributes)}{shown}, and the recomputation sets them again. "
+        "Return such values instead of storing them, or set them outside the checkpointed code.",
         lines,
     )
 

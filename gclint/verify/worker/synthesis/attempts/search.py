@@ -22,6 +22,7 @@ from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
+from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.modalities import Variants
@@ -176,7 +177,7 @@ def _climb(
             return None
         except Exception as error:
             errors.append(error)
-            following = next_plan(situation, error, tried)
+            following = next_plan(situation, Failure(error, partial(make_inputs, situation)), tried)
             if following is None or time.process_time() - started > _SECONDS:
                 return None
             plan = following

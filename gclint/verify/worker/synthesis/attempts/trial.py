@@ -89,7 +89,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
             each for each in tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
         ]
     if not outputs:
-        raise NotSynthesisable("no gradient", "no output carries gradient")
+        raise NotSynthesisable("no gradient", "no output requires grad")
     loss = sum((each.float() * torch.randn(each.shape)).sum() for each in outputs)
     loss.backward()
     if not any(parameter.grad is not None for parameter in model.parameters()):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from transformers import PretrainedConfig
-
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+from gclint.verify.worker.synthesis.configurations.tree import (
+    descendants,
+    fields_of,
+    is_configuration_class,
+    own_fields,
+)
 
 _STAGES = ("stage_names", "_out_indices", "_out_features")
 
@@ -20,7 +23,7 @@ def derive(config: Any) -> Any:
     """
     rebuilt: dict[int, Any] = {}
     for part in reversed(list(descendants(config))):
-        if isinstance(part, PretrainedConfig):
+        if is_configuration_class(type(part)):
             rebuilt[id(part)] = _built_anew(part, rebuilt)
     return rebuilt[id(config)]
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transformers import PretrainedConfig
-
 _BOOKKEEPING = {
     "transformers_version", "architectures", "id2label", "label2id", "dtype", "torch_dtype", "problem_type",
     "return_dict", "output_hidden_states", "output_attentions", "chunk_size_feed_forward", "name_or_path",
 }  # fmt: skip
+
+
+def is_configuration_class(value: Any) -> bool:
+    """Tell whether ``value`` is a class of configurations.
+
+    It is known by what every such class has, so that nothing has to be imported for it.
+    """
+    return isinstance(value, type) and hasattr(value, "model_type") and hasattr(value, "attribute_map")
 
 
 def fields_of(config: Any) -> dict[str, Any]:
@@ -38,13 +44,13 @@ def own_fields(config: Any) -> list[tuple[str, Any]]:
 def children(config: Any) -> Iterator[tuple[str, Any]]:
     """Yield the sub-configurations of ``config`` with their names, those written as mappings as well."""
     for name, value in own_fields(config):
-        if isinstance(value, PretrainedConfig) or (
+        if is_configuration_class(type(value)) or (
             isinstance(value, dict) and _is_configuration(name, value)
         ):
             yield name, value
         elif isinstance(value, list | tuple):
             for each in value:
-                if isinstance(each, PretrainedConfig):
+                if is_configuration_class(type(each)):
                     yield name, each
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import replace
 
-from torch import nn
-from transformers import PretrainedConfig
-
-from gclint.verify.worker.synthesis.configurations.tree import children, fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.configurations.tree import children, fields_of, is_configuration_class
+from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -27,7 +23,7 @@ def another_part(situation: Situation, failure: Failure) -> Plan | None:
     fitting = [
         name
         for name, child in children(situation.whole)
-        if isinstance(child, PretrainedConfig) and hasattr(child, missing[2])
+        if is_configuration_class(type(child)) and hasattr(child, missing[2])
     ]
     task = situation.model_class.__name__.removeprefix(type(situation.whole).__name__.removesuffix("Config"))
     explicit = task.startswith(("Model", "For"))
@@ -46,9 +42,9 @@ def _fitting_by_text(situation: Situation, failure: Failure, names: list[str]) -
     One field may be missing for another reason, so the whole has to lack several of them.
     """
     texts = (
-        inspect.getsource(type(module).__init__)
+        constructor_of(module)
         for variables, _ in failure.frames
-        if isinstance(module := variables.get("self"), nn.Module)
+        if is_module(module := variables.get("self"))
     )
     read = {name for text in texts for name in re.findall(r"\bconfig\.([a-z]\w*)", text)}
     if sum(not hasattr(situation.config, name) for name in read) < _SEVERAL:
@@ -109,14 +105,6 @@ def lists_for_tuples(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values({("=", word): list(situation.get(word)) for word in tuples})
 
 
-def shared_head_width(situation: Situation, failure: Failure) -> Plan | None:
-    """A stack that goes on with the keys of another one, whose heads are of another width."""
-    widths = failure.numbers(r"must match except in dimension 2. Expected size (\d+) but got size (\d+)")
-    if widths is None or "key_states" not in failure.frames[0][1]:
-        return None
-    return situation.plan.with_values({("=", "head_dim"): min(widths)})
-
-
 def more_heads(situation: Situation, failure: Failure) -> Plan | None:
     """Maps of attention, a channel each, of which a convolution or a normalisation wants so many."""
     numbers = failure.numbers(r"(?:input_channels|attention heads) must be divisible by (\d+)")
@@ -126,6 +114,7 @@ def more_heads(situation: Situation, failure: Failure) -> Plan | None:
 
 def eager_attention(situation: Situation, failure: Failure) -> Plan | None:
     """A class that has no other implementation of attention."""
-    if not re.search("attention|attn|sdpa|eager|flash|flex", failure.message, re.I):
+    named = "att(?:ention|n)_implementation|attention implementation|sdpa|scaled_dot_product|eager|flash|flex"
+    if not re.search(named, failure.message, re.I):
         return None
     return replace(situation.plan, attention="eager")

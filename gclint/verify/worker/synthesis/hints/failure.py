@@ -1,20 +1,53 @@
-"""An error and the lines of source that it came through."""
+"""An error, the lines of source that it came through, and the inputs that were given.
+
+Hints look at tensors and modules, and make none: so neither torch nor transformers has to be there for them.
+"""
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    import torch
+
+
+def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
+    """Tell whether ``value`` is a tensor."""
+    # The type of its elements has the second as well.
+    return hasattr(type(value), "dim") and hasattr(type(value), "is_floating_point")
+
+
+def is_module(value: Any) -> bool:
+    """Tell whether ``value`` is a part of a model."""
+    return hasattr(type(value), "named_parameters")
+
+
+def constructor_of(module: Any) -> str:
+    """Return the text of the constructor of a part of a model; empty where there is none."""
+    try:
+        return inspect.getsource(type(module).__init__)
+    except (OSError, TypeError):
+        # A class that was made on the fly.
+        return ""
 
 
 class Failure:
-    """An exception with the code and the variables of the frames that it passed."""
+    """An exception with the code and the variables of the frames that it passed, and with what led to it."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException, make: Callable[[], dict[str, Any]]) -> None:
         self.error = error
         self.message = str(error)
+        self._make = make
+
+    @cached_property
+    def inputs(self) -> dict[str, Any]:
+        """What was given to the model, made anew: what it was given may have been changed by it."""
+        return self._make()
 
     @cached_property
     def frames(self) -> list[tuple[dict[str, Any], str]]:
@@ -27,6 +60,11 @@ class Failure:
             found.append((frame.f_locals, line))
             traceback = traceback.tb_next
         return found[::-1]
+
+    @property
+    def line(self) -> str:
+        """The line that raised the error; empty where it came from nowhere."""
+        return self.frames[0][1] if self.frames else ""
 
     def words(self) -> Iterator[str]:
         """Yield the names in the message and in the failing lines, innermost first."""

@@ -8,10 +8,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from transformers import PretrainedConfig
-
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.configurations.tree import fields_of
+from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
@@ -39,7 +37,7 @@ def _default_of_part(failure: Failure, name: str) -> Any:
     for variables, _ in failure.frames:
         module = sys.modules.get(type(variables.get("self")).__module__)
         there = [] if module is None else list(vars(module).values())
-        kinds = [each for each in there if inspect.isclass(each) and issubclass(each, PretrainedConfig)]
+        kinds = [each for each in there if is_configuration_class(each)]
         for kind in kinds:
             default = inspect.signature(kind.__init__).parameters.get(name)
             if default is not None and isinstance(default.default, str | int | float):
@@ -82,6 +80,8 @@ def empty(situation: Situation, failure: Failure) -> Plan | None:
 def all_empty(situation: Situation, failure: Failure) -> Plan | None:
     """Every field that is None and that the rules know a number for, where the error does not name one."""
     if "None" not in failure.message and not isinstance(failure.error, TypeError):
+        return None
+    if re.search(r"required (positional|keyword-only) argument", failure.message):
         return None
     values = dict(situation.plan.values)
     for part in situation.parts:

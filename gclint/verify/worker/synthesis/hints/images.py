@@ -6,12 +6,9 @@ import math
 import re
 from dataclasses import replace
 
-import torch
-
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -108,8 +105,8 @@ def stated_size(situation: Situation, failure: Failure) -> Plan | None:
     numbers = [int(each) for each in found.groups()[1:]]
     words = ("pixel", "mask") if found[1] == "image" else ("audio",)
     shapes = {}
-    for name, value in make_inputs(situation).items():
-        if any(word in name for word in words) and isinstance(value, torch.Tensor) and value.dim() == 4:
+    for name, value in failure.inputs.items():
+        if any(word in name for word in words) and is_tensor(value) and value.dim() == 4:
             # Some put two images together first, so it is the ratio that counts.
             height = value.shape[-2] * numbers[2] // numbers[0]
             shapes[name] = (*value.shape[:-2], height, value.shape[-1] * numbers[3] // numbers[1])
@@ -119,7 +116,7 @@ def stated_size(situation: Situation, failure: Failure) -> Plan | None:
 def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
     """Images that shrink to nothing on their way through a pyramid."""
     if not re.search(
-        "spatial size|output size is too small|be greater than actual input size|at least one"
+        "input with spatial size|output size is too small|be greater than actual input size"
         "|reshape tensor of 0 elements",
         failure.message,
         re.IGNORECASE,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
 
 from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
@@ -42,7 +42,7 @@ def not_both(situation: Situation, failure: Failure) -> Plan | None:
     """Two inputs that exclude each other: the first one stays."""
     if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
         return None
-    given = [name for name in make_inputs(situation) if re.search(rf"\b{name}\b", failure.message)]
+    given = [name for name in failure.inputs if re.search(rf"\b{name}\b", failure.message)]
     if len(given) == 1 and "both" in failure.message:
         given = [*given, *given]
     if len(given) < 2:
@@ -57,7 +57,7 @@ def not_both(situation: Situation, failure: Failure) -> Plan | None:
 def unwanted(situation: Situation, failure: Failure) -> Plan | None:
     """An input that is handed on to a part that does not take it."""
     found = re.search(r"unexpected keyword argument '(\w+)'", failure.message)
-    if found is None or found[1] not in make_inputs(situation):
+    if found is None or found[1] not in failure.inputs:
         return None
     return replace(situation.plan, without=situation.plan.without | {found[1]})
 
@@ -93,7 +93,9 @@ def asked_for(situation: Situation, failure: Failure) -> Plan | None:
         return None
     names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
     names -= situation.plan.also | _NOT_GIVEN
-    names -= set(make_inputs(situation))
+    names -= set(failure.inputs)
+    # What is required is given in any case, where anything is known of it.
+    names = {name for name in names if situation.parameters[name].default is not inspect.Parameter.empty}
     if len(names) == 2 and re.search(r"\beither\b.* or ", failure.message):
         # The first one of two that exclude each other.
         names = {min(names, key=failure.message.index)}
@@ -102,7 +104,7 @@ def asked_for(situation: Situation, failure: Failure) -> Plan | None:
 
 def without_labels(situation: Situation, failure: Failure) -> Plan | None:
     """A loss that fails, where the model can do without one."""
-    given = _LABELS & set(make_inputs(situation))
+    given = _LABELS & set(failure.inputs)
     return replace(situation.plan, without=situation.plan.without | given) if given else None
 
 
@@ -110,7 +112,7 @@ def without_sizes(situation: Situation, failure: Failure) -> Plan | None:
     """An optional input that the failing line works on, and that not every tower can do something with."""
     if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
         return None
-    given = set(make_inputs(situation))
+    given = set(failure.inputs)
     for _, line in failure.frames:
         for word in re.findall(r"\w+", line):
             if word in given and "_sizes" in word:

@@ -6,10 +6,8 @@ import inspect
 import re
 from typing import Any
 
-from torch import nn
-
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -31,7 +29,7 @@ def input_width(situation: Situation, failure: Failure) -> Plan | None:
     for variables, line in failure.frames:
         module = variables.get("self")
         # The innermost call is written last.
-        for attribute in re.findall(r"self\.(\w+)\(", line)[::-1] if isinstance(module, nn.Module) else ():
+        for attribute in re.findall(r"self\.(\w+)\(", line)[::-1] if is_module(module) else ():
             owner = _owner(situation, module, attribute, expected)
             if owner is not None:
                 plan = situation.plan.with_values({owner: fed})
@@ -43,7 +41,7 @@ def kinds(situation: Situation, failure: Failure) -> Plan | None:
     """The kinds of the layers, which are None by default: two of each that the configuration class names."""
     if "'NoneType' object is not subscriptable" not in failure.message:
         return None
-    read = re.search(r"config\.(\w+)\[\w+\]", failure.frames[0][1])
+    read = re.search(r"config\.(\w+)\[\w+\]", failure.line)
     if read is None:
         return None
     for part in situation.parts:
@@ -62,10 +60,7 @@ def kinds(situation: Situation, failure: Failure) -> Plan | None:
 
 def _owner(situation: Situation, module: Any, attribute: str, size: int) -> tuple[str, str] | None:
     """Return configuration class and field that say how wide the input of ``attribute`` of ``module`` is."""
-    try:
-        source = inspect.getsource(type(module).__init__)
-    except (OSError, TypeError):
-        return None
+    source = constructor_of(module)
     made = re.search(rf"self\.{attribute}\s*=\s*(?:\w+\.)*\w+\(\s*(?:\w+=)?((?:\w+\.)+\w+)\s*[,)]", source)
     if made is None:
         return None

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import torch
-
-from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.placeholders import default_count, placeholder_tokens
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
@@ -76,7 +73,7 @@ def _features(situation: Situation, failure: Failure, modality: str) -> int | No
         for name, value in variables.items():
             if (
                 re.fullmatch(rf"{modality}_(features|hidden_states|embeds|embeddings)", name)
-                and isinstance(value, torch.Tensor)
+                and is_tensor(value)
                 and (value.shape[-1] == width if value.dim() > 1 else value.numel() % width == 0)
             ):
                 return int(value.numel() // width)
@@ -86,5 +83,5 @@ def _features(situation: Situation, failure: Failure, modality: str) -> int | No
 def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
     """Return the plan that leaves out a modality that has no placeholder of its own."""
     word = next((each for each in ("video", "audio", "image") if each in failure.message.lower()), None)
-    names = {name for name in make_inputs(situation) if word and word in name}
+    names = {name for name in failure.inputs if word and word in name}
     return replace(situation.plan, without=situation.plan.without | names) if names else None

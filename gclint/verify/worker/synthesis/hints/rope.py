@@ -14,15 +14,15 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 def scaling(situation: Situation, failure: Failure) -> Plan | None:
     """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
-    if (
-        re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message) is None
-        or "rope_scaling" not in failure.frames[0][1]
-    ):
+    field = re.search(r"rope_scaling|rope_parameters", failure.line)
+    empty = re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message)
+    if field is None or empty is None:
         return None
     text = situation.text
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    rope = {"rope_type": "default", "mrope_section": _three(width // 2)}
-    plan = situation.plan.with_values({("", "rope_scaling"): rope})
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _three(width // 2)}
+    # Newer releases keep under the newer name what is read under the older one.
+    plan = situation.plan.with_values({("", "rope_scaling"): rope, ("", "rope_parameters"): rope})
     return plan if plan != situation.plan else None
 
 
@@ -71,7 +71,7 @@ def turned_width(situation: Situation, failure: Failure) -> Plan | None:
     widths = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
     )
-    if widths is None or not re.search(r"\b(cos|sin)\b", failure.frames[0][1]):
+    if widths is None or not re.search(r"\b(cos|sin)\b", failure.line):
         return None
     values = {
         (type(part).__name__, name): widths[1]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
-import torch
-
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.documentation import dimension
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -26,9 +24,9 @@ def dimensions(situation: Situation, failure: Failure) -> Plan | None:
     for variables, line in failure.frames:
         for name in situation.parameters:
             value = variables.get(name)
-            if isinstance(value, torch.Tensor) and re.search(rf"\b{name}\b", line) and ".s" in line:
+            if is_tensor(value) and re.search(rf"\b{name}\b", line) and ".s" in line:
                 rank = numbers[0] + ("[:-1]" in line)
-                given = make_inputs(situation).get(name)
+                given: Any = failure.inputs.get(name)
                 if given is not None and given.numel() == value.numel() and given.dim() < value.dim():
                     # An outer module puts dimensions of its own in front.
                     rank -= value.dim() - given.dim()
@@ -51,11 +49,11 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
         r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
     )
     if widths:
-        return _resized(situation, failure, -1, *_known_last(situation, widths))
+        return _resized(situation, failure, -1, *_known_last(failure, widths))
     frames = failure.numbers(
         r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
     )
-    image = make_inputs(situation).get("pixel_values")
+    image = failure.inputs.get("pixel_values")
     if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
         return situation.plan.with_rank("pixel_values", 5)
     batched = failure.numbers(r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]")
@@ -80,8 +78,8 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
     if found is None:
         return None
     mask, content = ([int(each) for each in group.split(",")] for group in found.groups())
-    for name, value in make_inputs(situation).items():
-        if "mask" in name and isinstance(value, torch.Tensor) and list(value.shape) == mask:
+    for name, value in failure.inputs.items():
+        if "mask" in name and is_tensor(value) and list(value.shape) == mask:
             shape = tuple(content[: len(mask)])
             return situation.plan.with_shapes({name: shape})
     return None
@@ -95,12 +93,11 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
     if sizes is None or "attention_mask" not in situation.parameters:
         return None
     # Where none is given, the model makes one that is as long as the sequence.
-    given = make_inputs(situation).get(
-        "attention_mask", torch.ones(situation.plan.batch, situation.plan.length)
-    )
-    if given.dim() != 2 or given.shape[1] != sizes[1]:
+    given = failure.inputs.get("attention_mask")
+    shape = (situation.plan.batch, situation.plan.length) if given is None else given.shape
+    if len(shape) != 2 or shape[1] != sizes[1]:
         return None
-    plan = situation.plan.with_shapes({"attention_mask": (given.shape[0], sizes[0])})
+    plan = situation.plan.with_shapes({"attention_mask": (shape[0], sizes[0])})
     return replace(plan, also=plan.also | {"attention_mask"})
 
 
@@ -112,13 +109,13 @@ def lengths(situation: Situation, failure: Failure) -> Plan | None:
     if found is None:
         return None
     total, sizes = int(found[1]), [int(each) for each in found[2].split(",")]
-    for name, value in make_inputs(situation).items():
-        if isinstance(value, torch.Tensor) and value.tolist() == sizes:
+    for name, value in failure.inputs.items():
+        if is_tensor(value) and value.tolist() == sizes:
             share = total // len(sizes)
             divided = (*[share] * (len(sizes) - 1), total - share * (len(sizes) - 1))
             return replace(situation.plan, given={**situation.plan.given, name: divided})
-    for name, value in make_inputs(situation).items():
-        if name.startswith("pixel") and isinstance(value, torch.Tensor) and total == len(value) == len(sizes):
+    for name, value in failure.inputs.items():
+        if name.startswith("pixel") and is_tensor(value) and total == len(value) == len(sizes):
             shape = (len(value), sizes[0], *value.shape[-3:])
             return situation.plan.with_shapes({name: shape})
     return None
@@ -127,8 +124,8 @@ def lengths(situation: Situation, failure: Failure) -> Plan | None:
 def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
     """A batch whose rows are the frames or the windows of an item."""
     numbers = failure.numbers(r"shape '\[0, (\d+), ")
-    inputs = make_inputs(situation)
-    name = next((name for name, value in inputs.items() if isinstance(value, torch.Tensor)), None)
+    inputs = failure.inputs
+    name = next((name for name, value in inputs.items() if is_tensor(value)), None)
     count = situation.get("num_frames", "num_windows", default=numbers[0] if numbers else None)
     if numbers is None or name is None:
         return None
@@ -139,7 +136,7 @@ def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
 def stated(situation: Situation, failure: Failure) -> Plan | None:
     """A shape that the message spells out."""
     found = re.search(r"must be a \dD tensor of shape \((.*?)\)", failure.message)
-    name = next((name for name in make_inputs(situation) if name.startswith(("pixel", "input"))), None)
+    name = next((name for name in failure.inputs if name.startswith(("pixel", "input"))), None)
     if found is None or name is None:
         return None
     shape = tuple(dimension(situation, word.strip()) for word in found[1].split(","))
@@ -161,14 +158,10 @@ def single_item(situation: Situation, failure: Failure) -> Plan | None:
 
 def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
     """Find the input by its content, where an inner module calls it something else."""
-    inputs = {
-        n: v
-        for n, v in make_inputs(situation).items()
-        if isinstance(v, torch.Tensor) and v.is_floating_point()
-    }
+    inputs = {n: v for n, v in failure.inputs.items() if is_tensor(v) and v.is_floating_point()}
     for variables, line in failure.frames[:4]:
         for local, value in variables.items():
-            if not isinstance(value, torch.Tensor) or not re.search(rf"\b{local}\b", line):
+            if not is_tensor(value) or not re.search(rf"\b{local}\b", line):
                 continue
             for name, given in inputs.items():
                 if given.numel() == value.numel() and given.dim() != rank:
@@ -182,13 +175,9 @@ def _with_rank(plan: Plan, name: str, rank: int) -> Plan:
     return replace(plan, shapes=shapes, ranks={**plan.ranks, name: rank})
 
 
-def _known_last(situation: Situation, sizes: tuple[int, ...]) -> tuple[int, int]:
+def _known_last(failure: Failure, sizes: tuple[int, ...]) -> tuple[int, int]:
     """Return the two ``sizes``, the one that an input has last."""
-    last = {
-        value.shape[-1]
-        for value in make_inputs(situation).values()
-        if isinstance(value, torch.Tensor) and value.dim()
-    }
+    last = {value.shape[-1] for value in failure.inputs.values() if is_tensor(value) and value.dim()}
     return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
 
 
@@ -197,22 +186,19 @@ def _resized(
 ) -> Plan | None:
     """Give the input that the failing line works on another size in ``dimension``."""
     reached = [
-        value
-        for variables, line in failure.frames
-        for value in variables.values()
-        if isinstance(value, torch.Tensor)
+        value for variables, line in failure.frames for value in variables.values() if is_tensor(value)
     ]
     numbers_of_elements = {value.numel() for value in reached[:6]}
     said = " ".join(line for _, line in failure.frames[:6])
     # Of several of the same size, it is the one that the failing lines name.
-    inputs = sorted(make_inputs(situation).items(), key=lambda each: each[0] not in said)
+    inputs = sorted(failure.inputs.items(), key=lambda each: each[0] not in said)
     for name, value in inputs:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        if not is_tensor(value) or not value.is_floating_point():
             continue
         if value.dim() < abs(dimension) + (dimension > 0) or value.numel() not in numbers_of_elements:
             continue
         if before is None or value.dim() == 3 or value.shape[dimension] == before:
-            flat = "1d" in failure.frames[0][1]
+            flat = "1d" in failure.line
             return _with_size(situation.plan, name, tuple(value.shape), dimension, size, before, flat)
     return None
 

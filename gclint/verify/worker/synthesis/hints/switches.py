@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 
-from torch import nn
-
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -17,9 +14,9 @@ def enabled(situation: Situation, failure: Failure) -> Plan | None:
     """An attribute that the constructor only sets if a field of the configuration is true."""
     missing = re.search(r"'\w+' object has no attribute '(\w+)'", failure.message)
     module = getattr(failure.error, "obj", None)
-    if missing is None or not isinstance(module, nn.Module):
+    if missing is None or not is_module(module):
         return None
-    source = inspect.getsource(type(module).__init__)
+    source = constructor_of(module)
     for switch in re.finditer(r"^( +)if (?:self\.)?config\.(\w+):\n((?:\1 .*\n|\n)+)", source, re.M):
         owners = [type(part).__name__ for part in situation.parts if fields_of(part).get(switch[2]) is False]
         if f"self.{missing[1]} =" in switch[3] and owners:

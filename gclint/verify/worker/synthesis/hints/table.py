@@ -75,25 +75,24 @@ HINTS: tuple[Hint, ...] = (
     configuration.no_cache,
     configuration.lists_for_tuples,
     rope.by_layer_type,
-    configuration.shared_head_width,
     fields.missing,
     fields.empty,
     # Guesses.
     inputs.none_in_line,
     inputs.asked_for,
-    inputs.without_labels,
     configuration.eager_attention,
     shapes.single_item,
     inputs.without_sizes,
     fields.all_empty,
     images.larger_for_crops,
+    # Whatever it was: what is trained without a loss is better than nothing.
+    inputs.without_labels,
 )
 """Every hint, in the order in which they are asked: the first new plan is tried."""
 
 
-def next_plan(situation: Situation, error: BaseException, tried: list[Plan]) -> Plan | None:
+def next_plan(situation: Situation, failure: Failure, tried: list[Plan]) -> Plan | None:
     """Return a plan that is not among those ``tried``, or None where the error says nothing that helps."""
-    failure = Failure(error)
     for hint in HINTS:
         plan = hint(situation, failure)
         if plan is not None and plan not in tried:

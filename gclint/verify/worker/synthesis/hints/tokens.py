@@ -6,10 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
+from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
@@ -27,7 +24,7 @@ def codebooks(situation: Situation, failure: Failure) -> Plan | None:
     if found is None or not isinstance(count, int) or str(count) not in found[1].split(", "):
         return None
     for name in ("decoder_input_ids", "input_ids"):
-        value = make_inputs(situation).get(name)
+        value = failure.inputs.get(name)
         if value is not None and value.numel() == int(found[2]):
             shape = (value.shape[0] * count, *value.shape[1:])
             return situation.plan.with_shapes({name: shape})
@@ -45,7 +42,7 @@ def streams(situation: Situation, failure: Failure) -> Plan | None:
         or "input_ids" not in "".join(line for _, line in failure.frames[:2])
     ):
         return None
-    value = make_inputs(situation).get("input_ids")
+    value = failure.inputs.get("input_ids")
     if value is None or value.dim() != 2:
         return None
     return situation.plan.with_shapes({"input_ids": (*value.shape, numbers[1])})
@@ -55,22 +52,22 @@ def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
     """Tokens of which the failing line takes one codebook, the last of three dimensions."""
     if "too many indices for tensor of dimension 2" not in failure.message:
         return None
-    for name, value in make_inputs(situation).items():
-        if _is_rows(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.frames[0][1]):
+    for name, value in failure.inputs.items():
+        if _is_rows(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.line):
             count = situation.get("num_codebooks", "n_codes_total", "num_channels", default=1)
             return situation.plan.with_shapes({name: (*value.shape, count)})
     return None
 
 
 def _is_rows(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dim() == 2 and not value.is_floating_point()
+    return is_tensor(value) and value.dim() == 2 and not value.is_floating_point()
 
 
 def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
     """An input of tokens under a name that the rules take for audio."""
     if "got torch.FloatTensor" not in failure.message or "indices" not in failure.message:
         return None
-    names = {name for name in make_inputs(situation) if "values" in name}
+    names = {name for name in failure.inputs if "values" in name}
     return replace(situation.plan, tokens=situation.plan.tokens | names)
 
 

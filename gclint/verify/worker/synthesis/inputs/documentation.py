@@ -10,8 +10,6 @@ import typing
 from functools import cache
 from typing import Any
 
-import torch
-
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
@@ -28,7 +26,7 @@ def documented(situation: Situation, name: str) -> Any:
         if "states" in name or "embeds" in name or "features" in name:
             return situation.floats(name, situation.plan.batch, situation.plan.length, situation.width())
         if "mask" in name:
-            return torch.ones(situation.plan.batch, situation.plan.length, dtype=torch.long)
+            return situation.ones(situation.plan.batch, situation.plan.length)
         return 1 if re.search(r"\bint\b", annotation) or re.match(r"\s*\(`?int`?\b", text) else None
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
         # An image of what was masked in another one.
@@ -37,7 +35,7 @@ def documented(situation: Situation, name: str) -> Any:
         # Whatever the documentation calls it: some was copied from that of tokens.
         return situation.floats(name, *shape)
     if "mask" in name:
-        return torch.ones(shape, dtype=torch.bool if "Bool" in annotation + text[:80] else torch.long)
+        return situation.ones(*shape, boolean="Bool" in annotation + text[:80])
     if (
         "Long" in annotation
         or "Int" in annotation

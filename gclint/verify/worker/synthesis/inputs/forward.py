@@ -13,9 +13,10 @@ from gclint.verify.worker.synthesis.inputs.audio import AUDIO
 from gclint.verify.worker.synthesis.inputs.companions import COMPANIONS
 from gclint.verify.worker.synthesis.inputs.documentation import documented
 from gclint.verify.worker.synthesis.inputs.given import given_inputs
+from gclint.verify.worker.synthesis.inputs.grids import patch_side
 from gclint.verify.worker.synthesis.inputs.labels import LABELS
 from gclint.verify.worker.synthesis.inputs.masks import MASKS, fit_masks
-from gclint.verify.worker.synthesis.inputs.patches import PATCHES, patch_side
+from gclint.verify.worker.synthesis.inputs.patches import PATCHES
 from gclint.verify.worker.synthesis.inputs.points import POINTS
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states

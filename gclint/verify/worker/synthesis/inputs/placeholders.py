@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from gclint.verify.worker.synthesis.inputs.patches import MERGES, get_vision, grid, in_blocks, is_cut
+from gclint.verify.worker.synthesis.inputs.grids import MERGES, get_vision, grid, in_blocks, is_cut
 from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+if TYPE_CHECKING:
+    import torch
 
 _VIDEO = ("video_token_id", "video_token_index")
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -35,6 +36,8 @@ _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
     """Return ``ids`` with the placeholders of each modality that the class takes put in front."""
+    import torch
+
     pieces = []
     for modality, token in placeholder_tokens(situation).items():
         start, end = (situation.get(*_marks(modality, mark)) for mark in ("start", "end"))
@@ -42,7 +45,7 @@ def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
         pieces += ([start] if isinstance(start, int) else []) + run + ([end] if isinstance(end, int) else [])
     if not pieces:
         return ids
-    front = torch.tensor(pieces, dtype=ids.dtype).expand(ids.shape[0], -1)
+    front = ids.new_tensor(pieces).expand(ids.shape[0], -1)
     return torch.cat([ids[:, :1], front, ids[:, 1:]], dim=1)
 
 
@@ -64,7 +67,7 @@ def placeholder_tokens(situation: Situation) -> dict[str, int]:
 
 def modality_of_tokens(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
     """Return 0 for each token of ``ids`` that is text, 1 where it stands for an image, 2 video, 3 audio."""
-    kinds = torch.zeros_like(ids)
+    kinds = ids.new_zeros(ids.shape)
     numbers = {modality: number for number, (modality, _, _) in enumerate(_MODALITIES, 1)}
     for modality, token in placeholder_tokens(situation).items():
         kinds[ids == token] = numbers[modality]

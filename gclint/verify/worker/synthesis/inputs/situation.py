@@ -7,14 +7,16 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import torch
-from transformers import PretrainedConfig
+from typing import TYPE_CHECKING, Any
 
 from gclint.verify.worker.synthesis.configurations.tokens import special_tokens
 from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 from gclint.verify.worker.synthesis.inputs.plan import Plan
+
+if TYPE_CHECKING:
+    # What only looks at a situation, as hints do, needs no tensors.
+    import torch
+    from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True)
@@ -81,20 +83,34 @@ class Situation:
 
     def floats(self, name: str, *shape: int) -> torch.Tensor:
         """Return normally distributed numbers that depend on ``name`` and ``shape`` alone."""
+        import torch
+
         return torch.randn(shape, generator=_generator(name))
+
+    def ones(self, *shape: int, boolean: bool = False) -> torch.Tensor:
+        """Return a mask that masks nothing."""
+        import torch
+
+        return torch.ones(shape, dtype=torch.bool if boolean else torch.long)
 
     def integers(self, name: str, low: int, high: int, *shape: int) -> torch.Tensor:
         """Return evenly distributed integers from ``low`` up to and without ``high``."""
+        import torch
+
         return torch.randint(low, max(high, low + 1), shape, generator=_generator(name))
 
     def tokens(self, name: str, *shape: int, vocabulary: int | None = None) -> torch.Tensor:
         """Return random tokens, none of them special."""
+        import torch
+
         size = vocabulary or getattr(self.text, "vocab_size", None) or self.get("vocab_size", default=64)
         allowed = torch.tensor([each for each in range(min(size, 1000)) if each not in self.special] or [0])
         return allowed[self.integers(name, 0, len(allowed), *shape)]
 
 
 def _generator(name: str) -> torch.Generator:
+    import torch
+
     generator = torch.Generator()
     generator.manual_seed(zlib.crc32(name.encode()))
     return generator
