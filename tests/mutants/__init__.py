@@ -1,0 +1,1 @@
+"""Mutants of gclint: what one small change in its code does to its tests."""
