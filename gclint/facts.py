@@ -51,6 +51,10 @@ class Trace:
         """Those of files that were only searched, where a later look at them is enough."""
         self.phases: dict[Fact, str] = {}
         """What a fact was asked for first; the rest is of the lint itself."""
+        self.layout_free: dict[str, str] = {}
+        """What stands for Python files but for their layout, where verdicts may hang on them."""
+        self.shown: frozenset[str] | None = None
+        """The files whose layout may show in what is printed; None where any may."""
         self._fresh: list[Fact] = []
         self.is_torn = False
         """Whether something changed while it was looked at, so that nothing can be said of the run."""
@@ -74,7 +78,13 @@ class Trace:
     def news(self) -> News:
         """Return what was noted since this was last asked for, as another process can take it up."""
         found = [
-            (fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
+            _News(
+                fact,
+                self.answers[fact],
+                self.phases.get(fact, ""),
+                self.signatures.get(fact.path),
+                self.layout_free.get(fact.path),
+            )
             for fact in self._fresh
         ]
         self._fresh = []
@@ -82,15 +92,27 @@ class Trace:
 
     def learn(self, news: News) -> None:
         """Take up what another process has noted."""
-        for fact, answer, name, seen in news[0]:
+        for fact, answer, name, seen, layout_free in news[0]:
             with phase(name):
                 self.note(fact, answer)
             if seen is not None:
                 self.signatures.setdefault(fact.path, seen)
+            if layout_free is not None:
+                self.layout_free[fact.path] = layout_free
         self.is_torn |= news[1]
 
 
-News = tuple["list[tuple[Fact, str, str, Signature | None]]", bool]
+class _News(NamedTuple):
+    """A fact as another process is told of it."""
+
+    fact: Fact
+    answer: str
+    phase: str
+    signature: Signature | None
+    layout_free: str | None
+
+
+News = tuple["list[_News]", bool]
 _trace: Trace | None = None
 _phase = ""
 
@@ -235,7 +257,7 @@ def real_path(path: Path | str) -> Path:
 
 
 class Places:
-    """Where paths lead to, with each link on the way looked at once."""
+    """Where paths lead to; links on the way are looked at once a folder, not once a file."""
 
     def __init__(self) -> None:
         self._known: dict[Path, Path] = {}
@@ -244,12 +266,29 @@ class Places:
         """Return ``path`` without links."""
         known = self._known.get(path)
         if known is None:
-            if path.name in ("", os.pardir) or is_link(path):
-                known = real_path(path)
-            else:
-                known = self.location(path.parent) / path.name
+            is_direct = not _may_lead_elsewhere(path)
+            known = self.folder(path.parent) / path.name if is_direct else real_path(path)
             self._known[path] = known
         return known
+
+    def folder(self, folder: Path) -> Path:
+        """Return the same of a folder that files lie in, near others that are asked for."""
+        known = self._known.get(folder)
+        if known is None:
+            parent = self._known.get(folder.parent)
+            if parent is None or _may_lead_elsewhere(folder):
+                known = real_path(folder)
+                # Folders beside it need not ask for all links on the way once more.
+                if folder.parent not in self._known:
+                    self._known[folder.parent] = real_path(folder.parent)
+            else:
+                known = parent / folder.name
+            self._known[folder] = known
+        return known
+
+
+def _may_lead_elsewhere(path: Path) -> bool:
+    return path.name in ("", os.pardir) or is_link(path)
 
 
 def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:

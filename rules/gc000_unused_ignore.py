@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from gclint.rule import CommentRule
 from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.spelling import closest
 
-_UNCLEAR = "only its author knows what it is meant to ignore"
+_UNCLEAR = "only its author knows what it was meant to suppress"
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
@@ -23,15 +24,14 @@ class UnusedIgnore(CommentRule):
     ## What it does
 
     Finds `# gclint: ignore` and `# gclint: ignore-file` comments that suppress nothing, in whole or
-    in part: no rule that they name has a finding there, there is no such rule, or the comment is
+    in part: the rules that they name report nothing there, there is no such rule, or the comment is
     malformed. A code or a name is judged only if its rule ran, and a comment that names no rule only
     if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
     `GC000` among the codes of a comment keeps that comment from being reported.
 
     ## Why is this bad?
 
-    The comment says that something is wrong, and nothing is. It would also hide the defect if that
-    came back.
+    The comment claims a defect that is not there. It would also hide the defect if it came back.
 
     ## Example
 
@@ -47,9 +47,9 @@ class UnusedIgnore(CommentRule):
 
     ## Fix safety
 
-    Safe: only the comment changes. The fix removes the comment, or the codes and names that are not
-    needed. There is no fix for a malformed comment or a misspelled name, since only the author knows
-    what was meant.
+    Safe: only the comment changes. The fix removes the comment, or its unused codes and names.
+    There is no fix for a malformed comment or a misspelled name, since only the author knows what it
+    was meant to suppress.
     """
 
     code = "GC000"
@@ -62,7 +62,13 @@ class UnusedIgnore(CommentRule):
         self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
     ) -> Iterable[Finding]:
         """Yield a finding for each comment that suppresses nothing, in whole or in part."""
-        found = [each for ignore in comments.ignores for each in self._about(ignore, comments, findings, ran)]
+        used: defaultdict[Ignore, set[str]] = defaultdict(set)
+        for finding in findings:
+            for ignore in comments.suppressing(finding):
+                used[ignore].add(finding.code)
+        found = [
+            each for ignore in comments.ignores for each in self._about(ignore, comments, used[ignore], ran)
+        ]
         keepers = [ignore for ignore in comments.ignores if ignore.names(self.code) and not ignore.mistake]
         yield from (each for each in found if not any(_keeps(ignore, each) for ignore in keepers))
         for keeper in keepers:
@@ -75,17 +81,16 @@ class UnusedIgnore(CommentRule):
         if "gclint:" in network.file.text:
             yield "each ignore comment here suppresses something, or the rules that it names did not run"
         else:
-            yield "there is no ignore comment in this file"
+            yield "this file has no ignore comments"
 
     def _about(
-        self, ignore: Ignore, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
+        self, ignore: Ignore, comments: Suppressions, used: Collection[str], ran: Collection[str]
     ) -> Iterable[Finding]:
-        used = {finding.code for finding in findings if ignore.suppresses(finding)}
         if ignore.mistake is not None:
             yield self._finding(ignore, ignore.mistake, Refusal(_UNCLEAR))
         elif ignore.words is None:
             if not used and _all_ran(comments, ran):
-                yield self._finding(ignore, "no rule has a finding here", _removal(ignore))
+                yield self._finding(ignore, "no rule reports anything here", _removal(ignore))
         elif not ignore.words:
             yield self._finding(ignore, "it names no rule", _removal(ignore))
         else:
@@ -100,7 +105,7 @@ class UnusedIgnore(CommentRule):
         self, ignore: Ignore, idle: Collection[Word], unknown: Mapping[Word, str | None]
     ) -> Finding:
         """Return the finding about words that are idle, and unknown ones with a guess at what is meant."""
-        complaints = [f"{word.text} has no finding here" for word in idle]
+        complaints = [f"{word.text} reports nothing here" for word in idle]
         complaints += [
             f"there is no rule {word.text}" + (f" (did you mean {guess}?)" if guess else "")
             for word, guess in unknown.items()
@@ -113,7 +118,7 @@ class UnusedIgnore(CommentRule):
         if not kept:
             remedy = _removal(ignore)
         elif len(kept) < len(words):
-            remedy = Fix("Remove what is not needed from the comment", (ignore.reduced_to(kept),))
+            remedy = Fix("Remove the unused codes from the comment", (ignore.reduced_to(kept),))
         return self._finding(ignore, "; ".join(complaints), remedy, in_part=bool(needed))
 
     def _finding(
@@ -121,6 +126,7 @@ class UnusedIgnore(CommentRule):
     ) -> Finding:
         message = f"{'part of this' if in_part else 'this'} comment suppresses nothing: {complaint}"
         symbol = ignore.text.lstrip("# \t")
+        # It has no story: the comment itself is all that there is to see, as nothing else is found.
         return Finding(self.code, self.name, message, ignore.path, ignore.start, ignore.end, symbol, remedy)
 
 

@@ -25,22 +25,21 @@ class MissingCheckpointingLayer(Rule):
 
     ## What it does
 
-    Finds the blocks of a model that says `supports_gradient_checkpointing = True` and that do not
-    reach `GradientCheckpointingLayer` through their bases. A class counts as a block when a legacy
-    branch hands it to a checkpoint function, or when a loop over a stack feeds its output back into
-    it and it is built of attention or of another mixer of sequence positions. The model is one of
-    transformers: it reaches `PreTrainedModel` and holds the class that runs the block.
+    Finds the blocks of a model that sets `supports_gradient_checkpointing = True` but whose bases do
+    not include `GradientCheckpointingLayer`. A class is a block if a legacy branch passes it to a
+    checkpoint function, or if a loop over a stack feeds its output back into it and it contains
+    attention or another token mixer. The model has to be a transformers model: it derives from
+    `PreTrainedModel` and contains the class that runs the block.
 
-    A run of the model is a second source: blocks that it saw feed one another and stay as they were
-    are reported at the call, however the model came by them (a registry, a computed name).
+    A run of the model is a second source: blocks that feed one another and are not recomputed are
+    reported at the call, however the model finds them (a registry, a computed name).
 
     ## Why is this bad?
 
-    Since transformers 4.53 it is the base class that recomputes a block in the backward pass. A
-    block without it keeps all its activations although the user has enabled checkpointing: memory
-    is as high as before, and nothing says so. A block that has its own legacy branch does
-    checkpoint, but without what the base class adds: caches disabled, offloading,
-    `every_n_layers`.
+    Since transformers 4.53 the base class recomputes a block in the backward pass. A block without
+    it keeps all its activations even when checkpointing is enabled: memory use does not go down, and
+    there is no warning. A block with a legacy branch of its own is checkpointed, but without what
+    the base class adds: disabled caches, offloading, `every_n_layers`.
 
     ## Example
 
@@ -65,31 +64,34 @@ class MissingCheckpointingLayer(Rule):
 
     ## Fix safety
 
-    The fix changes the base, adds the import, replaces a legacy branch by its plain call once both
-    calls give every parameter of `forward` the same, repairs the block's call sites (see GC002 and
-    GC003) and drops what this leaves unused. A cache that is off while checkpointing is the only
-    difference between two calls that is accepted; for any other one there is no fix.
+    The fix changes the base, adds the import, replaces a legacy branch by its plain call if both
+    calls pass the same arguments to `forward`, repairs the block's call sites (see GC002 and GC003)
+    and removes imports and helpers that become unused. The only difference between the two calls
+    that is accepted is a cache that is disabled while checkpointing; otherwise there is no fix.
 
-    It is unsafe where the file may run with a release that has no such class (before transformers 4.52), or
-    one that leaves on a cache which the repaired call passes; `--target-version` says which releases those
-    are. It is also unsafe where a call site would still be wrong afterwards, where a branch checkpoints
-    in evaluation as well, where the block keeps running
-    statistics (recomputation updates them twice) or assigns to itself in `forward`, where a block that
-    was not recomputed before returns a dict, a list or an output class, changes its arguments in place or
-    draws random numbers that are not torch's, and where other
-    classes that are not blocks share the base that has to change. There is none for a block that
-    takes its cache apart in training, nor for one that is a model itself.
+    It is unsafe if the file may run with a release that has no such class (before transformers 4.52), or
+    with one that does not disable a cache that the repaired call passes; `--target-version` selects the
+    releases. It is also unsafe if
 
-    There is no fix either where something other than `gradient_checkpointing_enable()` enables a
-    legacy branch, since it would not reach the layers: a flag that does not begin as False or comes
-    from the configuration, a condition that asks for anything but the flag and the mode, an override
-    of the library's methods, a script anywhere in the given folders that sets the flag of one
-    module, or a model without `supports_gradient_checkpointing` that calls a checkpoint function of
-    its own. The reason names the place. Nor is there one where a checkpoint function would still be
-    called for the block, in this file or in another of the given ones, since it would then be
-    recomputed twice. A block that other files define or run is repaired in all of them at once.
+    - a call site would still be wrong afterwards;
+    - a branch also checkpoints in evaluation mode;
+    - the block keeps running statistics (recomputation updates them twice), or `forward` assigns to `self`;
+    - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments
+      in place, or draws random numbers that are not torch's;
+    - classes that are not blocks share the base that has to change.
 
-    What rests on a run, and not on the text, is repaired by `--fix --verify` once it is proven.
+    There is no fix for a block that needs its cache in training, nor for one that is itself a model.
+
+    There is no fix either if something other than `gradient_checkpointing_enable()` enables a legacy
+    branch, since it would not reach the layers: a flag that is not initialized to False or comes from
+    the configuration, a condition that tests anything but the flag and the mode, an override of the
+    library's methods, a script in the given folders that sets the flag of one module, or a model
+    without `supports_gradient_checkpointing` that calls a checkpoint function itself. The reason
+    names the place. Nor is there one if a checkpoint function would still be called for the block, in
+    this file or in another given one, since the block would then be recomputed twice. A block that
+    other files define or run is repaired in all of them at once.
+
+    Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 
     ## References
 
@@ -164,15 +166,11 @@ class MissingCheckpointingLayer(Rule):
     def _message(network: Network, block: UnprotectedBlock) -> str:
         name, owner = block.info.name, block.sites[0].owner.name
         if any(site.checkpointed for site in block.sites):
-            return (
-                f"`{name}` is checkpointed by a branch of its own in `{owner}` and is not a "
-                f"`{CHECKPOINTING_BASE}`: caches are not switched off for it, and newer checkpointing "
-                "options pass it by"
-            )
-        stacked = f"`{name}` is stacked in `{owner}` and is not a `{CHECKPOINTING_BASE}`"
+            return f"`{name}` is checkpointed by a legacy branch in `{owner}`, not by `{CHECKPOINTING_BASE}`"
+        stacked = f"`{name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`"
         if leftover(network, (block.info,), ()) is not None or _inherits_checkpoint_call(network, block):
-            return f"{stacked}: only code that calls a checkpoint function itself can recompute it"
-        return f"{stacked}: with gradient checkpointing enabled it still keeps all its activations"
+            return f"{stacked}: only an explicit checkpoint call recomputes it"
+        return f"{stacked}: checkpointing skips it"
 
 
 def _inherits_checkpoint_call(network: Network, block: UnprotectedBlock) -> bool:

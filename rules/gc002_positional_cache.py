@@ -12,6 +12,7 @@ from gclint.network.binding import BoundArgument
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
@@ -28,12 +29,12 @@ class PositionalCache(Rule):
 
     ## Why is this bad?
 
-    The base class switches caches off while it checkpoints, since recomputing the block would
-    write into them a second time. It knows them by their keyword, and cannot see one that is
-    passed by position: the cache is then written twice under reentrant checkpointing, and
-    non-reentrant checkpointing raises a `CheckpointError`, since the recomputed tensors have other
-    shapes. A guard such as `past if not (self.gradient_checkpointing and self.training) else None`
-    at the call avoids both; it does by hand what the keyword would do.
+    The base class disables caches while it checkpoints, since recomputing the block would write to
+    them a second time. It recognizes them by keyword and cannot see one that is passed by position:
+    reentrant checkpointing then writes the cache twice, and non-reentrant checkpointing raises a
+    `CheckpointError`, since the recomputed tensors have other shapes. A guard such as
+    `past if not (self.gradient_checkpointing and self.training) else None` at the call avoids both;
+    it does by hand what the keyword would do.
 
     ## Example
 
@@ -49,15 +50,14 @@ class PositionalCache(Rule):
 
     ## Fix safety
 
-    Safe where it only writes keywords into the call: the cache's, and those of the arguments behind
-    it. Where an activation stands behind the cache in `forward`'s signature, neither order of the
-    call is right; the fix then puts the activations first in the signature and rewrites the calls,
-    overrides and `super().forward` calls in the files that were given. That is unsafe, since
-    callers elsewhere break. It is also unsafe where a release that the file may run with leaves that keyword
-    alone (see GC305); where all of them do, there is no fix.
+    Safe if it only adds keywords to the call: to the cache, and to the arguments after it. If an
+    activation comes after the cache in the signature of `forward`, neither order of the call is right;
+    the fix then moves the activations to the front of the signature and rewrites the calls, overrides
+    and `super().forward` calls in the given files. That is unsafe, since callers elsewhere break. It is
+    also unsafe if a release that the file may run with does not disable a cache of that name (see
+    GC305); if none does, there is no fix.
 
-    What rests on a run, such as that a call runs this block at all, is repaired by `--fix --verify`
-    once it is proven.
+    Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 
     ## References
 
@@ -89,7 +89,7 @@ class PositionalCache(Rule):
                 evidence=defects.evidence,
                 story=defects.story(
                     defects.positional_caches,
-                    "is a cache argument, which checkpointing sees only where it is passed by keyword",
+                    "is a cache, which checkpointing can disable only if it is passed by keyword",
                     traced=False,
                 ),
             )
@@ -104,17 +104,17 @@ class PositionalCache(Rule):
 
     @staticmethod
     def _message(defects: SiteDefects, first: BoundArgument) -> str:
-        names = " and ".join(
-            f"`{bound.parameter.name}`" for bound in defects.positional_caches if bound.parameter is not None
+        names = listed_code(
+            bound.parameter.name for bound in defects.positional_caches if bound.parameter is not None
         )
         several = len(defects.positional_caches) > 1
         verb, pronoun = ("are", "them") if several else ("is", "it")
         if is_guarded(first.arg.value):
             return (
-                f"{names} {verb} passed to `{defects.symbol}` by position behind a guard on checkpointing, "
-                "which works around what the base class does for a cache that is passed by keyword"
+                f"{names} {verb} passed to `{defects.symbol}` by position, so only the guard at the call "
+                f"disables {pronoun} while checkpointing"
             )
         return (
-            f"{names} {verb} passed to `{defects.symbol}` by position, where checkpointing cannot switch "
-            f"{pronoun} off: recomputation writes the cache twice, or raises a CheckpointError"
+            f"{names} {verb} passed to `{defects.symbol}` by position, so checkpointing cannot disable "
+            f"{pronoun}"
         )

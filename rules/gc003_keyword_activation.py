@@ -11,6 +11,7 @@ from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
@@ -24,19 +25,19 @@ class KeywordActivation(Rule):
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
     tensor that requires grad is passed by keyword: the hidden states that the loop passes from layer to
-    layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or
-    what another module with parameters returned. Masks, position ids, flags and rotary embeddings
-    are not activations. The setting `activation-names` adds names of parameters.
+    layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or the
+    output of another module with parameters. Masks, position ids, flags and rotary embeddings are not
+    activations. The setting `activation-names` adds names of parameters.
 
-    A run of the model is a second source: what required grad there, and lost its gradient, is
-    reported under whatever name.
+    A run of the model is a second source: tensors that required grad and lost their gradient are
+    reported under any name.
 
     ## Why is this bad?
 
     Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives
-    gradients to tensors that are passed by position. One that comes by keyword loses its gradient
-    when nothing else requires one, and raises "Trying to backward through the graph a second time"
-    when several layers share it.
+    gradients to tensors that are passed by position. One that is passed by keyword loses its gradient
+    if no other input requires grad, and raises "Trying to backward through the graph a second time"
+    if several layers share it.
 
     ## Example
 
@@ -52,14 +53,13 @@ class KeywordActivation(Rule):
 
     ## Fix safety
 
-    Safe where the activation and the parameters before it can be passed by position: each of them is
-    passed already, or has a literal default to write. There is no fix across `*args`, nor where
-    calls among the arguments would be evaluated in another order. Where a cache stands before the
-    activation in `forward`'s signature, the signature changes as described under GC002, which is
-    unsafe.
+    Safe if the activation and the parameters before it can be passed by position: each of them is
+    passed already, or has a literal default. There is no fix across `*args`, nor if calls among the
+    arguments would be evaluated in another order. If a cache comes before the activation in the
+    signature of `forward`, the signature changes as described under GC002, which is unsafe.
 
-    All that a run saw require grad moves together. What rests on a run, and not on the text, is
-    repaired by `--fix --verify` once it is proven.
+    All arguments that required grad in a run move together. Findings that only a run can show are
+    repaired by `--fix --verify` once the repair is proven.
 
     ## References
 
@@ -69,7 +69,7 @@ class KeywordActivation(Rule):
     code = "GC003"
     name = "keyword-activation"
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
-    settings = (Setting(ACTIVATION_NAMES, "Further parameters through which gradient flows."),)
+    settings = (Setting(ACTIVATION_NAMES, "Names of further parameters that receive activations."),)
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
     is_about_calls = True
     shows_in_every_run = True
@@ -92,7 +92,7 @@ class KeywordActivation(Rule):
                 evidence=defects.evidence,
                 story=defects.story(
                     defects.keyword_activations,
-                    "takes an activation, which reentrant checkpointing has to get by position",
+                    "takes an activation, which reentrant checkpointing needs by position",
                     traced=True,
                 ),
             )
@@ -108,9 +108,8 @@ class KeywordActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.keyword_activations if bound.parameter is not None]
-        shown = " and ".join(f"`{name}`" for name in names)
-        verb = "are" if len(names) > 1 else "is"
+        verb, pronoun = ("are", "they receive") if len(names) > 1 else ("is", "it receives")
         return (
-            f"{shown} {verb} passed to `{defects.symbol}` by keyword, where reentrant checkpointing gives no "
-            "gradient to it"
+            f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword, so {pronoun} no "
+            "gradient under reentrant checkpointing"
         )

@@ -6,32 +6,32 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.branch import mismatches, plain_beside
-from gclint.finding import Finding, Refusal
+from gclint.finding import Finding, Refusal, Step
 from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
 from gclint.network.story import call_story
 from gclint.network.support import models_running
 from gclint.rule import Rule
+from gclint.wording import listed_code
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
 
 
 class MismatchedCheckpointBranches(Rule):
-    """The checkpointed and the plain call of a block do not pass the same.
+    """The checkpointed and the plain call of a block pass different arguments.
 
     ## What it does
 
     Binds both calls of a legacy branch to the parameters of the block's `forward`, as Python does it,
-    and reports parameters that get something else with checkpointing than without: two arguments that
-    have changed places, keywords that one of the calls drops, a whole list where the other call passes
-    one of its items. A cache that is off while checkpointing, and
-    its positions, make no difference.
+    and reports parameters that receive different values: two arguments that are swapped, keywords that
+    one of the calls drops, a whole list where the other call passes one of its items. A cache that is
+    disabled while checkpointing, and its positions, make no difference.
 
     ## Why is this bad?
 
-    The model computes something else as soon as checkpointing is enabled, and nothing says so.
-    Positional arguments of a checkpoint function are easily shifted, since nobody runs both branches.
+    The model silently computes something else as soon as checkpointing is enabled. Positional
+    arguments of a checkpoint function are easily shifted, since few people run both branches.
 
     ## Example
 
@@ -74,18 +74,21 @@ class MismatchedCheckpointBranches(Rule):
             own = {id(node) for node in walk(legacy.call)}
             argument = next((each.argument for each in differences if id(each.argument) in own), None)
             start, end = legacy.span(legacy.call if argument is None else argument)
-            blocks = " and ".join(f"`{info.name}`" for info in legacy.blocks)
+            blocks = listed_code(info.name for info in legacy.blocks)
             yield Finding(
                 self.code,
                 self.name,
-                f"the checkpointed call of {blocks} does not pass what the plain call beside it passes: "
-                + "; ".join(each.description for each in differences),
+                f"the checkpointed call of {blocks} does not match the plain call beside it: "
+                f"{differences[0].description}{_more(len(differences) - 1)}",
                 network.file.path,
                 start,
                 end,
                 legacy.blocks[0].name,
-                Refusal("which of the two calls is right, only the author knows"),
-                story=call_story(legacy, legacy.blocks[0]),
+                Refusal("only the author knows which of the two calls is right"),
+                story=(
+                    *call_story(legacy, legacy.blocks[0]),
+                    *(Step(network.file.path, start, end, each.description) for each in differences),
+                ),
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -93,12 +96,18 @@ class MismatchedCheckpointBranches(Rule):
         for site in spot.sites:
             if not site.checkpointed:
                 continue
-            blocks = " and ".join(f"`{info.name}`" for info in site.blocks)
+            blocks = listed_code(info.name for info in site.blocks)
             if not models_running(site.owner):
                 yield f"no model is seen to hold `{site.owner.name}`, which calls a checkpoint function"
             elif plain_beside(site, network.run_sites) is None:
-                yield f"no single plain call of {blocks} stands in the other branch, to be compared with"
+                yield f"the other branch has no single plain call of {blocks} to compare with"
             else:
-                yield f"the plain call of {blocks} in the other branch passes the same, caches aside"
+                yield (
+                    f"the plain call of {blocks} in the other branch passes the same arguments, caches aside"
+                )
         if spot.sites and not any(site.checkpointed for site in spot.sites):
             yield "no call here goes through a checkpoint function of the model's own, so there is no pair"
+
+
+def _more(number: int) -> str:
+    return f" (and {number} more {'difference' if number == 1 else 'differences'})" if number else ""

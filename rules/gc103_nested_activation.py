@@ -11,6 +11,7 @@ from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class NestedActivation(Rule):
-    """A checkpointing layer gets activations inside of a list, tuple or dict.
+    """Activations are passed to a checkpointing layer inside a list, tuple or dict.
 
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) that pass a list, a
-    tuple or a dict which holds tensors that require grad: one that is written down with what a module with
-    parameters returned, or with a parameter of the model, or an argument annotated as one that such a module
-    returns. Rotary embeddings, masks, shapes and sizes require no grad.
+    tuple or a dict of tensors that require grad: one that is built from the output of a module with
+    parameters or from a parameter of the model, or an argument annotated as a container that such a module
+    returns. Rotary embeddings, masks, shapes and sizes do not require grad.
 
     ## Why is this bad?
 
     Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives gradients to
-    tensors that are arguments themselves. It does not look inside of a container, whether that is passed by
-    position or by keyword: where nothing else requires grad, the gradient is lost, and where several layers
+    tensors that are arguments themselves. It does not look inside a container, whether that is passed by
+    position or by keyword: if nothing else requires grad, the gradient is lost, and if several layers
     share the container, the backward pass raises "Trying to backward through the graph a second time".
 
     ## Example
@@ -52,10 +53,10 @@ class NestedActivation(Rule):
 
     ## Fix safety
 
-    The signature of the block has to change. The fix does that for a tuple of tensors, if `forward` is
+    The signature of the block has to change. The fix does that for a tuple of tensors if `forward` is
     annotated with their number, nothing else calls or inherits the block, and the call passes the tuple by
-    position: each tensor gets a parameter of its own, and `forward` makes the tuple of them again. It is
-    unsafe, since callers elsewhere break. Anything else has no fix.
+    position: each tensor gets a parameter of its own, and `forward` packs them into the tuple again. It is
+    unsafe, since callers elsewhere break. In all other cases there is no fix.
 
     ## References
 
@@ -86,7 +87,7 @@ class NestedActivation(Rule):
                 unpacked(defects),
                 story=defects.story(
                     defects.nested_activations,
-                    "takes a container, and reentrant checkpointing does not look into one",
+                    "takes a container, and reentrant checkpointing does not look inside it",
                     traced=True,
                 ),
             )
@@ -104,11 +105,7 @@ class NestedActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.nested_activations if bound.parameter is not None]
-        shown = " and ".join(f"`{name}`" for name in names)
-        verb, pronoun = (
-            ("are lists, tuples or dicts", "them") if len(names) > 1 else ("is a list, tuple or dict", "it")
-        )
         return (
-            f"{shown} {verb} of tensors that require grad, and reentrant checkpointing of "
-            f"`{defects.symbol}` gives no gradient to what is inside of {pronoun}"
+            f"tensors that require grad are passed to `{defects.symbol}` inside {listed_code(names)}, "
+            "so they receive no gradient under reentrant checkpointing"
         )

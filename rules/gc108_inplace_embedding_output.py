@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gclint.finding import Applicability, Edit, Finding, Fix
+from gclint.finding import Applicability, Edit, Finding, Fix, Step
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
+from gclint.network.story import attribute_steps, node_step
 from gclint.network.support import supports_checkpointing
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
-_REASON = (
-    "whether the hook of `enable_input_require_grads()` is on that module, only a run shows, "
-    "and where it is not, this is a copy for nothing"
-)
+_REASON = "only a run can show whether the clone is needed"
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
@@ -26,13 +25,12 @@ class InplaceEmbeddingOutput(Rule):
 
     ## What it does
 
-    Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is what the
-    module that `get_input_embeddings()` leads to has just returned, under whatever name; and lines that
-    raised this error in a run.
+    Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is the output of
+    the module that `get_input_embeddings()` returns, and lines that raised this error in a run.
 
     ## Why is this bad?
 
-    Training with a frozen base and reentrant checkpointing needs `enable_input_require_grads()`, which lets
+    Training with a frozen base and reentrant checkpointing needs `enable_input_require_grads()`, which makes
     that output require grad. As nothing before it does, it is a leaf, and a leaf that requires grad cannot be
     changed in place: the forward pass raises "a leaf Variable that requires grad is being used in an in-place
     operation", with checkpointing and without.
@@ -54,9 +52,10 @@ class InplaceEmbeddingOutput(Rule):
 
     ## Fix safety
 
-    The fix clones the tensor before it is changed. Every value and every gradient stays the same, to the bit
-    and whatever the types, which `x = x + y` would not promise; the copy needs memory. The text does not say
-    that the hook is ever on that module, so the fix is made by `--fix --verify` only, where a run proves it.
+    The fix clones the tensor before it is changed. Every value and every gradient stays the same, bit for
+    bit and for all types, which `x = x + y` would not guarantee; the copy needs memory. The code alone does
+    not show that the hook is ever set on that module, so only `--fix --verify` makes the fix, if a run proves
+    it.
 
     ## References
 
@@ -77,17 +76,19 @@ class InplaceEmbeddingOutput(Rule):
             if (start, end) in written:
                 continue
             written.add((start, end))
-            source = "is" if change.module is None else f"is what `{change.module}` has returned, and is"
+            output = f"`{change.name}`" + (
+                "" if change.module is None else f", the output of `{change.module}`,"
+            )
             yield Finding(
                 self.code,
                 self.name,
-                f"`{change.name}` {source} changed in place: once `enable_input_require_grads()` lets it "
-                "require grad, the forward pass raises",
+                f"{output} is changed in place, which raises after `enable_input_require_grads()`",
                 network.file.path,
                 start,
                 end,
                 change.owner,
                 _fix(network, change, start),
+                story=tuple(_story(network, change)),
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -96,12 +97,29 @@ class InplaceEmbeddingOutput(Rule):
             return
         called = embeddings_called(network, spot.owner)
         if not called:
-            yield f"no method of `{spot.owner.name}` calls what `get_input_embeddings()` leads to"
+            yield f"no method of `{spot.owner.name}` calls the module that `get_input_embeddings()` returns"
         elif not supports_checkpointing(spot.owner):
             yield f"no model that holds `{spot.owner.name}` supports checkpointing"
         else:
-            names = " and ".join(f"`{name}`" for name in called)
-            yield f"no statement changes in place what {names} of `{spot.owner.name}` has returned"
+            names = listed_code(called)
+            yield f"no statement changes the output of {names} of `{spot.owner.name}` in place"
+
+
+def _story(network: Network, change: Change) -> Iterator[Step]:
+    """Yield where the embeddings are made and called, as far as the text says, and where that is changed."""
+    if change.model is not None and change.module is not None:
+        others = (each for each in network.module.classes.values() if each is not change.model)
+        made = f"`{change.module}` is an input embedding: the hook of `enable_input_require_grads()` is on it"
+        for owner in (change.model, *others):
+            step = next(attribute_steps(owner, change.module, made), None)
+            if step is not None:
+                yield step
+                break
+    if change.source is not None:
+        returned = f"with frozen embeddings, the hook makes what `{change.module}` returns here a leaf"
+        yield node_step(change.fragment, change.source, returned)
+    what = f"`{change.name}` is changed in place here, which raises for a leaf that requires grad"
+    yield node_step(change.fragment, change.statement, what)
 
 
 def _fix(network: Network, change: Change, start: int) -> Fix:

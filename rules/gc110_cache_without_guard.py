@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
     from gclint.verify.worker.protocol import RunSite
 
-_REASON = "whether training needs that cache, and whether it alone differs in recomputation, only a run shows"
+_REASON = "only a run can show whether training needs this cache"
 
 
 class CacheWithoutGuard(Rule):
-    """A cache is made although the model checkpoints.
+    """A cache is created although the model checkpoints.
 
     ## What it does
 
-    Finds methods that make a cache if `use_cache` is set, and pass it to a `GradientCheckpointingLayer` under
-    a name that the base class does not know, such as `state`; and that ask only afterwards, or not at all,
-    whether the model checkpoints.
+    Finds methods that create a cache if `use_cache` is set, pass it to a `GradientCheckpointingLayer` under
+    a name that the base class does not know, such as `state`, and check too late, or not at all, whether the
+    model checkpoints.
 
     ## Why is this bad?
 
-    Blocks write into the cache, and recomputation does so again: non-reentrant checkpointing raises a
-    `CheckpointError`, and reentrant checkpointing raises or gives wrong gradients. Disabling `use_cache` once
-    the cache is there comes too late. A cache that is passed by keyword under a name that the base class
-    knows is disabled there; GC002 is about one that is passed by position.
+    Blocks write to the cache, and recomputation does so again: non-reentrant checkpointing raises a
+    `CheckpointError`, and reentrant checkpointing raises or gives wrong gradients. Disabling `use_cache`
+    after the cache was created is too late. The base class disables a cache that is passed by keyword under a
+    name that it knows; GC002 is about one that is passed by position.
 
     ## Example
 
@@ -59,9 +59,9 @@ class CacheWithoutGuard(Rule):
 
     ## Fix safety
 
-    The fix moves the guard before the statement that makes the cache, or puts one there. Nothing changes
-    without checkpointing. The text does not say whether training needs the cache, so the fix is made by
-    `--fix --verify` only, where a run proves it.
+    The fix moves the guard before the statement that creates the cache, or adds one there. Nothing changes
+    without checkpointing. The code alone does not show whether training needs the cache, so only
+    `--fix --verify` makes the fix, if a run proves it.
 
     ## References
 
@@ -81,13 +81,12 @@ class CacheWithoutGuard(Rule):
             start, end = each.site.span(each.argument)
             made, _ = each.fragment.span(each.creation)
             row = network.file.position(made).row
-            when = "before anything asks" if each.guard is not None else "and nothing asks"
+            when = "before the checkpointing" if each.guard is not None else "without a checkpointing"
             yield Finding(
                 self.code,
                 self.name,
-                f"`{each.parameter}` of `{each.block}` gets a cache that line {row} makes if `use_cache` is "
-                f"set, {when} whether the model checkpoints: recomputation writes it twice, or raises a "
-                "CheckpointError",
+                f"the cache passed to `{each.block}` as `{each.parameter}` is created on line {row} {when} "
+                "guard, so recomputation writes to it again",
                 network.file.path,
                 start,
                 end,
@@ -110,17 +109,17 @@ def _story(each: Unguarded) -> tuple[Step, ...]:
     made = Step(
         each.fragment.file.path,
         *each.fragment.span(each.creation.test),
-        f"`{each.name}` is made here, whether or not the model checkpoints",
+        f"`{each.name}` is created here, whether or not the model checkpoints",
     )
-    meaning = f"`{each.parameter}` of `{each.block}.forward` is a cache, which recomputation writes again"
+    meaning = f"`{each.parameter}` of `{each.block}.forward` is a cache, to which recomputation writes again"
     return (*call_story(each.site, block), *parameter_steps(block, each.parameter, meaning), made)
 
 
 def _remedy(each: Unguarded) -> Fix | Refusal:
     self_name = each.site.scope.self_name
     if self_name is None:
-        return Refusal("the method has no object whose flag could be asked")
+        return Refusal("the method has no `self` whose checkpointing flag could be checked")
     repair = Repair(Part.CALL, each.fragment.file.path, *each.fragment.span(each.creation))
-    where = "Move the guard before" if each.guard is not None else "Ask for checkpointing before"
-    message = f"{where} `{each.name}` is made"
+    where = "Move the guard before" if each.guard is not None else "Add a checkpointing guard before"
+    message = f"{where} `{each.name}` is created"
     return Fix(message, tuple(each.edits(self_name)), Applicability.PROVABLE, _REASON, (repair,))

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class TupleInputEmbedding(Rule):
-    """`get_input_embeddings` leads to a module that returns something other than one tensor.
+    """`get_input_embeddings` returns a module whose output is not a single tensor.
 
     ## What it does
 
-    Reports models of which a run has seen that what `get_input_embeddings()` returns gives a tuple,
-    and that a module inside of it, such as a projection, returns the tensor that feeds the first block. The
-    text does not say so: the rule is silent unless the model was run, by `gclint verify` or with `--verify`.
+    Reports models in which, as a run shows, the module that `get_input_embeddings()` returns gives a tuple,
+    and a module inside it, such as a projection, returns the tensor that feeds the first block. The code
+    alone does not show this: the rule is silent unless the model was run, by `gclint verify` or `--verify`.
 
     ## Why is this bad?
 
-    `enable_input_require_grads()` sets a hook on that module, which lets its output require grad. A tuple has
-    no `requires_grad_`: the forward pass raises an `AttributeError`. Training adapters on a frozen base
-    calls it; from transformers 5 on, so does enabling checkpointing on a model that takes tokens.
+    `enable_input_require_grads()` sets a hook on that module, which makes its output require grad. A tuple
+    has no `requires_grad_`: the forward pass raises an `AttributeError`. Training adapters on a frozen base
+    calls it; since transformers 5, so does enabling checkpointing on a model that takes tokens.
 
     ## Example
 
@@ -54,8 +54,8 @@ class TupleInputEmbedding(Rule):
 
     ## Fix safety
 
-    The fix lets `get_input_embeddings()` return the module that a run has found, in the way that the release
-    reaches it. It is always unsafe: the method is part of the model's interface.
+    The fix makes `get_input_embeddings()` return the module that a run has found, in the way that the release
+    looks it up. It is always unsafe: the method is part of the model's interface.
 
     ## References
 
@@ -75,8 +75,8 @@ class TupleInputEmbedding(Rule):
                 yield each.finding(
                     self.code,
                     self.name,
-                    f"`{each.seen.model}.get_input_embeddings()` leads to a module that does not return one "
-                    "tensor, so that `enable_input_require_grads()` makes the forward pass raise",
+                    f"`{each.seen.model}.get_input_embeddings()` returns a module whose output is not a "
+                    "single tensor, so the forward pass raises after `enable_input_require_grads()`",
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:

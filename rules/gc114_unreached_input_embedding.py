@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class UnreachedInputEmbedding(Rule):
-    """`get_input_embeddings` does not lead to what feeds the first block.
+    """`get_input_embeddings` does not return the module that feeds the first block.
 
     ## What it does
 
-    Reports models, mostly towers for images and audio, of which a run has seen that `get_input_embeddings()`
-    returns nothing, or a module whose output does not reach the first block, and that another module does
-    feed it. The text does not say so: the rule is silent unless the model was run, by `gclint verify` or with
+    Reports models, mostly towers for images and audio, in which, as a run shows, `get_input_embeddings()`
+    returns nothing, or a module whose output does not reach the first block, while another module feeds it.
+    The code alone does not show this: the rule is silent unless the model was run, by `gclint verify` or
     `--verify`.
 
     ## Why is this bad?
 
-    With a frozen base, what goes into the first block requires no grad, unless
+    With a frozen base, the input of the first block does not require grad unless
     `enable_input_require_grads()` finds the embeddings. Reentrant checkpointing then returns outputs
-    without a graph: the adapters inside of the blocks get no gradient. Where the tower is a part of a larger
-    model, training goes on all the same, and they never change.
+    without a graph: the adapters inside the blocks receive no gradient. If the tower is part of a larger
+    model, training continues without an error, and the adapters never change.
 
     ## Example
 
@@ -61,11 +61,11 @@ class UnreachedInputEmbedding(Rule):
 
     ## Fix safety
 
-    The fix gives the model the method, with the module that a run has found; a run has also shown that the
-    release sets its hook there. Releases before 5.0 ask only the outermost model, which has to return the
-    embeddings of its tokens: there a tower can be repaired for itself, and not within another model. A
-    model that returns the embeddings of tokens is left alone. The fix is always unsafe: the method is part of
-    the model's interface. Without it, `use_reentrant=False` gives adapters their gradients.
+    The fix adds the method, which returns the module that a run has found; the run has also shown that the
+    release sets its hook there. Releases before 5.0 ask only the outermost model, which has to return its
+    token embeddings: with them a tower can be repaired on its own, but not within another model. A model that
+    returns its token embeddings is left alone. The fix is always unsafe: the method is part of the model's
+    interface. Without it, `use_reentrant=False` gives adapters their gradients.
 
     ## References
 
@@ -83,13 +83,15 @@ class UnreachedInputEmbedding(Rule):
         for each in misled(network):
             if not each.seen.fails:
                 present = (
-                    "returns no module" if each.seen.present is None else "does not feed its first block"
+                    "returns no module"
+                    if each.seen.present is None
+                    else ("returns a module that does not feed the first block")
                 )
                 yield each.finding(
                     self.code,
                     self.name,
-                    f"`{each.seen.model}.get_input_embeddings()` {present}: with a frozen base, nothing that "
-                    "goes into it requires grad, and reentrant checkpointing gives its adapters no gradient",
+                    f"`{each.seen.model}.get_input_embeddings()` {present}, so adapters on a frozen base "
+                    "receive no gradient under reentrant checkpointing",
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gclint.codemod.legacy_override import without_override
-from gclint.finding import Applicability, Finding
+from gclint.finding import Applicability, Finding, Step
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, own_overrides
+from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
 from gclint.rule import Rule
 
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
+
+_TOLD = 3
+"""Of what there may be many, this many are told of."""
 
 
 class LegacySetGradientCheckpointing(Rule):
@@ -25,14 +29,14 @@ class LegacySetGradientCheckpointing(Rule):
     ## What it does
 
     Finds models that define `_set_gradient_checkpointing(self, module, value=False)`, the interface
-    of transformers before 4.35. The library recognises it by the parameter `value`.
+    of transformers before 4.35. The library recognizes it by the parameter `value`.
 
     ## Why is this bad?
 
-    The library then calls the override for every module and sets no flag itself. It hands on
-    neither the checkpoint function nor `gradient_checkpointing_kwargs`, so that `use_reentrant` is
-    ignored, and the flag of every `GradientCheckpointingLayer` stays False. On transformers 5
-    `is_gradient_checkpointing` says True all the same.
+    The library then calls the override for every module and does not set the flags itself. It passes on
+    neither the checkpoint function nor `gradient_checkpointing_kwargs`, so `use_reentrant` is ignored
+    and the flag of every `GradientCheckpointingLayer` stays False. On transformers 5,
+    `is_gradient_checkpointing` is True nevertheless.
 
     ## Example
 
@@ -55,13 +59,13 @@ class LegacySetGradientCheckpointing(Rule):
     ## Fix safety
 
     The fix removes the method; the library sets the flag of every module that has one. Where a block
-    of the model is to become a checkpointing layer (GC001), both are done at once.
+    of the model has to become a checkpointing layer (GC001), both are done at once.
 
-    It is unsafe where the model holds a class with a flag of its own, or loads a model, that the
-    override does not name: these would be enabled as well. It is also unsafe where a named class
-    does not begin with the flag as False, where the file may be for transformers before 4.35, and
-    where a layer of the model keeps state that recomputation changes. There is none for a method
-    that does more than set flags.
+    It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
+    override does not name: these would be enabled as well. It is also unsafe if a named class does not
+    initialize the flag to False, if the file may be for transformers before 4.35, and if a layer of
+    the model keeps state that recomputation changes. There is no fix for a method that does more than
+    set flags.
 
     ## References
 
@@ -87,6 +91,7 @@ class LegacySetGradientCheckpointing(Rule):
                     name + len(LIBRARY_SWITCH),
                     override.model.name,
                     without_override(network, override),
+                    story=tuple(_story(network, override)),
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -99,8 +104,8 @@ class LegacySetGradientCheckpointing(Rule):
                 yield f"`{info.name}` does not define `{LIBRARY_SWITCH}` itself"
             elif any(each.method is method for each in own_overrides(network.module)):
                 yield (
-                    f"`{info.name}` says `supports_gradient_checkpointing = False`: the library raises, "
-                    "and never calls the override"
+                    f"`{info.name}` sets `supports_gradient_checkpointing = False`: the library raises "
+                    "before it calls the override"
                 )
             else:
                 yield f"`{LIBRARY_SWITCH}` of `{info.name}` does not have the old parameter `value`"
@@ -114,7 +119,22 @@ class LegacySetGradientCheckpointing(Rule):
     @staticmethod
     def _message(override: OldOverride) -> str:
         return (
-            f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface: the "
-            "library ignores `gradient_checkpointing_kwargs` and leaves every "
-            f"`{CHECKPOINTING_BASE}` disabled"
+            f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, so "
+            f"checkpointing leaves every `{CHECKPOINTING_BASE}` disabled"
         )
+
+
+def _story(network: Network, override: OldOverride) -> Iterator[Step]:
+    """Yield how the library knows the override, whose flag it sets, and whose flag nobody sets."""
+    model, file = override.model, override.model.file
+    yield definition_step(file, model.definition, f"`{model.name}` overrides `{LIBRARY_SWITCH}`")
+    known = "the library knows the old interface by `value`: it calls this for each module, and sets no flag"
+    yield from header_steps(file, override.method, "value", known)
+    for info in (override.named or ())[:_TOLD]:
+        sets = f"the override sets the flag of `{info.name}`, and not its checkpoint function"
+        yield definition_step(info.file, info.definition, sets)
+    models = (model, *subclasses(network.project, model))
+    layers = {part for each in models for part in each.all_parts if part.is_checkpointing}
+    for info in sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))[:_TOLD]:
+        left = f"`{info.name}` is a `{CHECKPOINTING_BASE}`, whose flag stays False"
+        yield definition_step(info.file, info.definition, left)

@@ -15,6 +15,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
+from gclint.wording import listed
 
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
 
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
 
 
 class UnfilteredCacheName(Rule):
-    """A cache is passed to a checkpointing layer under a name that not every release filters.
+    """A cache is passed to a checkpointing layer under a name that some releases do not disable.
 
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` that pass a cache by keyword under a name that the base
-    class leaves alone in a release that the file may run with: any name in transformers 4.52, and
-    `past_key_value` from 5.17 on. A constant is not a cache, and neither is one that the model itself
-    disables while it checkpoints.
+    class does not disable in a release that the file may run with: any name in transformers 4.52, and
+    `past_key_value` since 5.17. Constants, and caches that the model itself disables while it checkpoints,
+    are not reported.
 
-    The releases are those of `--target-version` or `target-version`; else the one that the tree itself is;
-    else what the project's metadata asks for; else the installed one; else the newest that is known.
+    The releases are those of `--target-version` or `target-version`; else the release of the tree around the
+    file; else what the project's metadata requires; else the installed one; else the newest known one.
 
     ## Why is this bad?
 
-    The base class disables caches while it checkpoints, since recomputing the block would write into them
-    a second time. It knows them by their names: one that it does not know stays on. Non-reentrant
-    checkpointing then raises a `CheckpointError`, and under reentrant checkpointing gradients are silently
+    The base class disables caches while it checkpoints, since recomputing the block would write to them
+    a second time. It recognizes them by name: one that it does not know stays enabled. Non-reentrant
+    checkpointing then raises a `CheckpointError`, and with reentrant checkpointing gradients are silently
     wrong.
 
     ## Example
@@ -58,8 +59,8 @@ class UnfilteredCacheName(Rule):
 
     The fix leaves the name as it is and disables the cache at the call, as the base class would:
     `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
-    every release, and is there only where the model that makes the call has that flag itself. Renaming the
-    parameter is for its author: other callers may use the name.
+    every release, and available only if the class that makes the call has that flag itself. Renaming the
+    parameter is up to its author, since other callers may use the name.
 
     ## References
 
@@ -86,9 +87,8 @@ class UnfilteredCacheName(Rule):
                     yield Finding(
                         self.code,
                         self.name,
-                        f"`{name}` is passed to `{block.name}` by keyword, and {which} does not disable a "
-                        "cache of that name while checkpointing: recomputation writes it twice, or raises a "
-                        "CheckpointError",
+                        f"`{name}` is passed to `{block.name}` by keyword, but in {which} checkpointing "
+                        "does not disable a cache of that name",
                         network.file.path,
                         start,
                         end,
@@ -97,7 +97,9 @@ class UnfilteredCacheName(Rule):
                         story=(
                             *call_story(site, block),
                             *parameter_steps(
-                                block, name, f"`{name}` of `{block.name}.forward` is a cache that stays on"
+                                block,
+                                name,
+                                (f"`{name}` of `{block.name}.forward` is a cache that stays enabled"),
                             ),
                         ),
                     )
@@ -107,28 +109,28 @@ class UnfilteredCacheName(Rule):
         for site in spot.sites:
             if not any(info.is_checkpointing for info in site.blocks):
                 names = " or ".join(f"`{info.name}`" for info in site.blocks)
-                yield f"what it runs, {names}, is not a checkpointing layer, which could disable a cache"
+                yield f"the call runs {names}, which is not a checkpointing layer and disables no cache"
             elif site.checkpointed or site.function is not None:
-                yield "the call does not run the block itself: the base class does not see its keywords"
+                yield "the call goes through another function, so the base class does not see its keywords"
             elif is_spared(site):
-                yield "the call stands where the model does not checkpoint"
+                yield "the call is on a path on which the model does not checkpoint"
             else:
                 known = [f"`{name}`" for name, _ in live_caches(site)]
                 yield (
-                    f"{network.releases} disables {' and '.join(known)} while checkpointing"
+                    f"{network.releases} disables {listed(known)} while checkpointing"
                     if known
-                    else "no cache is passed by keyword that can be there while the model checkpoints"
+                    else "no cache that can be present while checkpointing is passed by keyword"
                 )
 
 
 def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:
     if not has_flag(site.owner) or site.scope.self_name is None:
         return Refusal(
-            f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to disable the cache with; "
+            f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to guard the cache with; "
             f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
         )
     if isinstance(arg.value, (cst.NamedExpr, cst.Await, cst.Yield)):
-        return Refusal("its value has an effect, so it has to be guarded by hand while checkpointing")
+        return Refusal("evaluating the value has side effects, so the guard has to be written by hand")
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
     return Fix(

@@ -86,7 +86,7 @@ def test_bad_file_is_told_with_its_place_and_the_others_are_checked(
 def test_file_that_vanishes_is_told() -> None:
     result = _check([], Path("gone.py"))
     (problem,) = result.problems
-    assert problem.message == "this file cannot be read: it is gone since the run began"
+    assert problem.message == "this file cannot be read: this file was deleted during the run"
 
 
 def test_crash_of_a_rule_is_gclints_fault_and_ends_nothing() -> None:
@@ -99,7 +99,7 @@ def test_crash_of_a_rule_is_gclints_fault_and_ends_nothing() -> None:
         "TOY9 crashed on this file: KeyError: 'boom\\nand more' (toys.py, line "
     )
     assert problem.message.endswith(
-        f"this is a bug in gclint {__version__}, please report it together with the file"
+        f"this is a bug in gclint {__version__}; please report it together with the file"
     )
 
 
@@ -168,7 +168,7 @@ def test_fix_that_needs_a_file_that_was_not_given_is_none_and_says_which() -> No
     assert whole.fix is not None
     (part,) = _check([_AboutAnotherFile()], paths[0]).findings
     assert part.fix is None
-    assert part.remedy == Refusal("the fix also changes b.py: check that as well")
+    assert part.remedy == Refusal("the fix also changes b.py; pass it to gclint as well")
 
 
 def test_collector_is_paused_and_comes_back() -> None:

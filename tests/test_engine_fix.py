@@ -233,7 +233,7 @@ def test_file_that_was_not_given_is_not_changed() -> None:
     result = _fix(WordRule("bad", both), a="x = bad\n")
     assert result.changed == {}
     assert [finding.remedy for finding in result.findings] == [
-        Refusal("the fix also changes other.py: check that as well")
+        Refusal("the fix also changes other.py; pass it to gclint as well")
     ]
 
 
@@ -246,7 +246,7 @@ def test_fix_that_breaks_the_code_is_refused_alone_and_once() -> None:
         y="bad\n",
     )
     assert _texts(result) == {"x": "good, odd, good, late\n", "y": "good\n"}
-    refusal = Refusal("its fix is broken by a bug in gclint")
+    refusal = Refusal("its fix failed because of a bug in gclint")
     left = [(finding.symbol, finding.remedy) for finding in result.findings]
     assert left == [("odd", refusal), ("late", refusal)]
     messages = {problem.message.partition(" was not made")[0]: problem for problem in result.problems}
@@ -295,7 +295,7 @@ def test_fix_that_the_files_encoding_cannot_hold_is_refused() -> None:
     result = _fix(WordRule("bad", replacing("gööd")), x="# coding: ascii\nbad = 1\n", y="bad = 1\n")
     assert _texts(result) == {"y": "gööd = 1\n"}
     (problem,) = result.problems
-    assert "it would hold a character that ascii has not" in problem.message
+    assert "the result contains a character that ascii cannot encode" in problem.message
 
 
 def test_fixes_that_never_end_are_told() -> None:
@@ -307,7 +307,7 @@ def test_fixes_that_never_end_are_told() -> None:
     )
     (problem,) = result.problems
     assert problem.path == Path("x.py")
-    assert "the fixes of TOY1 found no end after 20 passes" in problem.message
+    assert "the fixes of TOY1 did not converge in 20 passes" in problem.message
     assert result.changed == {}
 
 

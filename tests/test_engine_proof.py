@@ -51,7 +51,9 @@ def _site(**facts: object) -> RunSite:
 
 
 def _lost(*parameters: str, **facts: object) -> Observation:
-    seen = Observation("missing gradients", f"{len(parameters)} of 8 parameters get no gradient", parameters)
+    seen = Observation(
+        "missing gradients", f"{len(parameters)} of 8 parameters receive no gradient", parameters
+    )
     return replace(seen, **facts)  # type: ignore[arg-type]
 
 
@@ -132,12 +134,12 @@ def test_the_repaired_text_is_run_and_nothing_is_written() -> None:
 def test_other_numbers_without_checkpointing_refuse_it() -> None:
     other = replace(_PLAIN, digest="abd", parts={"the gradient of weight": "abd"})
     (obstacle,) = _proof(_earlier(), _result(fingerprints=(other,))).obstacles
-    assert "computes something else without checkpointing: the gradient of weight" in obstacle
+    assert "computes different values without checkpointing: the gradient of weight" in obstacle
     loss = replace(_PLAIN, digest="abd", loss=1.25)
     (obstacle,) = _proof(_earlier(), _result(fingerprints=(loss,))).obstacles
     assert "the loss is 1.25 instead of 1.5" in obstacle
     (obstacle,) = _proof(_earlier(), _result(fingerprints=())).obstacles
-    assert "was run without checkpointing before, and is not any more" in obstacle
+    assert "ran without checkpointing before, and does not any more" in obstacle
 
 
 def test_adapters_in_further_blocks_do_not_count_as_other_numbers() -> None:
@@ -179,7 +181,7 @@ def test_what_is_missing_on_a_gpu_is_not_the_same() -> None:
 
 
 _FOUR = ("a", "b", "c", "d")
-_WRONG = Observation("gradients", "2 of 8 parameters get a wrong gradient", ("e", "f"))
+_WRONG = Observation("gradients", "2 of 8 parameters receive a wrong gradient", ("e", "f"))
 _RAISES = Observation("error", "the forward pass raises ValueError: 3 is too many")
 
 
@@ -190,11 +192,15 @@ _RAISES = Observation("error", "the forward pass raises ValueError: 3 is too man
         ([_lost(*_FOUR)], [_lost("a")], None),
         ([_lost(*_FOUR, cause=Cause.KEYWORD_ACTIVATION)], [_lost("a", cause=Cause.NO_INPUT_GRADIENT)], None),
         ([_lost("a")], [_lost(*_FOUR)], "Before, it was 1, without `b`, `c`, `d`"),
-        ([_lost(*_FOUR)], [_lost(*_FOUR), _WRONG], "2 of 8 parameters get a wrong gradient"),
-        ([_lost(*_FOUR)], [_lost("e")], "1 of 8 parameters get no gradient. Before, it was 4, without `e`"),
-        ([], [_lost("a")], "1 of 8 parameters get no gradient. Before, this was right"),
+        ([_lost(*_FOUR)], [_lost(*_FOUR), _WRONG], "2 of 8 parameters receive a wrong gradient"),
+        (
+            [_lost(*_FOUR)],
+            [_lost("e")],
+            "1 of 8 parameters receive no gradient. Before, it was 4, without `e`",
+        ),
+        ([], [_lost("a")], "1 of 8 parameters receive no gradient. Before, the result was right"),
         ([], [_lost("a", cause=Cause.NO_INPUT_GRADIENT, explanation="Why.")], "no gradient. Why. Before,"),
-        ([], [replace(_WRONG, check="buffers", cause=Cause.STATISTICS)], "Before, this was right"),
+        ([], [replace(_WRONG, check="buffers", cause=Cause.STATISTICS)], "Before, the result was right"),
         ([_WRONG], [replace(_WRONG, cause=Cause.DICTIONARY)], "Before, it had another cause"),
         ([_RAISES], [replace(_RAISES, message=_RAISES.message.replace("3", "5"))], None),
         ([_RAISES], [replace(_RAISES, message="the forward pass raises KeyError: 3")], "raises KeyError"),
@@ -226,8 +232,8 @@ def test_a_failure_of_one_mode_names_the_other() -> None:
     right, wrong = _verdict(mode="non-reentrant"), _verdict(_lost("a"))
     (obstacle,) = _proof(_earlier(right, _verdict(recomputed=())), _result(right, wrong)).obstacles
     assert obstacle == (
-        "Model, reentrant, default: 1 of 8 parameters get no gradient. Before, nothing was recomputed "
-        "there, and this was right. Under non-reentrant checkpointing nothing is worse"
+        "Model, reentrant, default: 1 of 8 parameters receive no gradient. Before, nothing was recomputed "
+        "there, and the result was right. Under non-reentrant checkpointing nothing is worse"
     )
 
 
@@ -253,9 +259,9 @@ def test_a_failure_that_ended_the_process_counts() -> None:
         (
             [_verdict(), _verdict(scenario="cache")],
             [_verdict()],
-            "cache: was run before, and is not any more",
+            "cache: ran before, and does not any more",
         ),
-        ([_verdict()], [_verdict(compared=7)], "7 parameters are compared, and 8 were before"),
+        ([_verdict()], [_verdict(compared=7)], "7 parameters are compared, but 8 were before"),
         (
             [_verdict()],
             [_verdict(not_compared=("a",))],
@@ -315,9 +321,12 @@ def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, obj
     [
         ((), None),
         (("Model",), None),
-        (("bad",), "GC114: bad, reentrant, default still fails as the repair should prevent"),
-        (("Heir",), "GC114: Heir, reentrant, default still fails as the repair should prevent"),
-        (("bad", "Heir", "Model"), "GC114: bad, reentrant, default still fails as the repair should prevent"),
+        (("bad",), "GC114: bad, reentrant, default still fails in the way that the repair should prevent"),
+        (("Heir",), "GC114: Heir, reentrant, default still fails in the way that the repair should prevent"),
+        (
+            ("bad", "Heir", "Model"),
+            "GC114: bad, reentrant, default still fails in the way that the repair should prevent",
+        ),
     ],
 )
 def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obstacle: str | None) -> None:
@@ -368,10 +377,10 @@ def test_a_block_that_no_class_trains_is_not_proven() -> None:
 def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
         (obstacle,) = _proof(_earlier(), after).obstacles
-        assert obstacle == "GC001: no class that was run runs `bad`; what was run: Model"
+        assert obstacle == "GC001: none of the classes that were run uses `bad`; what was run: Model"
     elsewhere = Place("/elsewhere/modeling_x.py", 1, 1)
     other = _site(place=elsewhere, definition=elsewhere)
-    assert "no class that was run" in _proof(_earlier(), _result(site=other)).obstacles[0]
+    assert "none of the classes that were run" in _proof(_earlier(), _result(site=other)).obstacles[0]
 
 
 def test_a_class_that_is_broken_by_itself_was_not_run() -> None:
@@ -387,7 +396,8 @@ def test_a_class_that_is_broken_by_itself_was_not_run() -> None:
 def test_the_true_reason_is_given_where_nothing_runs() -> None:
     obstacle = _proof(_not_run(), _not_run()).obstacles[0]
     assert obstacle == (
-        "GC001: no class that was run runs `bad`: Model could not be run (configuration: a configuration "
+        "GC001: none of the classes that were run uses `bad`: Model could not be run "
+        "(configuration: a configuration "
         "field is missing)"
     )
     project, repaired = _repair(modeling_x="bad\n")
@@ -399,7 +409,7 @@ def test_a_class_that_cannot_be_switched_on_is_the_reason_where_no_other_runs() 
     flagless = replace(_not_run(), category="no support flag", reason="the flag is not set")
     (obstacle,) = _proof(flagless, flagless, text="class Model:\n    bad = 1\n").obstacles
     assert obstacle == (
-        "GC001: no class that was run runs `bad`: Model could not be run (no support flag: "
+        "GC001: none of the classes that were run uses `bad`: Model could not be run (no support flag: "
         "the flag is not set)"
     )
     project, repaired = _repair(modeling_x="class Head:\n    bad = 1\n")
@@ -436,7 +446,7 @@ def test_a_class_that_leads_to_what_is_changed_has_to_run() -> None:
     assert proof(_not_run("Other"), _not_run("Other")).obstacles == ()
     (obstacle,) = proof(_not_run("Head"), _not_run("Head")).obstacles
     assert obstacle == (
-        "Head runs what is changed, as far as names lead, and could not be run "
+        "Head seems to use the changed code, but could not be run "
         "(configuration: a configuration field is missing)"
     )
     (obstacle,) = proof(_not_run("Head"), replace(_result(), name="Head")).obstacles
@@ -468,7 +478,7 @@ def test_what_uses_the_changed_code_has_to_be_a_part_of_what_is_run(made_of: tup
         return after if texts else {**after, _MODELING: FileRun((_earlier(),))}
 
     (proof,) = prove(project, repaired, all_rules(), run)
-    said = "`Stack` in modeling_y.py uses what is changed, and no class that was run has one"
+    said = "`Stack` in modeling_y.py uses the changed code, but no class that was run contains one"
     assert proof.obstacles == (() if made_of else (said,))
 
 
@@ -490,7 +500,7 @@ def test_what_imports_the_changed_code_is_run_too() -> None:
 
     (proof,) = prove(project, repaired, all_rules(), run)
     assert asked == [{_MODELING, Path("modeling_y.py"), user}] * 2
-    assert "1 of 8 parameters get no gradient" in proof.obstacles[0]
+    assert "1 of 8 parameters receive no gradient" in proof.obstacles[0]
 
 
 def test_what_was_seen_to_run_the_changed_code_is_run_too() -> None:
@@ -525,7 +535,7 @@ def test_what_is_changed_has_to_be_run() -> None:
     assert _proof(_earlier(), both, text=_TWO_BRANCHES).obstacles == ()
     (obstacle,) = _proof(_earlier(), _result(executed=(one,)), text=_TWO_BRANCHES).obstacles
     assert obstacle == (
-        "no class that was run comes to what is changed in modeling_x.py on line 5 of the repaired text"
+        "no class that was run reaches the changed code of modeling_x.py on line 5 of the repaired text"
     )
 
 

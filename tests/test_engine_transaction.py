@@ -136,7 +136,7 @@ def test_a_fix_that_is_broken_and_its_problem_are_still_told_after_a_refusal() -
     left = _refuse(repaired, project, rules, _BAD)
     assert len(left.problems) == 2
     assert left.problems == repaired.problems
-    broken = Refusal("its fix is broken by a bug in gclint")
+    broken = Refusal("its fix failed because of a bug in gclint")
     assert [each.remedy for each in left.findings if each.code == "TOY4"] == [broken, broken]
 
 

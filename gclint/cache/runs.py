@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from gclint.cache.code import code_facts
 from gclint.cache.place import guessed_folder
 from gclint.cache.store import Store
-from gclint.cache.traces import Damaged, encoded, still_holds
+from gclint.cache.traces import Damaged, LayoutFree, encoded, still_holds
 from gclint.facts import Trace, digest, traced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _STREAMS = ("stdout", "stderr")
 _VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WINDOWID", "COLUMNS", "LINES"))
@@ -42,6 +42,8 @@ class Recorder:
         self.chunks: list[tuple[int, bytes]] = []
         self.folder: Path | None = None
         """Where to keep the run; None where it is not to be kept."""
+        self.complain: Callable[[str], None] | None = None
+        """What is told why it cannot be kept."""
 
     def keep(self, status: object) -> None:
         """Keep the run, if it is one that can be replayed."""
@@ -51,8 +53,14 @@ class Recorder:
         if code is None:
             return
         output = [[number, b64encode(data).decode()] for number, data in self.chunks]
-        document = {"code": encoded(code), "facts": encoded(self._trace), "output": output, "status": status}
-        Store(self.folder).write(self._name, document)
+        # What is not shown may be laid out otherwise.
+        trace = self._trace
+        shown = trace.layout_free.keys() if trace.shown is None else trace.shown
+        document = {"code": encoded(code), "facts": encoded(trace, shown), "output": output, "status": status}
+        store = Store(self.folder)
+        store.write(self._name, document)
+        if store.complaint and self.complain is not None:
+            self.complain(store.complaint)
 
 
 _recorder: Recorder | None = None
@@ -96,8 +104,12 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
             _recorder = None
 
 
-def replay(arguments: Sequence[str]) -> int | None:
+def replay(arguments: Sequence[str], layout_free: LayoutFree) -> int | None:
     """Print what the same run printed before, and return its exit status; None where that is not known.
+
+    Args:
+        arguments: those of the command line.
+        layout_free: what stands for the content of a Python file but for its layout.
 
     Raises:
         OSError: the output cannot be written.
@@ -110,7 +122,8 @@ def replay(arguments: Sequence[str]) -> int | None:
         if document is None:
             return None
         chunks, status = _output(document)
-        if not (still_holds(document.get("code")) and still_holds(document.get("facts"))):
+        parts = (document.get("code"), document.get("facts"))
+        if not all(still_holds(part, layout_free) for part in parts):
             return None
     except (Damaged, OSError, ValueError):
         return None

@@ -83,7 +83,7 @@ class Store:
         except FileExistsError:
             if not is_cache(self.folder):
                 if any(self.folder.iterdir()):
-                    self.complaint = f"{self.folder} is not a cache of gclint, and was left alone"
+                    self.complaint = f"{self.folder} is not a gclint cache, so it was left alone"
                     return False
                 _mark(self.folder)
         else:

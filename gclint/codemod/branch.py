@@ -78,9 +78,11 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
     """
     arm = next((arm for arm in reversed(site.arms) if _checkpoints(arm)), None)
     if arm is None:
-        return Refusal("the checkpointed call stands in no `if` on the checkpointing flag and training alone")
+        return Refusal(
+            "the checkpointed call is not in an `if` that tests only the checkpointing flag and `training`"
+        )
     if not isinstance(arm.branch.orelse, cst.Else):
-        return Refusal("the branch has no plain call in an `else` to put in its place")
+        return Refusal("the branch has no `else` with a plain call to replace it")
     inside = [other for other in sites if any(each.branch is arm.branch for each in other.arms)]
     legacy = tuple(other for other in inside if other.checkpointed)
     plain = tuple(other for other in inside if not other.checkpointed)
@@ -159,9 +161,9 @@ def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
         return [Difference("its checkpointed side begins with statements of its own")]
     needed = functions_used_outside(branch)
     if needed:
-        return [Difference(f"`{needed[0]}`, which it defines, is used behind it")]
+        return [Difference(f"`{needed[0]}`, which it defines, is used after it")]
     if len(checkpointed) != len(plain):
-        return [Difference("its two sides hold different statements")]
+        return [Difference("its two sides contain different statements")]
     return [
         each for one, other in zip(checkpointed, plain, strict=True) for each in sides.compare(one, other)
     ]
@@ -206,14 +208,12 @@ class _Sides:
             legacy = self._legacy[one]
             bare = _without_outcome(legacy, other)
             if not isinstance(bare, cst.Call) or bare not in self._plain:
-                return [
-                    Difference("its plain side does something else with what the checkpointed call returns")
-                ]
+                return [Difference("its two sides use the result of the call differently")]
             plain = self._plain[bare]
             if isinstance(bare.func, cst.Attribute) and bare.func.attr.value == "forward":
                 return [
                     Difference(
-                        "its plain call is one of `forward` itself, which no release before 5.23 recomputes"
+                        "its plain call calls `forward` directly, which no release before 5.23 recomputes"
                     )
                 ]
             return compare_calls(legacy, plain, self._releases)
@@ -255,7 +255,7 @@ def compare_calls(legacy: RunSite, plain: RunSite, releases: Releases) -> list[D
             return [Difference(f"`{name}` cannot be read")]
         one, other = bind(legacy.args, signature), bind(plain.args, signature)
         if not (one.complete and other.complete) and not _same_arguments(legacy, plain):
-            return [Difference(f"the two calls do not both fit `{name}`")]
+            return [Difference(f"the two calls do not both match `{name}`")]
         found.update(dict.fromkeys(_compare_bindings(one, other, signature, releases)))
     return list(found)
 
@@ -351,9 +351,8 @@ def _compare_bindings(
         if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
             continue
         yield Difference(
-            f"`{parameter.name}` gets `{_shown(left)}` from the checkpointed call "
-            f"and `{_shown(right)}` from the plain one"
-            + (f", which {still_on} does not disable while checkpointing" if still_on else ""),
+            f"`{parameter.name}` receives `{_shown(left)}` with checkpointing and `{_shown(right)}` without"
+            + (f", and in {still_on} checkpointing does not disable it" if still_on else ""),
             one_is_silent=any(value is None or same_code(value, "None") for value in passed),
             argument=None if a is None else a.arg,
             parameter=parameter.name,
@@ -371,8 +370,8 @@ def _compare_bindings(
     for name in sorted(extras[0].keys() & extras[1].keys()):
         if not same_code(extras[0][name], extras[1][name]):
             yield Difference(
-                f"`{name}` gets `{_shown(extras[0][name])}` from the checkpointed call "
-                f"and `{_shown(extras[1][name])}` from the plain one",
+                f"`{name}` receives `{_shown(extras[0][name])}` with checkpointing and "
+                f"`{_shown(extras[1][name])}` without",
                 parameter=name,
                 is_cache_off=_is_switched_off(name, extras[0][name]),
             )

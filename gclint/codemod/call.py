@@ -18,6 +18,7 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
+from gclint.wording import listed
 
 CACHES_IN_ORDER = PLAIN_CACHES | {USE_CACHE}
 """What no repair may pass by position."""
@@ -93,9 +94,9 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
     left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})
     seen = frozenset(name for binding in bindings for name in binding.seen)
     doubts = [
-        f"`{name}` stays a keyword, and required grad in a run"
+        f"`{name}` is still passed by keyword, and required grad in a run"
         if name in seen
-        else f"`{name}` is passed by keyword, and may require grad as far as the text says"
+        else f"`{name}` is passed by keyword, and may require grad"
         for name in left
     ]
     return CallRepair(write_call(fragment, call, slots), tuple(doubts), _evidence(seen - {*left}))
@@ -104,7 +105,7 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
 def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
     names = [f"`{name}`" for name in sorted(seen)]
     verb = "requires" if len(names) == 1 else "require"
-    return (f"that {' and '.join(names)} {verb} grad was seen in a run",) if names else ()
+    return (f"a run showed that {listed(names)} {verb} grad",) if names else ()
 
 
 def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:
@@ -120,7 +121,7 @@ def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:
         is_own = own is not None and isinstance(own.arg.value, cst.Name) and own.arg.value.value == name
         if name != bound.parameter.name and signature.get(name) is not None and not is_own:
             return Refusal(
-                f"its arguments look shifted: `{name}` arrives at the parameter `{bound.parameter.name}`"
+                f"its arguments look shifted: `{name}` is passed to the parameter `{bound.parameter.name}`"
             )
     return None
 
@@ -138,7 +139,7 @@ def _arrange_for_all(bindings: Sequence[SiteBinding], activations: frozenset[str
             or _places(arranged) != _places(slots)
             or _names(other) != _names(first)
         ):
-            return Refusal("the blocks that this call runs do not order their parameters alike")
+            return Refusal("the blocks that this call runs order their parameters differently")
     return slots
 
 
@@ -181,7 +182,7 @@ def _arrange(binding: Binding, signature: Signature, activations: frozenset[str]
         if bound.index in placed:
             continue
         if bound.by_position and bound.parameter is None:
-            return Refusal("more arguments are passed by position than `forward` names")
+            return Refusal("the call passes more positional arguments than `forward` takes")
         is_hidden_cache = bound.parameter is not None and is_live_cache(bound)
         by_position = by_position and bound.by_position and not is_hidden_cache
         if by_position or bound.arg.star:
@@ -200,18 +201,21 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
     bound = binding.argument(parameter.name)
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
-            return NeedsReordering(f"`{parameter.name}` stands before an activation in `forward`'s signature")
+            return NeedsReordering(
+                f"`{parameter.name}` comes before an activation in the signature of `forward`"
+            )
         return Slot(bound, None)
     if binding.unpacks_mapping:
         return Refusal(
-            f"`{parameter.name}`, which stands before an activation, may be among the unpacked keywords"
+            f"`{parameter.name}`, which comes before an activation, may be among the unpacked keyword "
+            "arguments"
         )
     if parameter.default is None or _LITERAL.fullmatch(parameter.default) is None:
         return Refusal(
-            f"`{parameter.name}`, which stands before an activation, is not passed and has no literal default"
+            f"`{parameter.name}`, which comes before an activation, is not passed and has no literal default"
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
-        return NeedsReordering(f"`{parameter.name}` stands before an activation")
+        return NeedsReordering(f"`{parameter.name}` comes before an activation")
     return Slot(None, None, parameter.default)
 
 
@@ -230,7 +234,7 @@ def in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
     for position, before in enumerate(args):
         for behind in args[position + 1 :]:
             if behind.index < before.index and _may_not_swap(before.arg.value, behind.arg.value):
-                return Refusal("its arguments hold calls that would be evaluated in another order")
+                return Refusal("its arguments contain calls that would be evaluated in another order")
     return slots
 
 

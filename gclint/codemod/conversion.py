@@ -83,16 +83,19 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
         row = network.file.position(site.span(site.call)[0]).row
         if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
             doubts.append(
-                f"the call of `forward` itself in line {row} is recomputed from transformers 5.23 on only"
+                f"the call on line {row} calls `forward` directly, which only transformers 5.23 and later "
+                "recompute"
             )
         found.evidence += seen_blocks(site, group.blocks)
         known = [binding for binding in bindings if binding is not None]
         if len(known) != len(bindings):
-            doubts.append(f"the arguments of the call in line {row} cannot be matched to `forward`")
+            doubts.append(f"the arguments of the call on line {row} cannot be matched to `forward`")
             continue
         doubts += [
-            f"the call in line {row} passes activations inside of `{bound.parameter.name}`, "
-            "where reentrant checkpointing gives no gradient to them"
+            (
+                f"the call on line {row} passes activations inside `{bound.parameter.name}`, so they "
+                "receive no gradient under reentrant checkpointing"
+            )
             for binding in known
             for bound in binding.nested_activations()
             if bound.parameter is not None
@@ -101,10 +104,10 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
             continue
         repaired = repair_call(site.fragment, site.call, known)
         if isinstance(repaired, Refusal):
-            doubts.append(f"the call in line {row} would still be wrong: {repaired.reason}")
+            doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
         else:
             repairs[site] = repaired.edits
-            doubts += [f"in the call in line {row}, {doubt}" for doubt in repaired.doubts]
+            doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
             found.evidence += repaired.evidence
     return found
 

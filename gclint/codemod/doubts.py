@@ -32,12 +32,12 @@ def block_doubts(info: ClassInfo) -> list[str]:
         where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
         doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
     if stores_on_self(info):
-        doubts.append(f"`{info.name}.forward` assigns to the object itself, which recomputation does twice")
+        doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
     if info.find_method("__call__") is not None:
-        doubts.append(f"`{info.name}` has a `__call__` of its own, which may pass by that of the base class")
+        doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
     forward = info.find_method("forward")
     if forward is not None and _is_in_code(_LATER, forward[1].code):
-        doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint does not run")
+        doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
     return doubts
 
 
@@ -47,7 +47,10 @@ def recomputation_doubts(info: ClassInfo) -> list[str]:
     doubts = (
         []
         if container is None
-        else [f"`{info.name}.forward` returns {container}, which reentrant checkpointing gives no gradient"]
+        else [
+            f"`{info.name}.forward` returns {container}, whose tensors receive no gradient under reentrant "
+            "checkpointing"
+        ]
     )
     return [*doubts, *effects(info)]
 
@@ -58,13 +61,13 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
     for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
         if any(_is_in_code(_HOOKED, info.text) for info in owner.mro):
             doubts.append(
-                f"`{owner.name}` registers forward hooks, and what they take out of a block has no gradient "
-                "under reentrant checkpointing"
+                f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
+                "receive no gradient under reentrant checkpointing"
             )
         if any(_records_routers(info.text) for info in owner.mro):
             doubts.append(
-                f"`{owner.name}` records what routers compute inside blocks, and losses of it have no "
-                "gradient under reentrant checkpointing"
+                f"`{owner.name}` records router outputs inside its blocks, and losses computed from them "
+                "have no gradient under reentrant checkpointing"
             )
     return doubts
 
@@ -83,7 +86,7 @@ def compiled_doubts(network: Network, group: Group) -> list[str]:
     """Return doubts about blocks that are compiled when they are made, without their base class's part."""
     owners = dict.fromkeys(site.owner for site in sites_of(network, group))
     return [
-        f"`{owner.name}` compiles modules by `torch.jit`, which knows nothing of the base class"
+        f"`{owner.name}` compiles modules with `torch.jit`, which bypasses the base class"
         for owner in owners
         if any(_is_in_code(_COMPILED, info.text) for info in owner.mro)
     ]
@@ -103,15 +106,14 @@ def branch_doubts(network: Network, group: Group) -> list[str]:
     for branch in group.branches.values():
         row = network.file.position(branch.span[0]).row
         doubts += [
-            f"with checkpointing, the call in line {row} changes: {difference.description}"
+            f"with checkpointing, the call on line {row} changes: {difference.description}"
             for difference in differences(branch, network.releases)
         ]
         if any(site.option("context_fn") is not None for site in branch.legacy):
             doubts.append(f"the branch on line {row} passes a `context_fn`, which the base class does not")
         if leaves_out_training(branch):
             doubts.append(
-                f"the branch on line {row} checkpoints in evaluation as well, "
-                "and the base class in training only"
+                f"the branch on line {row} also checkpoints in evaluation mode, which the base class does not"
             )
     return doubts
 
@@ -128,12 +130,12 @@ def shared_bases(network: Network, group: Group) -> list[str]:
             if root in other.mro and other not in blocks and other is not root
         )
         if others:
-            doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is no stacked block")
+            doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is not a stacked block")
         holders = sorted(
             other.name for other in blocks if other not in group.blocks and info in other.all_parts
         )
         if holders:
-            doubts.append(f"`{info.name}` is also a part of `{holders[0]}`, which is recomputed as a whole")
+            doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
     return doubts
 
 

@@ -66,14 +66,16 @@ def _obstacle_there(
     """Return what keeps a class of another file, whose blocks are ``known``, from being converted there."""
     if network.project.is_context(other.file.path):
         return (
-            f"its base `{info.name}` would have to be a `{CHECKPOINTING_BASE}`, and belongs to the "
-            "installed transformers, which is not changed"
+            f"its base `{info.name}` would have to become a `{CHECKPOINTING_BASE}`, but belongs to the "
+            "installed transformers, which gclint does not change"
         )
     if info.file is other.file and other.checkpointing_module is None:
-        return f"`{info.name}` is in {other.file.path.name}, where there is no `{CHECKPOINTING_BASE}`"
+        return f"`{info.name}` is in {other.file.path.name}, which has no `{CHECKPOINTING_BASE}`"
     is_base = any(info in each.mro for each in group.blocks)
     if is_base and info not in known and info not in group.blocks:
-        return f"its base `{info.name}` in {info.file.path.name} would have to be a `{CHECKPOINTING_BASE}`"
+        return (
+            f"its base `{info.name}` in {info.file.path.name} would have to become a `{CHECKPOINTING_BASE}`"
+        )
     return None
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal, Step
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import code, is_docstring
 from gclint.network.model import Network
+from gclint.network.story import attribute_steps, definition_step
 from gclint.network.support import is_like_a_model
 from gclint.observations import Feeding
 from gclint.source.fragment import parse_definition
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 _GETTER = "get_input_embeddings"
 _REASON = (
-    f"`{_GETTER}` is part of the model's interface, and whoever calls it gets another module: the embeddings "
-    "of tokens are resized, tied and replaced through it"
+    f"`{_GETTER}` is part of the model's interface: callers that resize, tie or replace the token "
+    "embeddings get another module"
 )
 
 
@@ -55,7 +56,27 @@ class Misled:
             self.remedy,
             heirs=self.heirs,
             evidence=Evidence.CONFIRMED,
+            story=tuple(self._story()),
         )
+
+    def _story(self) -> Iterator[Step]:
+        """Yield where it is said which module feeds the blocks, where that is made, and the one that does."""
+        getter = f"{self.seen.model}.{_GETTER}"
+        method, present = self.info.definition.method(_GETTER), self.seen.present
+        leads = f"leads to `{_expression(present)}`" if present else "leads to no module of the model"
+        if method is not None:
+            yield definition_step(self.info.file, method, f"`{getter}` {leads}")
+        else:
+            message = f"`{self.info.name}` has no `{_GETTER}` of its own: the one that it inherits {leads}"
+            yield definition_step(self.info.file, self.info.definition, message)
+        if present:
+            what = "does not return one tensor" if self.seen.fails else "does not feed the first block"
+            yield from self._made(present, f"a run has seen that `{_expression(present)}` {what}")
+        module = self.seen.module
+        yield from self._made(module, f"a run has seen that `{_expression(module)}` feeds the first block")
+
+    def _made(self, module: str, message: str) -> Iterator[Step]:
+        yield from attribute_steps(self.info, module.partition(".")[0], message)
 
 
 def concerned(finding: Finding, run: ClassResult) -> bool:
@@ -91,11 +112,13 @@ def unseen(network: Network, classes: Iterable[ClassInfo]) -> Iterator[str]:
     """Yield why nothing is said of the input embeddings of the models among some classes."""
     for info in classes:
         if is_like_a_model(info):
-            yield f"only a run (`gclint verify`, `--verify`) shows what feeds the blocks of `{info.name}`"
+            yield (
+                f"only a run (`gclint verify` or `--verify`) can show what feeds the blocks of `{info.name}`"
+            )
 
 
 def _generated(name: str) -> Refusal:
-    return Refusal(f"this is generated from {name}, which has to be repaired")
+    return Refusal(f"this file is generated from {name}; repair that file instead")
 
 
 def _is_written(network: Network, name: str, model: str) -> bool:
@@ -144,8 +167,8 @@ def _remedy(seen: Feeding, *classes: ClassInfo) -> Fix | Refusal:
             return found
         edits += found
     generated = classes[-1].file.path
-    duties = (Duty(generated, f"{generated.name} has to be generated anew"),) if len(classes) > 1 else ()
-    message = f"Let `{seen.model}.{_GETTER}` return `{_expression(seen.module)}`"
+    duties = (Duty(generated, f"{generated.name} has to be regenerated"),) if len(classes) > 1 else ()
+    message = f"Return `{_expression(seen.module)}` from `{seen.model}.{_GETTER}`"
     return Fix(message, tuple(edits), Applicability.UNSAFE, _REASON, duties=duties)
 
 

@@ -13,7 +13,7 @@ def seen_blocks(site: RunSite, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield what a run says of the blocks that a call runs, where the text does not."""
     for info in sorted(site.only_seen.intersection(blocks), key=lambda each: each.name):
         row, _ = site.rows
-        yield f"that the call on line {row} runs `{info.name}` was seen in a run"
+        yield f"a run showed that the call on line {row} runs `{info.name}`"
 
 
 def applicability(doubts: Collection[str], evidence: Collection[str]) -> Applicability:

@@ -67,19 +67,19 @@ def obstacle(network: Network, group: Group) -> str | None:
         for difference in differences(branch, network.releases):
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
-                return f"the legacy branch in line {row} cannot be removed, since {difference.description}"
+                return f"the legacy branch on line {row} cannot be removed: {difference.description}"
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:
         return problem
     for info in group.blocks:
         if info.is_model:
             return (
-                f"`{info.name}` is a `{MODEL_BASE}` itself; put what is recomputed into a layer of its own, "
-                f"derived from `{CHECKPOINTING_BASE}`"
+                f"`{info.name}` is itself a `{MODEL_BASE}`; move what is recomputed into a layer derived "
+                f"from `{CHECKPOINTING_BASE}`"
             )
         name = requires_cache(info)
         if name is not None:
-            return f"`{info.name}` needs its cache `{name}` in training, which checkpointing takes away"
+            return f"`{info.name}` needs its cache `{name}` in training, which checkpointing disables"
     return None
 
 

@@ -88,15 +88,13 @@ def why_guarded(network: Network, site: RunSite) -> str:
     made = _made_for_cache(network.file.outline.code)
     passed = made.intersection(arg.value.value for arg in site.args if isinstance(arg.value, cst.Name))
     if block is None or site.checkpointed or site.function is not None:
-        return "the call does not run a checkpointing layer itself"
+        return "the call does not run a checkpointing layer directly"
     if not passed:
-        return "it passes no variable that is made if `use_cache` is set and that no release disables by name"
+        return "the call passes no cache that depends on `use_cache` and that no release disables by name"
     if not has_flag(site.owner):
-        return f"`{site.owner.name}` has no `{FLAG}` flag of its own to ask"
+        return f"`{site.owner.name}` has no `{FLAG}` flag of its own to check"
     names = ", ".join(f"`{name}`" for name in sorted(passed))
-    return (
-        f"no cache among what it passes ({names}) is made before something asks whether the model checkpoints"
-    )
+    return f"no cache that the call passes ({names}) is created without a checkpointing guard"
 
 
 def _made_for_cache(text: str) -> frozenset[str]:

@@ -47,8 +47,8 @@ def leftover(
 def _reason(network: Network, file: SourceFile, offset: int) -> str:
     where = "" if file is network.file else f" of {shown(file.path)}"
     return (
-        f"the checkpoint function that is called on line {file.position(offset).row}{where} would stay, "
-        "and recompute a second time"
+        f"the checkpoint call on line {file.position(offset).row}{where} would remain and recompute the "
+        "block a second time"
     )
 
 

@@ -21,7 +21,7 @@ from gclint.releases import FIRST_WITH_SWITCH
 def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
     """Return the fix that removes an override: that of a block of the model, or one of its own."""
     if override.named is None:
-        return Refusal("it does more than setting the flag of some classes")
+        return Refusal("the override does more than set the flag of some classes")
     removal = remove_override(override)
     together = [
         each for each in remedies(network).values() if isinstance(each, Fix) and removal in each.edits
@@ -41,12 +41,12 @@ def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
     text = network.file.text
     is_new = CHECKPOINTING_BASE in text or CHECKPOINT_FUNCTION in text
     if not is_new and network.releases.come_before(FIRST_WITH_SWITCH):
-        yield f"before transformers {FIRST_WITH_SWITCH} the library sets no flag itself"
+        yield f"before transformers {FIRST_WITH_SWITCH} the library does not set the flags itself"
     for layer in _layers(network, override):
         if statistics_class(layer) is not None:
             yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
         if stores_on_self(layer):
-            yield f"`{layer.name}.forward` assigns to the object itself, which recomputation does twice"
+            yield f"`{layer.name}.forward` assigns to attributes of `self`, which recomputation repeats"
 
 
 def _layers(network: Network, override: OldOverride) -> list[ClassInfo]:

@@ -35,6 +35,7 @@ from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
+from gclint.wording import listed_code
 
 
 def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = frozenset()) -> Fix | Refusal:
@@ -71,7 +72,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     edits += [*bases, *edits_outside(group, sites.edits)]
     evidence = [*elsewhere.evidence, *sites.evidence, *_evidence(block)]
     return Fix(
-        f"Make {_names(group.blocks)} a `{CHECKPOINTING_BASE}`",
+        f"Derive {_names(group.blocks)} from `{CHECKPOINTING_BASE}`",
         tuple(dict.fromkeys(edits)),
         applicability(doubts, evidence),
         "; ".join(dict.fromkeys([*doubts, *evidence])) or None,
@@ -82,7 +83,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
 def _evidence(block: UnprotectedBlock) -> Iterator[str]:
     """Yield that only a run has seen that a block is one."""
     if block.is_seen:
-        yield f"that `{block.info.name}` is stacked was seen in a run"
+        yield f"a run showed that `{block.info.name}` is stacked"
 
 
 def _problem(network: Network, group: Group) -> str | None:
@@ -135,4 +136,4 @@ def _repairs(group: Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[R
 
 
 def _names(blocks: Iterable[ClassInfo]) -> str:
-    return " and ".join(f"`{info.name}`" for info in blocks)
+    return listed_code(info.name for info in blocks)

@@ -11,14 +11,14 @@ from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.releases import FIRST_WITH_BASE_CLASS
 
-_NEEDS = f"`{CHECKPOINTING_BASE}` exists from transformers {FIRST_WITH_BASE_CLASS} on"
+_NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
 
 
 def too_old(network: Network) -> Refusal | None:
     """Return why no block of a file can become a checkpointing layer, where no release has that class."""
     if network.releases.have_base_class:
         return None
-    return Refusal(f"{_NEEDS}, and this is to run with {network.releases}")
+    return Refusal(f"{_NEEDS}, but this code targets {network.releases}")
 
 
 def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch: bool) -> Iterator[str]:
@@ -31,15 +31,17 @@ def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch
     """
     older = network.releases.without_base_class
     if older is not None and not network.guards_base_class:
-        yield f"{_NEEDS}, and this may run with {older}"
+        yield f"{_NEEDS}, but this code may run with {older}"
     elif older is not None and loses_branch:
-        yield f"under {older}, which have no `{CHECKPOINTING_BASE}`, nothing is recomputed any more"
+        yield f"nothing would be recomputed with {older}, where there is no `{CHECKPOINTING_BASE}`"
     for site in sites:
         for name, arg in live_caches(site):
             which = network.releases.not_neutralising(name)
             if which is not None:
                 row = network.file.position(site.span(arg)[0]).row
-                yield (f"the call on line {row} passes `{name}`, which {which} does not disable in training")
+                yield (
+                    f"the call on line {row} passes `{name}`, which checkpointing does not disable in {which}"
+                )
 
 
 def keyword_doubt(network: Network, names: Collection[str]) -> str | Refusal | None:
@@ -47,6 +49,6 @@ def keyword_doubt(network: Network, names: Collection[str]) -> str | Refusal | N
     for name in names:
         which = network.releases.not_neutralising(name)
         if which is not None:
-            reason = f"{which} does not disable `{name}` while checkpointing, not even by keyword"
+            reason = f"in {which}, checkpointing does not disable `{name}` even if it is passed by keyword"
             return reason if network.releases.neutralise_somewhere(name) else Refusal(reason)
     return None

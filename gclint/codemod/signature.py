@@ -148,7 +148,7 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
     ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
     if names[: len(order)] != [parameter.name for parameter in signature.positional]:
         where = f"`{info.name}.forward` in {shown(info.file.path)}"
-        return Refusal(f"the override {where} has other parameters")
+        return Refusal(f"the override {where} has different parameters")
     sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
     text = info.file.text
     opening = _opening(text, method)
@@ -209,7 +209,7 @@ def _rewrite_calls(
     new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
     unbound = re.search(rf"\b(?:{'|'.join(map(re.escape, names))})\.forward\b", user.file.text)
     if unbound is not None:
-        return Refusal(f"{_where(user, unbound.start())} takes `forward` from the class itself")
+        return Refusal(f"{_where(user, unbound.start())} accesses `forward` on the class")
     for site in user.sites_running(names):
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
@@ -217,9 +217,9 @@ def _rewrite_calls(
             continue
         where = _where(user, site.span(site.call)[0])
         if site.checkpointed:
-            return Refusal(f"{where} hands it to a checkpoint function")
+            return Refusal(f"{where} passes the block to a checkpoint function")
         if len(related) != len(site.blocks):
-            return Refusal(f"{where} runs it together with other blocks")
+            return Refusal(f"{where} runs the block together with others")
         site_binding = bind_site(site, (bound_here or related)[0], user.gradients)
         if site_binding is None:
             return Refusal(f"the arguments at {where} cannot be matched")
@@ -291,7 +291,7 @@ def _rearranged(binding: Binding, new: Signature, activations: frozenset[str]) -
         if bound.index in placed:
             continue
         if bound.by_position and bound.parameter is None:
-            return Refusal("more arguments are passed by position than `forward` names")
+            return Refusal("a call passes more positional arguments than `forward` takes")
         if bound.parameter is not None:
             slots.append(Slot(bound, bound.parameter.name))
         else:

@@ -20,7 +20,7 @@ from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 
-_OUTSIDE_CALLERS = "callers outside the given files that pass arguments by position break"
+_OUTSIDE_CALLERS = "positional callers outside the given files break"
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class SiteDefects:
         block = self.bindings[0].block
         reordered = reorder_forward(self.network, block, self.bindings[0].activations)
         if isinstance(reordered, Refusal):
-            return Refusal(f"{repaired.reason}, and its order cannot be changed: {reordered.reason}")
+            return Refusal(f"{repaired.reason}, and it cannot be reordered: {reordered.reason}")
         return Fix(
-            f"Put activations first in `{block.name}.forward`, and in its calls",
+            f"Move the activations to the front in `{block.name}.forward` and in its calls",
             tuple(reordered.edits),
             Applicability.UNSAFE,
-            f"{repaired.reason}, so the signature changes: {_OUTSIDE_CALLERS}",
+            f"{repaired.reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
 
@@ -108,13 +108,17 @@ def defective_sites(network: Network) -> tuple[SiteDefects, ...]:
 class Unjudged(Enum):
     """Why nothing is said of the arguments of a call site."""
 
-    CHECKPOINTED = "the call goes through a checkpoint function, which hands on what it gets as it is"
-    INNER = "the call is one of an inner function, and its own calls are judged in its place"
+    CHECKPOINTED = "the call goes through a checkpoint function, which passes its arguments on unchanged"
+    INNER = "the call runs an inner function, whose own calls are checked instead"
     NOT_RECOMPUTED = (
-        "{block} is no checkpointing layer, and no fix makes it one: checkpointing sees no argument of it"
+        "{block} is not a checkpointing layer and no fix makes it one, so checkpointing does not see its "
+        "arguments"
     )
-    SPARED = "the call stands where the model does not checkpoint, beside a branch of its own that does"
-    UNBOUND = "who receives what is not certain: an unpacked list hides it, or `forward` could not be read"
+    SPARED = "the call is in the branch that does not checkpoint"
+    UNBOUND = (
+        "the arguments cannot be matched to parameters: the call unpacks a list, or `forward` could not be "
+        "read"
+    )
 
     def of(self, site: RunSite) -> str:
         """Return the reason in words."""

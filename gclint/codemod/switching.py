@@ -39,8 +39,8 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
     if switch is None:
         return None
     return (
-        f"{switch.seen_from(network.file)}, which does not reach the flag of a `{CHECKPOINTING_BASE}`: "
-        f"nothing would be recomputed any more; {switch.advice}"
+        f"{switch.seen_from(network.file)}; a `{CHECKPOINTING_BASE}` would not be enabled that way, so "
+        f"nothing would be recomputed; {switch.advice}"
     )
 
 
@@ -63,11 +63,11 @@ def override_doubts(override: OldOverride) -> list[str]:
     doubts = []
     if others:
         doubts.append(
-            f"without the override of `{override.model.name}`, {others[0]} would be enabled as well, "
-            "which it does not name"
+            f"without the override of `{override.model.name}`, which does not name {others[0]}, "
+            f"{others[0]} would be enabled as well"
         )
     doubts += [
-        f"`{info.name}` has no flag but the one that the override of `{override.model.name}` sets"
+        f"only the override of `{override.model.name}` gives `{info.name}` a flag"
         for info in override.named or ()
         if not any(setting.is_librarys for setting in flag_settings(info))
     ]

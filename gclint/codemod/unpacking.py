@@ -22,7 +22,10 @@ from gclint.source.words import has_word
 
 _TUPLE = re.compile(r"(?:typing\.)?[Tt]uple\[(.*)\]", re.DOTALL)
 _TENSOR = re.compile(r"(?:torch\.)?Tensor")
-_OTHERS = "reentrant checkpointing does not look into it, so the block has to take its tensors one by one"
+_OTHERS = (
+    "the block has to take the tensors one by one, since reentrant checkpointing does not look inside a "
+    "container"
+)
 
 
 def unpacked(defects: SiteDefects) -> Fix | Refusal:
@@ -39,7 +42,7 @@ def unpacked(defects: SiteDefects) -> Fix | Refusal:
         return Refusal(_OTHERS)
     other = _other_user(network, block)
     if other is not None:
-        return Refusal(f"{_OTHERS}, and {other} with the tuple")
+        return Refusal(f"{_OTHERS}; {other} with the tuple")
     fragment = parse_definition(block.file, method)
     changed = _signature(fragment, parameter.name)
     if changed is None:
@@ -47,10 +50,11 @@ def unpacked(defects: SiteDefects) -> Fix | Refusal:
     start, _ = site.span(bound.arg)
     call = Edit(site.fragment.file.path, start, start, "*")
     return Fix(
-        f"Let `{block.name}.forward` take the tensors of `{parameter.name}` one by one",
+        f"Pass the tensors of `{parameter.name}` to `{block.name}.forward` one by one",
         (call, *changed),
         Applicability.UNSAFE,
-        "the signature of the block changes: callers outside the given files that pass the tuple break",
+        "the fix changes the signature of the block: callers outside the given files that pass the tuple "
+        "break",
         (Repair(Part.CALL, site.fragment.file.path, *site.span(site.call)),),
     )
 

@@ -90,7 +90,7 @@ def _without_source(project: Project, finding: Finding, place: Place | None, lin
     if finding.fix is None or is_modular(finding.path):
         return finding
     name = source.file.path.name
-    return finding.refused(f"this is generated from {name}: repair that, and generate this file anew")
+    return finding.refused(f"this file is generated from {name}: repair that file, then regenerate this one")
 
 
 def _piece(place: Place) -> _Piece:
@@ -144,7 +144,7 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
 def _not_carried(finding: Finding, target: Place) -> Finding:
     name = target.file.path.name
     return finding.refused(
-        f"this is generated from {name} in another way: repair that, and generate this file anew"
+        f"this code is generated from different code in {name}: repair that file, then regenerate this one"
     )
 
 

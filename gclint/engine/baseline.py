@@ -54,19 +54,19 @@ class Baseline:
         Raises:
             BaselineError: there is none, or it is not as gclint writes it.
         """
-        advice = f"write it with --write-baseline {path}"
+        advice = f"create it with --write-baseline {path}"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise BaselineError(f"{path}: there is no such baseline; {advice}") from None
+            raise BaselineError(f"{path}: this baseline does not exist; {advice}") from None
         except OSError as error:
             raise BaselineError(f"{path}: this baseline cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
-            raise BaselineError(f"{path}: this baseline is no JSON ({error}); {advice}") from None
+            raise BaselineError(f"{path}: this baseline is not JSON ({error}); {advice}") from None
         try:
             return cls(path, _entries(document))
         except _Malformed as error:
-            raise BaselineError(f"{path}: this is no baseline: {error}; {advice}") from None
+            raise BaselineError(f"{path}: this is not a baseline: {error}; {advice}") from None
 
     @classmethod
     def of(cls, path: Path, project: Project, findings: Iterable[Finding]) -> Baseline:
@@ -153,7 +153,9 @@ def _entries(document: object) -> Counter[Entry]:
     if not isinstance(document, dict) or "version" not in document:
         raise _Malformed("it has no version")
     if document["version"] != _VERSION:
-        raise _Malformed(f"its version is {document['version']!r}, and this gclint knows {_VERSION}")
+        raise _Malformed(
+            f"its version is {document['version']!r}, but this release of gclint reads version {_VERSION}"
+        )
     listed = document.get("findings")
     if not isinstance(listed, list):
         raise _Malformed("it has no list of findings")

@@ -49,17 +49,17 @@ def call_obstacle(
         if site.fragment.file is here.file and any(_overlaps(site.span(site.call), edit) for edit in edits)
     ]
     if owner is None or not sites:
-        return f"only {here.file.path.name} can be repaired for certain"
+        return f"the calls there could not be matched to those in {here.file.path.name}"
     goes = any(site.checkpointed for site in sites)
-    for block in {block for site in sites for block in site.blocks}:
+    for block in dict.fromkeys(block for site in sites for block in site.blocks):
         renamed = twin.renaming.apply(block.name) if here is twin.source else twin.renaming.undo(block.name)
         other = module.classes.get(renamed or "")
         if other is None or other.name not in owner.text:
-            return f"it runs other blocks than `{block.name}`"
+            return f"its calls do not run the counterpart of `{block.name}`"
         if _parameters(other) != _parameters(block):
-            return f"`{other.name}.forward` has other parameters than `{block.name}.forward`"
+            return f"`{other.name}.forward` does not have the parameters of `{block.name}.forward`"
         if goes and not other.is_checkpointing and not _becomes_layer(other, changed):
-            return f"`{other.name}` is no checkpointing layer"
+            return f"`{other.name}` is not a checkpointing layer"
     return None
 
 

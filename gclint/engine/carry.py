@@ -119,17 +119,23 @@ class _Work:
         if other not in self._project.fixable:
             name = there.file.path.name
             follows = here is twin.source and not twin.is_copy
-            needed = f"{name} has to be generated anew" if follows else f"the same code is in {name}"
+            needed = (
+                f"{name} has to be regenerated"
+                if follows
+                else (f"{name} has the same code, which has to change too")
+            )
             carried.outside[other] = needed
             return None
         mine = _inside(here, carried.edits.get(path, ()))
         if mine is None:
-            carried.refusal = f"{_where(here)} changes beyond what {_where(there)} has in common with it"
+            carried.refusal = (
+                f"the fix of {_where(here)} goes beyond the code that it shares with {_where(there)}"
+            )
             return None
         theirs = [edit for edit in carried.edits.get(other, ()) if there.touches(edit)]
         if theirs:
             if not _alike(twin, here, mine, theirs):
-                carried.refusal = f"{_where(there)} would become something else than {_where(here)}"
+                carried.refusal = f"the fixes of {_where(there)} and {_where(here)}, which share code, differ"
             return None
         for candidate in self._editing[other]:
             edits = [edit for edit in self._carried[candidate].edits[other] if there.touches(edit)]
@@ -150,7 +156,7 @@ class _Work:
         added = [*mirrored, *self._import_edits(there.file, mirrored)]
         carried.edits.setdefault(path, []).extend(added)
         if twin.is_copy:
-            carried.doubts.append(f"{_where(there)} changes along, since it has to stay the same")
+            carried.doubts.append(f"the fix also changes {_where(there)}, a copy of this code")
             carried.applicability = Applicability.UNSAFE
         return path
 
@@ -158,20 +164,22 @@ class _Work:
         self, twin: Twin, here: Region, there: Region, edits: list[Edit], carried: _Carried
     ) -> Sequence[Edit] | str:
         """Return the same change for the other side, or why there is none."""
-        why = f"{_where(there)} has to stay the same"
+        why = f"{_where(there)} shares this code and has to change too"
         for each in self._fixed_places[there.file.path]:
             if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
                 refused = isinstance(each.remedy, Refusal)
-                return f"{why}, and {each.remedy.reason if refused else 'a comment keeps it as it is'}"
+                return (
+                    f"{why}, but {each.remedy.reason if refused else 'an ignore comment keeps it as it is'}"
+                )
         is_other = twin.is_copy or twin.renaming.replacements
         if is_other and not changes_header_only(here, edits):
             changed = carried.edits.get(there.file.path, ())
             obstacle = call_obstacle(self._project, twin, here, there, edits, changed)
             if obstacle is not None:
-                return f"{why}, and {obstacle}"
+                return f"{why}, but {obstacle}"
         found = twin.mirrored(edits, to_source=here is twin.derived)
         if found is None:
-            return f"{why}, and the repair cannot be carried over"
+            return f"{why}, but the fix cannot be carried over"
         return found
 
     def _import_edits(self, file: SourceFile, edits: Sequence[Edit]) -> Iterator[Edit]:
@@ -227,9 +235,9 @@ class _Work:
         doubtful = max(members, key=lambda each: [*Applicability].index(each.applicability))
         for member in members:
             if refused is not None and member.refusal is None:
-                member.refusal = f"{_name(refused)} has to change alike, and {refused.refusal}"
+                member.refusal = f"{_name(refused)} has to change in the same way, but {refused.refusal}"
             elif member.applicability is not doubtful.applicability:
-                member.doubts.append(f"{_name(doubtful)} changes alike, and {_doubts(doubtful)[0]}")
+                member.doubts.append(f"{_name(doubtful)} changes in the same way: {_doubts(doubtful)[0]}")
                 member.applicability = doubtful.applicability
 
     def result(self, number: int) -> Finding:

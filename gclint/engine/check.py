@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +18,8 @@ from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
-from gclint.facts import News, begin, current
-from gclint.finding import Finding, Problem, in_reading_order
+from gclint.facts import News, begin, current, phase
+from gclint.finding import Finding, Fix, Problem, in_reading_order
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
@@ -28,8 +29,10 @@ from gclint.source.project import Project
 from gclint.source.questions import Asked
 from gclint.source.suppressions import Suppressions
 from gclint.source.syntax import syntax_problem
+from gclint.wording import listed
 
-BUG = f"this is a bug in gclint {__version__}, please report it together with the file"
+_LINE_NUMBER = re.compile(r"\blines? \d|\.py:\d")
+BUG = f"this is a bug in gclint {__version__}; please report it together with the file"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Verdict:
     """The codes of the rules that looked at the file and did not crash."""
     suppressions: Suppressions | None = None
     """None if the file could not be checked."""
+    counted: frozenset[Path] = frozenset()
+    """The files whose lines the findings may name by number."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,32 @@ class CheckResult:
     """Findings whose fixes are made together, since they change copies of the same code."""
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
     """What all of this comes from: the verdict on each file of the run."""
+    shown_in: Set[Path] = field(default=frozenset(), kw_only=True)
+    """The files in whose texts something has its place: a finding, an edit, a step, or an ignore comment."""
+
+
+SUMMARY = Path("<summary>")
+"""Stands among files for what a run found as a whole: that hangs on files and questions as well."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What is known of an earlier run."""
+
+    verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
+    """Those that still stand."""
+    result: CheckResult | None = None
+    """What was found as a whole, with the verdicts of that time; None unless it still stands with them."""
 
 
 class Memory(Protocol):
-    """Knows verdicts of earlier runs."""
+    """Knows what earlier runs have found."""
 
-    def recall(self, project: Project, rules: Sequence[Rule]) -> dict[Path, Verdict]:
-        """Return the verdicts that still stand."""
+    def recall(self, project: Project, rules: Sequence[Rule]) -> Recalled:
+        """Return what still stands."""
 
-    def keep(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
-        """Take up the verdicts on all files of a run."""
+    def keep(self, project: Project, result: CheckResult) -> None:
+        """Take up what was found in all files of a run."""
 
 
 def check(
@@ -82,15 +103,38 @@ def check(
     With several ``jobs`` they are spread over as many processes; what ``memory`` knows is not done again.
     """
     with collector_paused():
-        known = {} if memory is None else memory.recall(project, rules)
-        for path in known:
+        known = Recalled() if memory is None else memory.recall(project, rules)
+        for path in known.verdicts:
             advance(path)
-        others = [path for path in project.paths if path not in known]
-        found = {**known, **judge(project, others, rules, advance, jobs)}
+        others = [path for path in project.paths if path not in known.verdicts]
+        found = {**known.verdicts, **judge(project, others, rules, advance, jobs)}
         verdicts = {path: found[path] for path in project.paths}
+        result = known.result
+        if result is not None and all(
+            says_the_same(result.verdicts.get(path), verdicts[path]) for path in others
+        ):
+            result = with_verdicts(result, verdicts, rules)
+        else:
+            with project.read_for(SUMMARY), phase(str(SUMMARY)):
+                result = summarise(project, verdicts, rules)
+            others = [SUMMARY]
         if memory is not None and others:
-            memory.keep(project, verdicts)
-        return summarise(project, verdicts, rules)
+            memory.keep(project, result)
+        return result
+
+
+def says_the_same(before: Verdict | None, after: Verdict) -> bool:
+    """Tell whether two verdicts on a file differ in nothing that findings are put together from."""
+    if before is None:
+        return not after.findings
+    if before.suppressions is None or after.suppressions is None:
+        return not before.findings and not after.findings
+    return (
+        before.findings == after.findings
+        and [each.story for each in before.findings] == [each.story for each in after.findings]
+        and not before.suppressions.ignores
+        and not after.suppressions.ignores
+    )
 
 
 def check_again(
@@ -114,6 +158,22 @@ def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
         or any(step.path in changed for step in finding.story)
         for finding in verdict.findings
     )
+
+
+def _counted(project: Project, path: Path) -> frozenset[Path]:
+    """Return the files that the verdict on the one at ``path`` hangs on, and of which lines were counted."""
+    return frozenset(each for each in project.used_by(path) if project.has_counted_lines(each))
+
+
+def _counts_lines(finding: Finding) -> bool:
+    """Tell whether a finding names a line by its number, in its own file or in another one."""
+    remedy = finding.remedy
+    texts = [finding.message, *(step.message for step in finding.story)]
+    if isinstance(remedy, Fix):
+        texts += [remedy.message, remedy.reason or "", *(duty.text for duty in remedy.duties)]
+    else:
+        texts.append(remedy.reason)
+    return any(map(_LINE_NUMBER.search, texts))
 
 
 def judge(
@@ -209,22 +269,25 @@ def summarise(
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
     numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
-    return _of_verdicts(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
+    result = result_of(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
+    twins = tree.twin_files if tree else ()
+    return replace(result, shown_in=frozenset(_places(project, result)).union(twins))
 
 
 def with_verdicts(
     result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
 ) -> CheckResult:
     """Return the same findings as a result of other verdicts: of files that have to do with none of them."""
-    return _of_verdicts(result.findings, result.groups, verdicts, rules)
+    return replace(result_of(result.findings, result.groups, verdicts, rules), shown_in=result.shown_in)
 
 
-def _of_verdicts(
+def result_of(
     findings: tuple[Finding, ...],
     groups: tuple[frozenset[Finding], ...],
     verdicts: Mapping[Path, Verdict],
     rules: Sequence[Rule],
 ) -> CheckResult:
+    """Return findings as what was found in files with these verdicts."""
     codes, about_comments = known_codes(rules), _about_comments(rules)
     return CheckResult(
         findings,
@@ -238,6 +301,24 @@ def _of_verdicts(
         groups=groups,
         verdicts=verdicts,
     )
+
+
+def _places(project: Project, result: CheckResult) -> Iterator[Path]:
+    """Yield the files that findings and comments have places in."""
+    raw = [finding for verdict in result.verdicts.values() for finding in verdict.findings]
+    made = set(result.findings).difference(raw)
+    for finding in (*raw, *result.findings):
+        yield finding.path
+        if finding.subject is not None:
+            yield finding.subject[0]
+        yield from (edit.path for edit in finding.edits)
+        yield from (step.path for step in finding.story)
+        if finding in made and _counts_lines(finding):
+            yield from _counted(project, finding.path)
+    for path, verdict in result.verdicts.items():
+        yield from verdict.counted
+        if verdict.problems or verdict.suppressions is None or verdict.suppressions.ignores:
+            yield path
 
 
 def _about_comments(rules: Iterable[Rule]) -> list[CommentRule]:
@@ -332,7 +413,11 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
     except UnreadableFile as error:
         return Verdict(problems=(Problem(path, error.message, error.position),))
     except OSError as error:
-        cause = "it is gone since the run began" if isinstance(error, FileNotFoundError) else error.strerror
+        cause = (
+            ("this file was deleted during the run")
+            if isinstance(error, FileNotFoundError)
+            else error.strerror
+        )
         return Verdict(problems=(Problem(path, f"this file cannot be read: {cause}"),))
     problem = syntax_problem(file)
     if problem is not None:
@@ -356,7 +441,8 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
         else:
             ran.add(rule.code)
     network.facts.clear()  # They hold the network: with the collector paused, it would stay for ever.
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
+    counted = _counted(project, path) if any(map(_counts_lines, findings)) else frozenset[Path]()
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions, counted)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:
@@ -371,12 +457,14 @@ def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
     """Return a finding without a fix that needs other files too."""
     edited = {edit.path for edit in finding.edits}
     for path in sorted(edited & project.given - project.fixable):
-        outside = f"{shown(path)} leads to {shown(project.location(path))}, outside of the given folders"
-        return finding.refused(f"{outside}; to have it fixed, give that path")
+        outside = f"{shown(path)} leads to {shown(project.location(path))}, outside the given folders"
+        return finding.refused(f"{outside}; to fix it, pass that path")
     others = edited - project.given
     if not others:
         return finding
-    names = " and ".join(sorted(map(shown, others)))
+    names = listed(sorted(map(shown, others)))
     if any(map(project.is_context, others)):
         return finding.refused(f"the fix would also have to change the installed transformers: {names}")
-    return finding.refused(f"the fix also changes {names}: check that as well")
+    return finding.refused(
+        f"the fix also changes {names}; pass {'it' if len(others) == 1 else 'them'} to gclint as well"
+    )

@@ -19,7 +19,7 @@ def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
         for edit in edits:
             file.encode(edit.content)
     except UnicodeEncodeError:
-        return Problem(file.path, f"it would hold a character that {file.encoding} has not")
+        return Problem(file.path, f"the result contains a character that {file.encoding} cannot encode")
     pieces = _touched_pieces(file, edits)
     if pieces is not None and all(compile_problem(file.path, piece) is None for piece in pieces):
         return None

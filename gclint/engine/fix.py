@@ -15,6 +15,7 @@ from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule
 from gclint.source.project import Project
+from gclint.wording import listed
 
 _PASSES = 20
 _Edits = dict[Path, list[Edit]]
@@ -208,8 +209,8 @@ class _Repair:
         for finding in filter(self._is_applicable, findings):
             codes[finding.path].add(finding.code)
         for path, restless in codes.items():
-            names = " and ".join(sorted(restless))
-            message = f"the fixes of {names} found no end after {_PASSES} passes; {BUG}"
+            names = listed(sorted(restless))
+            message = f"the fixes of {names} did not converge in {_PASSES} passes; {BUG}"
             self._problems.append(Problem(path, message))
 
     def _changed(self) -> dict[Path, tuple[str, str]]:
@@ -223,7 +224,7 @@ class _Repair:
 
 def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:
     """Return a result in which nothing claims a fix that is broken by a bug."""
-    refused = "its fix is broken by a bug in gclint"
+    refused = "its fix failed because of a bug in gclint"
     findings = (each.refused(refused) if _identity(each) in broken else each for each in result.findings)
     return replace(result, findings=tuple(findings))
 

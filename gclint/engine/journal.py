@@ -245,8 +245,8 @@ def _record(path: Path, data: bytes, *, is_own: bool) -> Record:
         return _parsed(path.parent, data, json.loads(head), rest, is_own=is_own)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise Unusable(
-            f"{shown(path)}: this is not a journal that gclint can use; if no other release of gclint has "
-            "left it, delete it"
+            f"{shown(path)}: this is not a journal that this release of gclint can read; delete it unless "
+            "another release of gclint wrote it"
         ) from None
 
 
@@ -292,7 +292,7 @@ def _claimed(path: Path) -> int:
         try:
             status = os.fstat(handle)
             if not is_trusted(status, path.parent):
-                raise FileExistsError(errno.EEXIST, "somebody else has a file there", str(path))
+                raise FileExistsError(errno.EEXIST, "another file is there already", str(path))
             if lock(handle, shared=False) is False or status.st_size:
                 raise Busy(_busy(path))
             # Another run may have removed it just before it was locked.
@@ -324,4 +324,4 @@ def _is_alive(machine: str, process: int) -> bool:
 
 
 def _busy(path: Path) -> str:
-    return f"another run of gclint writes files in {shown(path.parent)}; wait until it has ended"
+    return f"another run of gclint is writing files in {shown(path.parent)}; wait for it to finish"

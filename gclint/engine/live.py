@@ -5,7 +5,7 @@ The work is done in steps, a file each, so that whoever drives it can answer que
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 
 from gclint.engine.check import (
@@ -13,12 +13,13 @@ from gclint.engine.check import (
     Verdict,
     collector_paused,
     judge,
+    says_the_same,
     summarise,
     to_judge_again,
     with_verdicts,
 )
 from gclint.engine.tree import Tree
-from gclint.finding import Finding, Problem
+from gclint.finding import Problem
 from gclint.network.checkpoints import may_call_checkpoint
 from gclint.network.lineage import imported_models
 from gclint.network.outside import switches_in
@@ -47,8 +48,6 @@ class Live:
         """Whether the findings are still those of the result, whose verdicts may be other ones."""
         self._involved: Set[Path] = frozenset()
         """The files that the findings were looked up in when they were put together."""
-        self._shown_in: Set[Path] = frozenset()
-        """Those of them in whose texts something has its place."""
         self._tree_paths: tuple[Path, ...] | None = None
         self._is_warm = False
         """Whether all files were judged once."""
@@ -75,10 +74,7 @@ class Live:
             self._tree_paths = tree.paths
             with self.project.watched() as asked:
                 result = summarise(self.project, self._verdicts, self.rules, tree)
-            raw = [finding for verdict in self._verdicts.values() for finding in verdict.findings]
-            named = {path for finding in (*raw, *result.findings) for path in _paths(finding)}
-            self._shown_in = named | tree.twin_files
-            self._involved = asked | named
+            self._involved = asked | result.shown_in
         return result
 
     def judge_next(self, first: Collection[Path] = ()) -> bool:
@@ -90,7 +86,7 @@ class Live:
         del self._waiting[path]
         with collector_paused(keeps=not self._is_warm):
             verdict = judge(self.project, [path], self.rules)[path]
-        self._is_same &= _says_the_same(self._verdicts.get(path), verdict)
+        self._is_same &= says_the_same(self._verdicts.get(path), verdict)
         self._verdicts = {**self._verdicts, path: verdict}
         self._is_warm |= not self._waiting
         return bool(self._waiting)
@@ -149,7 +145,7 @@ class Live:
             # What is said of other files may name a line of this one.
             naming = {each for each in dependents if each in self._verdicts and self._verdicts[each].findings}
             again = [*to_judge_again(self._verdicts, {path}, naming), *self._asking(path, is_known=True)]
-            self._is_same &= path not in self._shown_in
+            self._is_same &= self._result is not None and path not in self._result.shown_in
         else:
             is_known = not is_mentioned and _known_to_all(before) == _known_to_all(after)
             again = [
@@ -181,15 +177,6 @@ class Live:
             return None
 
 
-def _paths(finding: Finding) -> Iterator[Path]:
-    """Yield the files that a finding has places in."""
-    yield finding.path
-    if finding.subject is not None:
-        yield finding.subject[0]
-    yield from (edit.path for edit in finding.edits)
-    yield from (step.path for step in finding.story)
-
-
 def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) -> bool:
     """Tell whether a file is the same to all others, though not a character is where it was."""
     if before is None or after is None:
@@ -208,20 +195,6 @@ def _code(file: SourceFile) -> tuple[object, ...]:
 
 def _copies(file: SourceFile) -> list[object]:
     return [(each.definition.name, each.path, each.renaming) for each in copy_comments(file)]
-
-
-def _says_the_same(before: Verdict | None, after: Verdict) -> bool:
-    """Tell whether two verdicts on a file differ in nothing that findings are put together from."""
-    if before is None:
-        return not after.findings
-    if before.suppressions is None or after.suppressions is None:
-        return not before.findings and not after.findings
-    return (
-        before.findings == after.findings
-        and [each.story for each in before.findings] == [each.story for each in after.findings]
-        and not before.suppressions.ignores
-        and not after.suppressions.ignores
-    )
 
 
 def _known_to_all(file: SourceFile | None) -> object:

@@ -2,14 +2,15 @@
 
 A verdict hangs on files, in turn on what these hang on, on questions to all files, and on facts about the
 packages around. Where a file is another one now, or a question has another answer, the files that hang on it
-are judged again; where a fact about the packages is another one, all are.
+are judged again; where a fact about the packages is another one, all are. A file that only looks different
+matters to what names a place in it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,37 @@ from gclint.cache.code import code_facts
 from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded as document_of
 from gclint.cache.store import Store
-from gclint.cache.traces import Damaged, Known, changed, decoded, encoded, still_holds
+from gclint.cache.traces import (
+    Damaged,
+    Known,
+    changed,
+    decoded,
+    differs_in_layout_only,
+    encoded,
+    still_holds,
+)
 from gclint.codemod.leftover import CHECKPOINTING
 from gclint.codemod.patched import REPLACING
 from gclint.codemod.signature import NAMING
-from gclint.engine.check import Verdict, aims_at, known_codes
+from gclint.engine.check import (
+    SUMMARY,
+    CheckResult,
+    Recalled,
+    Verdict,
+    aims_at,
+    known_codes,
+    result_of,
+)
+from gclint.engine.tree import COPIES, Tree
 from gclint.facts import Fact, Trace, current, digest, phase
 from gclint.finding import Finding
 from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
 from gclint.network.index import BASES
+from gclint.network.lineage import FOLLOWERS
 from gclint.network.outside import SWITCHES
 from gclint.rule import Rule
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.layout import layout_free_content
 from gclint.source.project import OF_FILES, Project
 from gclint.source.questions import Question
 from gclint.source.suppressions import Suppressions
@@ -36,10 +56,30 @@ from gclint.source.surroundings import AROUND, files_around
 
 _TOPICS = {
     each.name: each
-    for each in (BASES, BESIDE, CHECKPOINTING, IMPORTED, IMPORTERS, NAMING, REPLACING, SWITCHES)
+    for each in (
+        BASES,
+        BESIDE,
+        CHECKPOINTING,
+        COPIES,
+        FOLLOWERS,
+        IMPORTED,
+        IMPORTERS,
+        NAMING,
+        REPLACING,
+        SWITCHES,
+    )
 }
-_OF_THE_LINT = ("", OF_FILES, AROUND)
+_OF_SUMMARIES = (COPIES.name, FOLLOWERS.name)
+_OF_THE_LINT = ("", OF_FILES, AROUND, str(SUMMARY))
 """The phases of facts that verdicts hang on; what others are about, each run finds out anew."""
+
+
+_PastVerdict = tuple["tuple[Finding, ...]", "frozenset[str]", bool, "frozenset[Path]"]
+"""The findings, the codes of the rules that ran, whether there are ignore comments, and whose lines count."""
+
+
+_PastSummary = tuple["tuple[Finding, ...]", "tuple[tuple[int, ...], ...]", "tuple[Path, ...]"]
+"""What was found as a whole, which of that is repaired together, and the files that it is shown in."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +89,8 @@ class _Past:
     facts: Known
     phases: Mapping[Fact, str]
     given: Sequence[Path]
-    verdicts: Mapping[Path, tuple[tuple[Finding, ...], frozenset[str], bool]]
+    verdicts: Mapping[Path, _PastVerdict]
+    summary: _PastSummary | None
     uses: Mapping[Path, Sequence[Path]]
     asked: Mapping[Path, Sequence[Question]]
     answers: Mapping[Question, frozenset[Path]]
@@ -68,29 +109,35 @@ class Memory:
         self.store = Store(folder)
         self._name = f"verdicts-{digest(repr(run).encode('utf-8', 'surrogatepass'))[:32]}"
 
-    def recall(self, project: Project, rules: Sequence[Rule]) -> dict[Path, Verdict]:
-        """Return the verdicts that still stand."""
+    def recall(self, project: Project, rules: Sequence[Rule]) -> Recalled:
+        """Return what still stands."""
         trace = current()
         document = None if trace is None else self.store.read(self._name)
         if trace is None or document is None:
-            return {}
+            return Recalled()
         try:
-            if not still_holds(document.get("code")):
-                return {}
+            if not still_holds(document.get("code"), layout_free_content):
+                return Recalled()
             past = _past(document)
         except Damaged:
-            return {}
-        return _Recall(project, trace, past).verdicts(rules)
+            return Recalled()
+        return _Recall(project, trace, past).recalled(rules)
 
-    def keep(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
-        """Keep verdicts, if nothing has changed while they were found."""
+    def keep(self, project: Project, result: CheckResult) -> None:
+        """Keep what was found, if nothing has changed meanwhile."""
         trace = current()
         code = None if trace is None or trace.is_torn else code_facts()
         if trace is None or code is None:
             return
         rows = [
-            [str(path), document_of(each.findings), document_of(each.ran), bool(each.suppressions.ignores)]
-            for path, each in verdicts.items()
+            [
+                str(path),
+                document_of(each.findings),
+                document_of(each.ran),
+                bool(each.suppressions.ignores),
+                document_of(each.counted),
+            ]
+            for path, each in result.verdicts.items()
             if each.suppressions is not None and not each.problems
         ]
         questions = project.questions
@@ -99,6 +146,7 @@ class Memory:
             "facts": encoded(trace),
             "given": [str(path) for path in project.paths],
             "verdicts": rows,
+            "summary": _summary(project, result),
             "uses": [[str(user), [*map(str, used)]] for user, used in project.uses.items()],
             "asked": [[str(user), [*map(list, asked)]] for user, asked in questions.of.items()],
             "answers": [[*each, [*map(str, found)]] for each, found in questions.answers.items()],
@@ -115,8 +163,8 @@ class _Recall:
         self._past = past
         self._files: dict[Path, SourceFile | None] = {}
 
-    def verdicts(self, rules: Sequence[Rule]) -> dict[Path, Verdict]:
-        """Return the verdicts that still stand, and let the project know what they hang on."""
+    def recalled(self, rules: Sequence[Rule]) -> Recalled:
+        """Return what still stands, and let the project know what it hangs on."""
         past, project = self._past, self._project
         own = {fact: past.facts[fact] for fact in past.facts if past.phases[fact] in _OF_THE_LINT}
         now = changed(own)
@@ -125,26 +173,70 @@ class _Recall:
             path for path in project.paths if path in both
         ]
         if any(past.phases[fact] == "" for fact in now) or not is_same_order:
-            return {}
-        files = {Path(fact.path) for fact in now if past.phases[fact] == OF_FILES}
+            return Recalled()
+        laid_out = both & {
+            Path(fact.path)
+            for fact in now
+            if differs_in_layout_only(fact.path, own[fact], layout_free_content)
+        }
+        others = {fact: found for fact, found in now.items() if Path(fact.path) not in laid_out}
+        files = {Path(fact.path) for fact in others if past.phases[fact] == OF_FILES}
         files |= set(past.given) ^ project.given
-        answers = self._answers(files, now)
-        self._note(own, now)
+        answers = self._answers(files, others)
+        self._note(own, now, laid_out)
         self._learn(files, answers)
         asked_anew = {each for each, found in past.answers.items() if answers[each] != found}
         users = {user for user, asked in past.asked.items() if not asked_anew.isdisjoint(asked)}
         stale = project.dependents(files | users)
+        if any(past.phases[fact] == str(SUMMARY) for fact in others) or past.given != project.paths:
+            stale.add(SUMMARY)
+        project.questions.standing.update(
+            (each, found)
+            for each, found in answers.items()
+            if SUMMARY not in stale or each.topic not in _OF_SUMMARIES
+        )
         codes = known_codes(rules)
-        found = {}
-        for path, (findings, ran, has_comments) in past.verdicts.items():
-            if path in project.given and path not in stale:
-                comments = (
-                    Suppressions(project.file(path), codes) if has_comments else Suppressions.none(codes)
-                )
-                verdict = Verdict(findings, (), ran, comments)
-                if not aims_at(files, verdict):
-                    found[path] = verdict
-        return found
+        verdicts = dict(self._verdicts(stale, files, laid_out, codes))
+        return Recalled(verdicts, self._result(stale, laid_out, verdicts, codes, rules))
+
+    def _verdicts(
+        self, stale: Set[Path], files: Set[Path], laid_out: Set[Path], codes: Mapping[str, str]
+    ) -> Iterator[tuple[Path, Verdict]]:
+        """Yield the verdicts that still stand."""
+        project = self._project
+        for path, (findings, ran, has_comments, counted) in self._past.verdicts.items():
+            if path not in project.given or path in stale or not laid_out.isdisjoint(counted):
+                continue
+            if has_comments and path in laid_out:
+                continue
+            comments = Suppressions(project.file(path), codes) if has_comments else Suppressions.none(codes)
+            verdict = Verdict(findings, (), ran, comments, counted)
+            if not aims_at(files | laid_out, verdict):
+                yield path, verdict
+
+    def _result(
+        self,
+        stale: Set[Path],
+        laid_out: Set[Path],
+        verdicts: Mapping[Path, Verdict],
+        codes: Mapping[str, str],
+        rules: Sequence[Rule],
+    ) -> CheckResult | None:
+        """Return what was found as a whole, if nothing but other verdicts could change it."""
+        past = self._past
+        if past.summary is None or SUMMARY in stale:
+            return None
+        before = dict(verdicts)
+        for path, (findings, ran, has_comments, counted) in past.verdicts.items():
+            if path not in verdicts:
+                if has_comments:  # They are not known as they were.
+                    return None
+                before[path] = Verdict(findings, (), ran, Suppressions.none(codes), counted)
+        findings, groups, shown_in = past.summary
+        if not laid_out.isdisjoint(shown_in):
+            return None
+        repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
+        return replace(result_of(findings, repaired, before, rules), shown_in=frozenset(shown_in))
 
     def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
         """Return the answers that all questions have now; only of changed files they have to be found."""
@@ -181,13 +273,15 @@ class _Recall:
                 self._files[path] = None
         return self._files[path]
 
-    def _note(self, own: Known, now: Mapping[Fact, str]) -> None:
+    def _note(self, own: Known, now: Mapping[Fact, str], laid_out: Set[Path]) -> None:
         """Let what verdicts hang on be among what this run has read."""
-        for fact, (answer, seen) in own.items():
+        for fact, kept in own.items():
             with phase(self._past.phases[fact]):
-                self._trace.note(fact, now.get(fact, answer))
-            if seen is not None and fact not in now:
-                self._trace.signatures.setdefault(fact.path, seen)
+                self._trace.note(fact, now.get(fact, kept.text))
+            if kept.signature is not None and fact not in now:
+                self._trace.signatures.setdefault(fact.path, kept.signature)
+            if kept.layout_free is not None and (fact not in now or Path(fact.path) in laid_out):
+                self._trace.layout_free.setdefault(fact.path, kept.layout_free)
 
     def _learn(self, files: set[Path], answers: Mapping[Question, frozenset[Path]]) -> None:
         """Let the project know what hangs on what; what changed files hung on is found out anew."""
@@ -223,14 +317,41 @@ def _past(document: Mapping[str, Any]) -> _Past:
     ):
         raise Damaged("there are other questions")
     verdicts = value_of(
-        tuple[tuple[Path, tuple[Finding, ...], frozenset[str], bool], ...], document.get("verdicts")
+        tuple[tuple[Path, tuple[Finding, ...], frozenset[str], bool, frozenset[Path]], ...],
+        document.get("verdicts"),
     )
     return _Past(
         facts,
         phases,
         value_of(tuple[Path, ...], document.get("given")),
-        {path: (findings, ran, has_comments) for path, findings, ran, has_comments in verdicts},
+        {each[0]: each[1:] for each in verdicts},
+        _past_summary(document.get("summary")),
         dict(value_of(tuple[tuple[Path, tuple[Path, ...]], ...], document.get("uses"))),
         asked,
         answers,
     )
+
+
+def _summary(project: Project, result: CheckResult) -> object:
+    """Return what was found as a whole, as it is kept; nothing where that hangs on files beside the given."""
+    if any(verdict.findings for verdict in result.verdicts.values()):
+        with phase(str(SUMMARY)):
+            if not project.given.issuperset(Tree(project).paths):
+                return None
+    number = {finding: index for index, finding in enumerate(result.findings)}
+    groups = [sorted(number[finding] for finding in group) for group in result.groups]
+    return [document_of(result.findings), groups, sorted(map(str, result.shown_in))]
+
+
+def _past_summary(document: Any) -> _PastSummary | None:
+    """Return what was kept of that.
+
+    Raises:
+        Damaged: it is something else.
+    """
+    if document is None:
+        return None
+    found = value_of(tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...], tuple[Path, ...]], document)
+    if any(not 0 <= number < len(found[0]) for group in found[1] for number in group):
+        raise Damaged("there is no such finding")
+    return found

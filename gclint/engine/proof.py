@@ -188,7 +188,7 @@ class _Prover:
     def _obstacles(self, unit: _Unit) -> Iterator[str]:
         """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
         if not unit.has_product:
-            yield "the file that is generated from it is not repaired with it, and that is what runs"
+            yield "the generated file, which is what runs, is not repaired along with it"
             return
         reach = Reach(self._imports, {path: self._texts[path] for path in unit.paths})
         yield from self._not_run(unit, reach)
@@ -226,7 +226,10 @@ class _Prover:
         for path in unit.run_files:
             for name in reach.blocks_in(path, self._text(path)):
                 if name not in told and (path, name) not in known:
-                    yield f"`{name}` in {path.name} uses what is changed, and no class that was run has one"
+                    yield (
+                        f"`{name}` in {path.name} uses the changed code, but no class that was run "
+                        "contains one"
+                    )
 
     def _not_run(self, unit: _Unit, reach: Reach) -> Iterator[str]:
         """Yield which files and classes could not be run, and may run what is changed."""
@@ -248,7 +251,7 @@ class _Prover:
                     continue
                 if not was_run(result):
                     yield (
-                        f"{result.name} runs what is changed, as far as names lead, and could not be run "
+                        f"{result.name} seems to use the changed code, but could not be run "
                         f"({why_not_run(result)})"
                     )
                 else:
@@ -278,7 +281,10 @@ class _Prover:
         """The same for a defect that is in no call of a block: failures show it, and are gone."""
         showing = [] if rule is None else list(self._showing(unit, finding, rule))
         if rule is None or not showing:
-            yield f"{finding.code}: no class that was run runs `{finding.symbol}`{self._why_none(unit)}"
+            yield (
+                f"{finding.code}: none of the classes that were run uses "
+                f"`{finding.symbol}`{self._why_none(unit)}"
+            )
             return
         left = [
             (later, failure)
@@ -295,7 +301,7 @@ class _Prover:
         is_gone_nowhere = len({later.name for later, _ in left}) == len(showing)
         for later, failure in own[:1] or (left[:1] if is_gone_nowhere else ()):
             where = f"{later.name}, {failure.mode}, {failure.scenario}"
-            yield f"{finding.code}: {where} still fails as the repair should prevent"
+            yield f"{finding.code}: {where} still fails in the way that the repair should prevent"
 
     def _showing(
         self, unit: _Unit, finding: Finding, rule: Rule
@@ -367,7 +373,7 @@ class _Prover:
                     lines = ", ".join(str(line) for line, _ in missed[:_SHOWN])
                     more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
                     yield (
-                        f"no class that was run comes to what is changed in {path.name} on "
+                        f"no class that was run reaches the changed code of {path.name} on "
                         f"line{'s' if len(missed) > 1 else ''} {lines}{more} of the repaired text"
                     )
 

@@ -40,4 +40,6 @@ class Reached:
 
 
 def _not_reached(finding: Finding) -> Finding:
-    return finding.refused(f"no class that was run runs `{finding.symbol}`, so the repair cannot be proven")
+    return finding.refused(
+        f"none of the classes that were run uses `{finding.symbol}`, so the repair cannot be proven"
+    )

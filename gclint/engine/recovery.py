@@ -33,7 +33,7 @@ def refuse_unfinished(paths: Iterable[Path]) -> None:
             if units:
                 files = [each.target for unit in units for each in unit]
                 raise Unfinished(
-                    f"a fix was interrupted while it was written, so these files may not fit together: "
+                    "a fix was interrupted while it was being written, so these files may be inconsistent: "
                     f"{_named(files)}; run 'gclint --fix {shown(files[0])}' to finish it"
                 )
 
@@ -100,8 +100,8 @@ def _settled(journal: Path, unit: Sequence[Recorded]) -> str | None:
         else:
             return what
     raise Unfinished(
-        f"the interrupted fix of {_named([each.target for each in unit])} can be neither finished nor undone "
-        f"({why}); see to it that these files can be written, and run gclint again"
+        f"the interrupted fix of {_named([each.target for each in unit])} can be neither finished nor "
+        f"undone ({why}); make these files writable, and run gclint again"
     )
 
 
@@ -133,9 +133,9 @@ def _conflict(journal: Path, unit: Sequence[Recorded], states: Sequence[int | No
     fixed = f"; fixed: {by_state[_AFTER]}" if _AFTER in by_state else ""
     unfixed = f"; not fixed: {by_state[_BEFORE]}" if _BEFORE in by_state else ""
     return (
-        f"a fix was interrupted, and since then somebody has changed {by_state[None]}{fixed}{unfixed}. "
-        "These files may not fit together, and gclint leaves them alone. Restore them all, for example with "
-        f"'git checkout', or put them right by hand; then delete {shown(journal)} and run gclint again"
+        f"a fix was interrupted, and {by_state[None]} changed since then{fixed}{unfixed}. These files may "
+        "be inconsistent, so gclint leaves them alone. Restore all of them, for example with 'git "
+        f"checkout', or repair them by hand; then delete {shown(journal)} and run gclint again"
     )
 
 

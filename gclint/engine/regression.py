@@ -49,7 +49,7 @@ def was_run(result: ClassResult | None) -> TypeGuard[ClassResult]:
 
 def why_not_run(result: ClassResult) -> str:
     """Return why nothing of a class was run."""
-    reason = result.reason or next((failure.text for failure in result.failures), "nobody knows why")
+    reason = result.reason or next((failure.text for failure in result.failures), "for an unknown reason")
     return f"{result.category}: {reason}" if result.category else reason
 
 
@@ -75,7 +75,7 @@ def _regressions(
         if was_run(before):
             yield Regression(after.name, f"cannot be run any more: {why_not_run(after)}")
         return
-    if before is not None and was_run(before):
+    if was_run(before):
         yield from _other_results(before, after, exact=exact)
         yield from _missing_runs(before, after)
     yield from _graver(before, after)
@@ -89,12 +89,12 @@ def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> I
         if now is not None and _are_adapted_otherwise(expected, now):
             continue
         if now is None:
-            text = "was run without checkpointing before, and is not any more"
+            text = "ran without checkpointing before, and does not any more"
             yield Regression(after.name, text, expected.scenario, "plain", kind=("plain",))
         elif not _agree(expected, now, exact=exact):
             yield Regression(
                 after.name,
-                f"computes something else without checkpointing: {_difference(expected, now, exact=exact)}",
+                f"computes different values without checkpointing: {_difference(expected, now, exact=exact)}",
                 expected.scenario,
                 "plain",
                 kind=("plain",),
@@ -112,7 +112,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         where = verdict.scenario, verdict.mode
         if now is None:
             why = next((note for note in after.notes if verdict.scenario in note), "")
-            text = "was run before, and is not any more"
+            text = "ran before, and does not any more"
             yield Regression(after.name, f"{text}{f' ({why})' if why else ''}", *where, kind=("not run",))
             continue
         if any(each.check == _ERROR for each in (*now.observations, *verdict.observations)):
@@ -122,7 +122,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             text = f"{_names(fewer)} could be compared before, and cannot be any more"
             yield Regression(after.name, text, *where, kind=("not compared",))
         elif now.compared < verdict.compared:
-            text = f"{now.compared} parameters are compared, and {verdict.compared} were before"
+            text = f"{now.compared} parameters are compared, but {verdict.compared} were before"
             yield Regression(after.name, text, *where, kind=("not compared",))
         idle = [name for name in verdict.recomputed if not _is_covered(name, now.recomputed)]
         if idle:
@@ -133,7 +133,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         is_same = not verdict.observations and verdict.compared == now.compared and not is_frozen
         if is_same and _grows(verdict.saved_bytes, now.saved_bytes, _plain_bytes(after)):
             kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
-            text = f"{kept} bytes are kept for the backward pass, and {known} before"
+            text = f"{kept} bytes are kept for the backward pass, compared to {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
 
 
@@ -157,7 +157,7 @@ def _grows(before: int | None, after: int | None, plain: int | None) -> bool:
 
 def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:
     """Yield the failures that were not there before, or were not as grave."""
-    known = {} if before is None or not was_run(before) else _observed(before)
+    known = _observed(before) if was_run(before) else {}
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
         for each in _telling(observations):
@@ -225,8 +225,8 @@ def _before(now: Observation, known: list[Observation] | None, verdict: Verdict 
     if verdict is None:
         return "It was not run there before."
     if not verdict.recomputed:
-        return "Before, nothing was recomputed there, and this was right."
-    return "Before, this was right."
+        return "Before, nothing was recomputed there, and the result was right."
+    return "Before, the result was right."
 
 
 def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
@@ -267,7 +267,7 @@ def _difference(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> st
         if exact
         else list(_apart(expected, found))
     )
-    return f"{', '.join(apart[:_SHOWN])}{_more(len(apart))}" if apart else "its digest is another"
+    return f"{', '.join(apart[:_SHOWN])}{_more(len(apart))}" if apart else "its digest differs"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -298,7 +298,7 @@ def summarised(found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]) 
         names = list(dict.fromkeys(each.name for each in group))
         more = len(names) - 1
         others = f" (and {more} other class{'es' if more > 1 else ''})" if more else ""
-        mode = "" if first.mode in (None, "plain") else f", {first.mode}"
+        mode = "" if first.mode == "plain" else f", {first.mode}"
         where = "" if first.scenario is None else f"{mode}, {first.scenario}"
         text = f"{first.name}{others}{where}: {first.text}".rstrip(".")
         spared = [] if hurt & {None, "plain"} else sorted(modes - hurt - {"plain"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,18 @@ from gclint.network.lineage import Lineage, Place, place_at
 from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.twins import Twin
 
 _MODELS = "models"
+
+
+def _copies_from(file: SourceFile, module: str) -> bool:
+    return any(origin_module(comment.path) == module for comment in copy_comments(file))
+
+
+COPIES = Topic("copies", _copies_from)
+"""Which given files call something a copy of what a module has."""
 
 
 class Tree:
@@ -40,7 +49,7 @@ class Tree:
     def scan(self) -> None:
         """Find out at once what all files have to be asked for: later, only some are looked into."""
         self.lineage.scan()
-        _ = self._comments
+        _ = self._copying
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -58,9 +67,9 @@ class Tree:
         return Lineage(library_of(self._project), self.paths)
 
     @cached_property
-    def _comments(self) -> dict[str, list[tuple[SourceFile, CopyComment]]]:
-        """The comments that call something a copy, by the module that it is a copy of, and by its own."""
-        found: defaultdict[str, list[tuple[SourceFile, CopyComment]]] = defaultdict(list)
+    def _copying(self) -> Mapping[str, Sequence[Path]]:
+        """The files that call something a copy, by the modules that it is a copy of."""
+        found: defaultdict[str, list[Path]] = defaultdict(list)
         for path in self.paths:
             try:
                 if path not in self._project.given and MARKER.encode() not in search(path):
@@ -68,13 +77,8 @@ class Tree:
                 file = self._project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
-            comments = copy_comments(file)
-            own = module_of(self._project, file) if comments else None
-            if own is None:
-                continue
-            for comment in comments:
-                for module in {own, origin_module(comment.path)} - {None}:
-                    found[str(module)].append((file, comment))
+            for module in {origin_module(comment.path) for comment in copy_comments(file)} - {None}:
+                found[str(module)].append(path)
         return found
 
     def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
@@ -90,11 +94,28 @@ class Tree:
     def _copies(self, file: SourceFile) -> list[Twin]:
         known = self._twins.get(file.path)
         if known is None:
-            module = module_of(self._project, file)
-            comments = self._comments.get(module, []) if module is not None else []
-            twins = (twin_of(self._project, copy, comment) for copy, comment in comments)
+            twins = (twin_of(self._project, copy, comment) for copy, comment in self._comments(file))
             known = self._twins[file.path] = [twin for twin in twins if twin is not None]
         return known
+
+    def _comments(self, file: SourceFile) -> Iterator[tuple[SourceFile, CopyComment]]:
+        """Yield the comments that call something a copy which is in a file, or of what is in it."""
+        module = module_of(self._project, file)
+        if module is None:
+            return
+        others = self._project.asked(COPIES, module, lambda: self._copying.get(module, ()))
+        for path in self._in_order({*others, file.path}):
+            copy = self._project.file(path)
+            if module_of(self._project, copy) is not None:
+                for comment in copy_comments(copy):
+                    if copy is file or origin_module(comment.path) == module:
+                        yield copy, comment
+
+    def _in_order(self, paths: Set[Path]) -> list[Path]:
+        """Return some files of the tree in the order of all of them."""
+        if paths <= self._project.given:
+            return [*self._project.in_order(paths)]
+        return [path for path in self.paths if path in paths]
 
     def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[Twin]:
         module = library_of(self._project).module(file)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FILES_WORTH_THREADS = 8
 _THREADS = 16
-_CHANGED = "this file has changed since it was read, so it was not fixed; run gclint again"
+_CHANGED = "this file changed after it was read, so it was not fixed; run gclint again"
 
 
 def write_text(path: Path, text: str) -> list[Problem]:
@@ -126,8 +126,8 @@ class _Unit:
                 self._put_back()
         except OSError as error:
             message = (
-                f"neither the new text nor the old one can be written to some of the files that change "
-                f"together ({_reason(error)}); run 'gclint --fix {shown(self.files[0].path)}' again"
+                "some of the files that have to change together can be neither fixed nor restored "
+                f"({_reason(error)}); run 'gclint --fix {shown(self.files[0].path)}' again"
             )
             return [Problem(file.path, message) for file in self.files]
         except BaseException:
@@ -149,7 +149,7 @@ class _Unit:
             if culprit is None or file is culprit:
                 problems.append(Problem(file.path, reason))
             else:
-                why = f"this file was not fixed, since it changes together with {shown(culprit.path)}"
+                why = f"this file was not fixed, because it has to change together with {shown(culprit.path)}"
                 problems.append(Problem(file.path, why))
         return problems
 

@@ -182,7 +182,7 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         is_mask = "mask" in name and name not in gradients.named
         role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
         if role.value < (seen_role := _seen_role(site, block, name)).value:
-            role, why = seen_role, "a run saw that it requires grad"
+            role, why = seen_role, "it required grad in a run"
             seen.add(name)
         elif is_mask:
             masks.append((bound.arg, bound.parameter))
@@ -237,27 +237,27 @@ def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
     )
 
 
-_MASK: _Judged = (_Role.OTHER, "its name has the word `mask`")
+_MASK: _Judged = (_Role.OTHER, "its name contains `mask`")
 
 
 def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Judged:
     name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS:
-        return _Role.OTHER, "the table of caches has its name"
+        return _Role.OTHER, "its name is that of a cache"
     if is_constant(arg.value):
         return _Role.OTHER, "it is a literal"
     if name not in gradients.named:
         never = _NEVER_ACTIVATION.search(name)
         if never is not None:
-            return _Role.OTHER, f"its name has the word `{never[0].strip('_')}`"
+            return _Role.OTHER, f"its name contains `{never[0].strip('_')}`"
         if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
-            return _Role.OTHER, "a rotary embedding computes it from positions alone"
+            return _Role.OTHER, "it is computed by a rotary embedding from positions alone"
     is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
     # What models return is a tuple, and some blocks annotate what they get alike.
     is_named = is_named_activation(parameter) or name in gradients.named
     kind = _annotated_kind(parameter)
     if kind is _Kind.OTHER and not is_named:
-        return _Role.OTHER, f"its annotation, `{parameter.annotation}`, is not a tensor's"
+        return _Role.OTHER, f"its annotation `{parameter.annotation}` is not that of a tensor"
     if is_stream and bound.by_position:
         return _Role.ACTIVATION, _STREAM
     # What is named so is an activation as soon as it may be anything.
@@ -265,7 +265,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
 
 
-_STREAM = "it is what the block returned in the step of the loop before"
+_STREAM = "it is the output of the previous block in the loop"
 _COMPUTED = "it is computed from parameters"
 
 
@@ -281,33 +281,35 @@ def _carried_role(
 ) -> _Judged:
     """Return what an argument is by what was found that it carries."""
     if not carries:
-        return _Role.OTHER, "it is None on every path that leads here"
-    named = "your settings name it" if name in gradients.named else "its name says so"
+        return _Role.OTHER, "it is None on every path to this call"
+    named = "your settings name it" if name in gradients.named else "its name is that of an activation"
     if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
-        return _Role.NESTED, f"it is written as a list, tuple or dict, and {named}"
+        return _Role.NESTED, f"it is a list, tuple or dict, and {named}"
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
     # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
     may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)
     if Carries.NESTED in carries and not may_be_tensor:
-        return _Role.NESTED, "it is a list, tuple or dict of what is computed from parameters"
+        return _Role.NESTED, "it is a list, tuple or dict of values computed from parameters"
     if kind is _Kind.CONTAINER and not is_named:
         if Carries.GRADIENT in carries:
-            return _Role.NESTED, f"its annotation is a container's, and {_COMPUTED}"
-        return _Role.OTHER, "its annotation is a container's, and nothing in it is computed from parameters"
+            return _Role.NESTED, f"its annotation is that of a container, and {_COMPUTED}"
+        return _Role.OTHER, (
+            "its annotation is that of a container, and nothing in it is computed from parameters"
+        )
     if is_named:
         return _Role.ACTIVATION, named
     if Carries.GRADIENT in carries:
         return _Role.ACTIVATION, _COMPUTED
     other = _NO_ACTIVATION.search(name)
     if other is not None:
-        return _Role.OTHER, f"its name has the word `{other[0].strip('_')}`"
+        return _Role.OTHER, f"its name contains `{other[0].strip('_')}`"
     if is_stream:
         return _Role.ACTIVATION, _STREAM
     if Carries.UNKNOWN not in carries:
-        return _Role.OTHER, "no value that it can have is computed from parameters"
+        return _Role.OTHER, "none of its possible values is computed from parameters"
     if _CACHE.search(name) is not None:
         return _Role.OTHER, "its name is that of a cache"
-    return _Role.UNCERTAIN, "it could not be followed back to where it is computed"
+    return _Role.UNCERTAIN, "where it is computed could not be determined"
 
 
 def is_named_activation(parameter: Parameter) -> bool:

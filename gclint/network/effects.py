@@ -30,15 +30,18 @@ def effects(info: ClassInfo) -> Iterator[str]:
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
         name = f"`{part.name}.forward`"
         if part is not info and changes_own_state(part):
-            yield f"{name} changes the state of the object itself, which recomputation does twice"
+            yield f"{name} changes the state of `self`, which recomputation repeats"
         if _asks_python_for_random_numbers(part):
-            yield f"{name} draws random numbers that are not torch's, and recomputation draws others"
+            yield f"{name} draws random numbers that are not torch's, so recomputation draws different ones"
         if "is_grad_enabled" in part.text and any(map(_asks_for_gradients, forward_nodes(part))):
-            yield f"{name} asks whether gradients are enabled, which they are not in reentrant checkpointing"
+            yield (
+                f"{name} checks whether gradients are enabled, which they are not in the forward pass of "
+                "reentrant checkpointing"
+            )
         if any(isinstance(node, cst.Global) for node in forward_nodes(part)):
-            yield f"{name} changes a global variable, which recomputation does again"
+            yield f"{name} changes a global variable, which recomputation repeats"
     for name in sorted(changed_inputs(info)):
-        yield f"`{info.name}.forward` changes `{name}` in place, which recomputation does again"
+        yield f"`{info.name}.forward` changes `{name}` in place, which recomputation repeats"
 
 
 def _asks_python_for_random_numbers(info: ClassInfo) -> bool:

@@ -15,7 +15,8 @@ from gclint.source.words import any_between, offsets_of, word_ends
 _STACKS = ("ModuleList(", "ModuleDict(")
 _FILLING = ("add_module", "setattr")
 # Only a sequence that is made of a list can be a stack.
-_SEQUENCE = re.compile(r"\bSequential\(\s*\*")
+# What comes before it is looked at last: a pattern that begins with `\b` is searched for far more slowly.
+_SEQUENCE = re.compile(r"Sequential\((?<!\wSequential\()\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
 _OPENING = re.compile(r"[ \t]{0,99}\(")

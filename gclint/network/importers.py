@@ -48,9 +48,12 @@ def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[P
         user: on whose behalf this is asked.
         name: what is imported.
     """
-    with project.read_for(None):
-        candidates = _index(project).by_word.get(name, ())
-        found = [path for path in candidates if project.file(path).outline.imported(name)]
+    known = project.questions.standing_answer(IMPORTED, name)
+    if known is None:
+        with project.read_for(None):
+            candidates = _index(project).by_word.get(name, ())
+            known = frozenset(path for path in candidates if project.file(path).outline.imported(name))
+    found = project.in_order(known)
     project.questions.ask(user.path, IMPORTED, name, found)
     return found
 
@@ -85,11 +88,15 @@ def _beside(project: Project) -> Sequence[Path]:
 
 def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
     """Yield the given files that import from a module called like a class's own, or like its package."""
-    index = _index(project)
-    candidates = index.by_word.get(info.name, ())
-    names = dict.fromkeys((info.file.path.stem, project.model(info.file.path), ""))
-    found = [path for name in names for path in candidates if name in index.modules[path]]
-    project.questions.ask(info.file.path, IMPORTERS, "|".join((info.name, *names)), found)
+    names = frozenset((info.file.path.stem, project.model(info.file.path), ""))
+    key = "|".join((info.name, *sorted(names)))
+    known = project.questions.standing_answer(IMPORTERS, key)
+    if known is None:
+        index = _index(project)
+        candidates = index.by_word.get(info.name, ())
+        known = frozenset(path for path in candidates if not names.isdisjoint(index.modules[path]))
+    found = project.in_order(known)
+    project.questions.ask(info.file.path, IMPORTERS, key, found)
     yield from found
 
 

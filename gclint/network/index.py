@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
@@ -16,15 +17,12 @@ _Index = Mapping[str, list[tuple[Module, str]]]
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     """Yield the classes of the given files that inherit from a class, at any depth and from any file."""
-    index = project.derived.get(subclasses)
-    if not isinstance(index, dict):
-        with project.read_for(None):
-            index = project.derived[subclasses] = _by_base(project)
     seen = {info}
     waiting = [info]
     while waiting:
         base = waiting.pop()
-        candidates = index.get(base.name, ())
+        with project.read_for(None):
+            candidates = _based_on(project, base.name)
         project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each, _ in candidates))
         for module, name in candidates:
             project.consult(info.file, module.file.path)
@@ -33,6 +31,18 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
                 seen.add(candidate)
                 waiting.append(candidate)
                 yield candidate
+
+
+def _based_on(project: Project, name: str) -> list[tuple[Module, str]]:
+    """Return the classes with a base of this name."""
+    known = project.questions.standing_answer(BASES, name)
+    if known is not None:
+        modules = [library_of(project).module(project.file(path)) for path in project.in_order(known)]
+        return [(each, own) for each in modules for own, base in _bases(each.file) if base == name]
+    index = project.derived.get(_by_base)
+    if not isinstance(index, dict):
+        index = project.derived[_by_base] = _by_base(project)
+    return cast("_Index", index).get(name, [])
 
 
 def _by_base(project: Project) -> _Index:

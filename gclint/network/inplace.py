@@ -44,6 +44,10 @@ class Change:
     """The name of its attribute, or of the method that returns it; None where only a run has seen it."""
     owner: str
     """The name of the class in whose method it stands, or of the function."""
+    source: cst.Call | None = field(default=None, repr=False)
+    """The call that has returned it, in the same method."""
+    model: ClassInfo | None = field(default=None, repr=False)
+    """The class in whose method it stands."""
 
 
 def changes_in_place(network: Network) -> Iterator[Change]:
@@ -60,7 +64,8 @@ def changes_in_place(network: Network) -> Iterator[Change]:
                 fragment = parse_definition(network.file, method)
                 found = list(_Flow(names).of(fragment.body[0]))
                 if found and supports_checkpointing(owner):
-                    yield from (Change(fragment, *each, owner.name) for each in found)
+                    for statement, name, module, source in found:
+                        yield Change(fragment, statement, name, module, owner.name, source, owner)
 
 
 def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
@@ -134,14 +139,18 @@ class _Flow:
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
-        self._found: dict[cst.SimpleStatementLine, tuple[str, str]] = {}
+        self._found: dict[cst.SimpleStatementLine, tuple[str, str, cst.Call | None]] = {}
+        self._calls: dict[str, cst.Call] = {}
+        """The latest call of each module."""
 
-    def of(self, function: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, str, str]]:
-        """Yield each statement that changes such a name in place, with the name and its module's."""
+    def of(
+        self, function: cst.CSTNode
+    ) -> Iterator[tuple[cst.SimpleStatementLine, str, str, cst.Call | None]]:
+        """Yield each statement that changes such a name in place, with it, its module's and the call."""
         if isinstance(function, cst.FunctionDef):
             self._block(function.body, {})
-        for statement, (name, module) in self._found.items():
-            yield statement, name, module
+        for statement, found in self._found.items():
+            yield statement, *found
 
     def _block(self, block: cst.BaseSuite, held: dict[str, str]) -> dict[str, str]:
         for statement in block.body:
@@ -173,7 +182,7 @@ class _Flow:
         name = changed_name(statement)
         if name is not None:
             if name in held:
-                self._found.setdefault(line, (name, held[name]))
+                self._found.setdefault(line, (name, held[name], self._calls.get(held[name])))
                 # The other names of the same tensor: one clone is enough.
                 return {other: module for other, module in held.items() if module != held[name]}
             return held
@@ -196,7 +205,13 @@ class _Flow:
             return self._source(value.body, held) or self._source(value.orelse, held)
         if not isinstance(value, cst.Call):
             return None
-        function = value.func
+        module = self._called(value.func)
+        if module is not None:
+            self._calls[module] = value
+        return module
+
+    def _called(self, function: cst.BaseExpression) -> str | None:
+        """Return the name of the embedding module that is called, if one is."""
         if isinstance(function, cst.Call) and isinstance(function.func, cst.Attribute):
             return _GETTER if function.func.attr.value == _GETTER else None
         if isinstance(function, cst.Attribute) and dotted_name(function) is not None:

@@ -19,9 +19,11 @@ from gclint.network.evaluation.values import External
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
+from gclint.source.questions import Topic
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
-_IMPORTED_MODULE = re.compile(r"\bmodeling_\w+(?=[ \t]+import\b)")
+# A pattern that begins with a literal is searched for thirty times as fast as one that begins with `\b`.
+_IMPORTED_MODULE = re.compile(r"modeling_(?<!\wmodeling_)\w+(?=[ \t]+import\b)")
 _STEM = re.compile(r"(?:modeling|modular)_")
 _MODULE = frozenset((External("torch.nn.Module"),))
 
@@ -146,15 +148,17 @@ class Lineage:
         if is_modular(file.path):
             yield self._library.module(file)
             return
-        yield from self._importers.get(file.path.stem, ())
+        name = file.path.stem
+        found = self._library.project.asked(FOLLOWERS, name, lambda: self._importers.get(name, ()))
+        yield from filter(None, (self._module(path) for path in self._modulars if path in found))
 
     @cached_property
-    def _importers(self) -> Mapping[str, list[Module]]:
+    def _importers(self) -> Mapping[str, list[Path]]:
         """The modular files by the names of the modeling files that they import from."""
-        found: defaultdict[str, list[Module]] = defaultdict(list)
+        found: defaultdict[str, list[Path]] = defaultdict(list)
         for modular in filter(None, map(self._module, self._modulars)):
             for name in imported_models(modular.file):
-                found[name].append(modular)
+                found[name].append(modular.file.path)
         return found
 
     def _module(self, path: Path) -> Module | None:
@@ -168,6 +172,14 @@ class Lineage:
 def imported_models(file: SourceFile) -> frozenset[str]:
     """Return the names of the modeling files that a file imports from."""
     return frozenset(_IMPORTED_MODULE.findall(file.text))
+
+
+def _follows(file: SourceFile, name: str) -> bool:
+    return is_modular(file.path) and name in imported_models(file)
+
+
+FOLLOWERS = Topic("followers", _follows)
+"""Which given modular files import from a modeling file of this name."""
 
 
 def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:

@@ -213,7 +213,7 @@ class Network:
         if not found:
             if info.is_checkpointing:
                 words.append(Standing.LAYER.of(info, None))
-            words.append(f"no call that runs `{info.name}` as a part of a stack was found in this file")
+            words.append(f"no call in this file runs `{info.name}` as part of a stack")
         return tuple(dict.fromkeys(words))
 
     def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:

@@ -38,8 +38,8 @@ class OldOverride:
     def description(self) -> str:
         """What the override does to checkpointing layers."""
         return (
-            f"`{self.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, "
-            "which never enables a checkpointing layer"
+            f"`{self.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, which "
+            "does not enable checkpointing layers"
         )
 
     @property

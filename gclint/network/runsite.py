@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.evaluation.walk import children, code, dotted_name, walk
+from gclint.network.evaluation.walk import children, dotted_name, structure, walk
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
 from gclint.observations import Observed
@@ -157,10 +157,10 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, list(site.args), search)
-    by_receiver: dict[tuple[str, tuple[ClassInfo, ...]], list[Peer]] = {}
+    by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], list[Peer]] = {}
     for site in sites:
         # Two loops may call their variables the same.
-        peers = by_receiver.setdefault((code(site.receiver), site.blocks), [])
+        peers = by_receiver.setdefault((structure(site.receiver), site.blocks), [])
         peers.append((site.call, site.loops))
         site.peers = peers
     return sites

@@ -85,16 +85,6 @@ def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[st
         if value.attr.value not in RUNNING_METHODS:
             return value.attr.value in holders.attributes
         parts = (value.value,)
-    elif isinstance(value, (cst.Subscript, cst.NamedExpr)):
-        parts = (value.value,)
-    elif isinstance(value, cst.IfExp):
-        parts = (value.body, value.orelse)
-    elif isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
-        parts = (value.left, value.right)
-    elif isinstance(value, (cst.List, cst.Tuple)):
-        parts = [element.value for element in value.elements]
-    elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
-        parts = (value.for_in.iter, value.elt)
     elif isinstance(value, cst.Call):
         name = dotted_name(value.func)
         if name == "getattr":
@@ -105,4 +95,14 @@ def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[st
             parts = [arg.value for arg in value.args]
         elif isinstance(value.func, cst.Attribute) and value.func.attr.value in _VIEWS:
             parts = (value.func.value,)
+    elif isinstance(value, (cst.Subscript, cst.NamedExpr)):
+        parts = (value.value,)
+    elif isinstance(value, cst.IfExp):
+        parts = (value.body, value.orelse)
+    elif isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
+        parts = (value.left, value.right)
+    elif isinstance(value, (cst.List, cst.Tuple)):
+        parts = [element.value for element in value.elements]
+    elif isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+        parts = (value.for_in.iter, value.elt)
     return any(_denotes(part, holders, aliases) for part in parts)

@@ -14,32 +14,32 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 class Standing(Enum):
     """A reason to leave a class as it is; ``{block}``, ``{owner}`` and ``{cache}`` stand for names."""
 
-    LAYER = f"`{{block}}` already is a `{CHECKPOINTING_BASE}`"
-    UNKNOWN_BASE = "a base of `{block}` is not at hand, and might be the checkpointing layer"
-    MODEL = "`{block}` is a model itself, and this call is not one of a loop"
+    LAYER = f"`{{block}}` is already a `{CHECKPOINTING_BASE}`"
+    UNKNOWN_BASE = "a base of `{block}` could not be found, and may be a checkpointing layer"
+    MODEL = "`{block}` is itself a model, and this call is not in a loop"
     NOT_FED_BACK = (
-        "what `{block}` returns is not the next input of the loop: it is not a trunk's block, but one of "
-        "several heads, projections or levels of a pyramid"
+        "the output of `{block}` is not its next input in the loop: it is one of several heads, projections "
+        "or pyramid levels, not a decoder or encoder layer"
     )
     NOT_IN_A_LOOP = (
-        "no `for` or `while` loop around the call hands what `{block}` returns to its next call, so it is "
-        "not a trunk's block"
+        "no `for` or `while` loop around the call feeds the output of `{block}` to its next call, so it is "
+        "not a decoder or encoder layer"
     )
     NO_MIXER = (
-        "`{block}` has no token mixer: neither it nor its parts are named like attention, a recurrence or a "
-        "state space, or compute one, so that recomputing it saves little"
+        "`{block}` has no token mixer: neither it nor its parts look like attention, a recurrence or a state "
+        "space, so recomputing it saves little"
     )
-    MIXER = "`{block}` is the token mixer itself by its name, and not the layer around one"
-    FILLS_CACHE = "`{owner}` makes the cache for `{block}` whatever `use_cache` says, so training needs it"
-    NEEDS_CACHE = "`{block}` takes `{cache}` apart without asking whether it is there, so training needs it"
-    WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is recomputed as a block itself, or is a part of one"
+    MIXER = "by its name, `{block}` is a token mixer, not the layer around one"
+    FILLS_CACHE = "`{owner}` creates the cache for `{block}` whatever `use_cache` says, so training needs it"
+    NEEDS_CACHE = "`{block}` unpacks `{cache}` without checking for None, so training needs it"
+    WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is itself a recomputed block, or part of one"
     HOLDS_LAYERS = "`{block}` is a stage, whose own layers are checkpointed"
-    NO_MODEL = "no model is seen to hold `{owner}`, which runs `{block}`"
+    NO_MODEL = "no model was found that contains `{owner}`, which runs `{block}`"
     NO_SUPPORT = (
-        "no model that holds `{owner}` says `supports_gradient_checkpointing = True`, so that "
+        "no model that contains `{owner}` sets `supports_gradient_checkpointing = True`, so "
         "`gradient_checkpointing_enable()` raises"
     )
-    NO_BASE_CLASS = f"the library around this file has no `{CHECKPOINTING_BASE}` yet"
+    NO_BASE_CLASS = f"the release of transformers that this file belongs to has no `{CHECKPOINTING_BASE}` yet"
 
     def of(self, info: ClassInfo, site: RunSite | None) -> str:
         """Return the reason in words."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -15,6 +15,7 @@ from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, one_line, tokens
+from gclint.wording import listed_code
 
 _ORIGINS_TOLD = 2
 _LONGEST_CODE = 60
@@ -34,10 +35,20 @@ def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
     for owner in (site.owner, *others):
         held = _stacks(owner, block)
         for name in sorted(held & _names_around(site) or held):
-            fillings = (list(_fillings(base, name, owner, block)) for base in owner.mro)
-            yield from next(filter(None, fillings), ())
+            yield from _filled(owner, name, block)
         if held:
             return
+
+
+def _filled(owner: ClassInfo, name: str, block: ClassInfo) -> Sequence[Step]:
+    """Return where an attribute is filled with a block: in the first class that does so."""
+    key = (_filled, name, block)
+    known = owner.facts.get(key)
+    if not isinstance(known, tuple):
+        # Each call of the block has this in its story, and there may be hundreds.
+        fillings = (tuple(_fillings(base, name, owner, block)) for base in owner.mro)
+        known = owner.facts[key] = next(filter(None, fillings), ())
+    return known
 
 
 def _stacks(owner: ClassInfo, block: ClassInfo) -> set[str]:
@@ -72,14 +83,11 @@ def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) ->
                     continue
                 holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
                 what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
-                yield _step(piece.fragment, binding.value, what)
+                yield node_step(piece.fragment, binding.value, what)
 
 
 def class_step(block: ClassInfo) -> Step:
     """Return where a block is defined, and whether the library recomputes it."""
-    definition = block.definition
-    text = block.file.text
-    end = text.index(definition.name, definition.header + len("class")) + len(definition.name)
     if not block.is_checkpointing:
         message = f"`{block.name}` is not a `{CHECKPOINTING_BASE}`"
     else:
@@ -87,7 +95,53 @@ def class_step(block: ClassInfo) -> Step:
         between = [each for each in between if each != CHECKPOINTING_BASE]
         through = f", through `{between[0]}`" if between else ""
         message = f"`{block.name}` is a `{CHECKPOINTING_BASE}`{through}: its calls are recomputed"
-    return Step(block.file.path, definition.header, end, message)
+    return definition_step(block.file, block.definition, message)
+
+
+def definition_step(file: SourceFile, definition: Definition, message: str) -> Step:
+    """Return where a class or function is defined: from its keyword to its name.
+
+    Args:
+        file: where it is defined.
+        definition: what is defined.
+        message: what is to be said about it.
+    """
+    # The keyword is no part of the name that is looked for.
+    after = definition.header + len("class" if definition.is_class else "def")
+    end = file.text.index(definition.name, after) + len(definition.name)
+    return Step(file.path, definition.header, end, message)
+
+
+def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]:
+    """Yield where the methods of a class, or those that it inherits, set an attribute first, if they do.
+
+    Args:
+        owner: the class.
+        name: the attribute.
+        message: what is to be said about it.
+    """
+    for base in owner.mro:
+        for method in base.methods():
+            scope = base.scope(method)
+            if scope.self_name is None or scope.body is None:
+                continue
+            key = f"{scope.self_name}.{name}"
+            for piece in scope.body.pieces(key):
+                for binding in piece.bindings.get(key, ()):
+                    if piece.fragment is not None and piece.fragment.holds(binding.value):
+                        yield node_step(piece.fragment, binding.value, message)
+                        return
+
+
+def node_step(fragment: Fragment, node: cst.CSTNode, message: str) -> Step:
+    """Return where some code stands.
+
+    Args:
+        fragment: what it is a part of.
+        node: the code.
+        message: what is to be said about it.
+    """
+    return Step(fragment.file.path, *fragment.span(node), message)
 
 
 def call_step(site: RunSite, block: ClassInfo) -> Step:
@@ -97,11 +151,11 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
         message = f"`{owner}` calls a checkpoint function for `{block.name}` here"
     elif site.stream:
         goes = "goes" if len(site.stream) == 1 else "go"
-        names = " and ".join(f"`{name}`" for name in sorted(site.stream))
+        names = listed_code(sorted(site.stream))
         message = f"`{owner}` runs `{block.name}` here, and {names} {goes} from each call to the next"
     else:
         message = f"`{owner}` runs `{block.name}` here"
-    return _step(site.fragment, site.call, message)
+    return node_step(site.fragment, site.call, message)
 
 
 def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]:
@@ -115,11 +169,19 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]
     if block.forward is None:
         return
     owner, method, _ = block.forward
-    yield from _parameter(owner.file, method, name, message)
+    yield from header_steps(owner.file, method, name, message)
 
 
-def _parameter(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
-    """Yield where a header names a parameter: by its tokens, since places of LibCST's nodes take long."""
+def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
+    """Yield where the header of a method has a parameter, if it has one of that name.
+
+    Args:
+        file: where the method is defined.
+        method: the method.
+        name: the parameter.
+        message: what is to be said about it.
+    """
+    # By its tokens, since places of LibCST's nodes take long.
     depth, previous = 0, ""
     for token in tokens(file.text, method.header, method.header_end):
         if token.kind in (Kind.NEWLINE, Kind.COMMENT, Kind.JOIN):
@@ -145,12 +207,12 @@ def gradient_steps(
         code = one_line(fragment.source(origin.node))
         shown = code if len(code) <= _LONGEST_CODE else f"{code[:_LONGEST_CODE]}…"
         if origin.node is site.call:
-            message = f"`{name}` is what the block before it in the loop returned, so it requires grad"
+            message = f"`{name}` is the output of the previous block in the loop, so it requires grad"
         elif isinstance(origin.node, cst.Call):
-            message = f"`{name}` requires grad, since it comes from `{shown}`, which has parameters"
+            message = f"`{name}` requires grad, because it comes from `{shown}`, which has parameters"
         else:
-            message = f"`{name}` requires grad, since it comes from the parameter `{shown}`"
-        yield _step(fragment, origin.node, message)
+            message = f"`{name}` requires grad, because it comes from the parameter `{shown}`"
+        yield node_step(fragment, origin.node, message)
 
 
 def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator[Step]:
@@ -158,8 +220,8 @@ def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator
     method = None if site.scope.body is None else site.scope.body.definition
     if method is None or not isinstance(value, cst.Name):
         return
-    message = f"`{name}` is what the caller of `{site.owner.name}.{method.name}` passes as `{value.value}`"
-    yield from _parameter(site.fragment.file, method, value.value, message)
+    message = f"`{name}` is passed in by the caller of `{site.owner.name}.{method.name}` as `{value.value}`"
+    yield from header_steps(site.fragment.file, method, value.value, message)
 
 
 def _fragment(origin: Origin) -> Fragment | None:
@@ -175,7 +237,3 @@ def _fragment(origin: Origin) -> Fragment | None:
         if scope.parent is None:
             return None
         scope, at = scope.parent, None
-
-
-def _step(fragment: Fragment, node: cst.CSTNode, message: str) -> Step:
-    return Step(fragment.file.path, *fragment.span(node), message)

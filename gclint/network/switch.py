@@ -97,9 +97,9 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
         flags = {model.name: flag(model) for model in models_running(owner)}
         unknown = [name for name, value in flags.items() if value is None]
         if unknown and True not in flags.values():
-            yield f"a base of `{unknown[0]}` is not at hand, so it is not known to support checkpointing"
+            yield f"a base of `{unknown[0]}` could not be found, so it is not known to support checkpointing"
         elif not owner.resolved and not owner.is_model and not any(flag_settings(owner)):
-            yield f"a base of `{owner.name}` is not at hand, so it is not known where its flag is set"
+            yield f"a base of `{owner.name}` could not be found, so it is not known where its flag is set"
 
 
 # -- the condition
@@ -181,7 +181,7 @@ def _settings(project: Project, owner: ClassInfo) -> Iterator[OtherSwitch]:
                 value = one_line(setting.code)
                 is_property = setting.method == FLAG
                 what = f"`{FLAG}` is " + ("a property" if is_property else f"set to `{value}`") + " {where}"
-                advice = f"let it begin as False, and {_ENABLE}"
+                advice = f"initialize it to False, and {_ENABLE}"
                 yield OtherSwitch(what, setting.file, setting.offset, advice)
 
 
@@ -197,11 +197,11 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
         and not all(map(_has_librarys_function, sites))
     ):
         yield OtherSwitch(
-            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, so it is enabled "
-            "by something else",
+            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, so something else "
+            "enables it",
             models[0].file,
             models[0].definition.header,
-            "set `supports_gradient_checkpointing = True` there first, if it is",
+            "if the model supports checkpointing, set `supports_gradient_checkpointing = True` there first",
         )
 
 
@@ -235,7 +235,7 @@ def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
                     f"`{info.name}` overrides `{method.name}` {{where}}",
                     info.file,
                     method.header,
-                    "let it call the library's first",
+                    "make it call the library's method first",
                 )
 
 

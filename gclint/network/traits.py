@@ -9,7 +9,7 @@ from functools import partial
 import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
-from gclint.network.evaluation.walk import code, dotted_name, walk
+from gclint.network.evaluation.walk import dotted_name, structure, walk
 
 _MIXING_WORDS = frozenset(
     [
@@ -165,9 +165,9 @@ def _fills(node: cst.CSTNode, name: str | None) -> bool:
 
 def _continues(node: cst.Assign, name: str | None) -> bool:
     """Tell whether an attribute of a name gets a value that is made of what it was."""
-    read = {code(each) for each in walk(node.value) if isinstance(each, cst.Attribute)}
+    read = {structure(each) for each in walk(node.value) if isinstance(each, cst.Attribute)}
     return any(
-        _is_part_of(name, target) and (isinstance(target, cst.Subscript) or code(target) in read)
+        _is_part_of(name, target) and (isinstance(target, cst.Subscript) or structure(target) in read)
         for each in node.targets
         for target in _targets(each.target)
     )

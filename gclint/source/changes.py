@@ -107,8 +107,9 @@ def _top(folder: Path) -> Path:
     top = _answer(folder, "rev-parse", "--show-toplevel")
     if not top:
         raise ChangesUnknown(
-            f"{folder}: this folder is in no git repository with a working tree, so nobody knows what has "
-            f"changed; run gclint without --changed-only{_own_words(folder, 'rev-parse', '--show-toplevel')}"
+            f"{folder}: this folder is not in the working tree of a git repository, so what changed is "
+            "unknown; run gclint without "
+            f"--changed-only{_own_words(folder, 'rev-parse', '--show-toplevel')}"
         )
     return Path(top)
 
@@ -116,12 +117,12 @@ def _top(folder: Path) -> Path:
 def _merge_base(root: Path, base: str) -> str:
     """Return the commit that the working tree is compared with."""
     if not _commit(root, "HEAD"):
-        raise ChangesUnknown(f"{root}: this repository has no commit yet; run gclint without --changed-only")
+        raise ChangesUnknown(f"{root}: this repository has no commits yet; run gclint without --changed-only")
     commit = _commit(root, base)
     if not commit:
         raise ChangesUnknown(
-            f"{root}: there is no commit or branch {base!r} in this repository; fetch it (a checkout in "
-            "CI may leave it out), or name with --base-ref what to compare with"
+            f"{root}: this repository has no commit or branch {base!r}; fetch it (a checkout in CI may "
+            "lack it), or choose another one with --base-ref"
         )
     common = _answer(root, "merge-base", "HEAD", commit)
     if common:
@@ -132,7 +133,7 @@ def _merge_base(root: Path, base: str) -> str:
             "the rest, with 'git fetch --unshallow' or, in CI, a checkout of full depth"
         )
     raise ChangesUnknown(
-        f"{root}: HEAD and {base!r} have no commit in common; name with --base-ref what to compare with"
+        f"{root}: HEAD and {base!r} have no commit in common; choose another one with --base-ref"
     )
 
 
@@ -175,6 +176,6 @@ def _git(
         )
     except OSError as error:
         raise ChangesUnknown(
-            f"git cannot be run ({error.strerror}), and only git knows what has changed; install it, or run "
+            f"git cannot be run ({error.strerror}), but --changed-only needs it; install git, or run "
             "gclint without --changed-only"
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -65,6 +65,18 @@ def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], lis
     return found.files, found.problems
 
 
+@dataclass(frozen=True)
+class _Folder:
+    """A folder that is being walked."""
+
+    path: Path
+    identity: tuple[int, int]
+    aside: bool
+    """Whether it is one of tests or of a build, or lies in one."""
+    entries: Iterator[tuple[str, bool]]
+    """What was not looked at yet."""
+
+
 class _Walk:
     def __init__(self, settings: Settings) -> None:
         self.files: list[Path] = []
@@ -92,7 +104,7 @@ class _Walk:
         found, failed, seen = self._found, len(self.problems), len(self._candidates)
         # What was walked before, as a part of another folder, still counts as found in this one.
         self._visited.clear()
-        self._walk(path, frozenset())
+        self._walk(path)
         if self._found == found and len(self.problems) == failed:
             self._fail_empty(path, [each for each in self._candidates[seen:] if looks_like_model(each)])
 
@@ -115,55 +127,70 @@ class _Walk:
             )
         self._fail(folder, message)
 
-    def _walk(self, folder: Path, above: frozenset[tuple[int, int]], *, aside: bool = False) -> None:
-        """Take the modeling files in ``folder``, which lies in the folders ``above``.
+    def _walk(self, top: Path) -> None:
+        """Take the modeling files in a folder and in the folders in it, in the order of their names."""
+        opened = self._opened(top, (), aside=False)
+        while opened:
+            folder = opened[-1]
+            entry = next(folder.entries, None)
+            if entry is None:
+                opened.pop()
+                continue
+            path, is_folder = folder.path / entry[0], entry[1]
+            if not is_folder:
+                self._take_entry(path, aside=folder.aside)
+            elif self._enters(path, aside=folder.aside):
+                opened += self._opened(path, opened, aside=folder.aside or lies_aside(path.name))
+
+    def _opened(self, path: Path, above: Sequence[_Folder], *, aside: bool) -> list[_Folder]:
+        """Return the folder that is to be walked next; none if it was, or cannot be.
 
         Args:
-            folder: the folder.
+            path: the folder.
             above: the folders that it lies in.
             aside: whether it is one of tests or of a build, or lies in one.
         """
         try:
-            self._places.location(folder)
-            status = folder.stat()
+            self._places.location(path)
+            status = path.stat()
             identity = (status.st_dev, status.st_ino)
-            if identity in above:
-                self._fail(folder, "this link leads back to a folder that it lies in; it was not followed")
-                return
+            if any(each.identity == identity for each in above):
+                self._fail(path, "this link leads back to a folder that contains it, so it was not followed")
+                return []
             if identity in self._visited:
-                return
+                return []
             self._visited.add(identity)
-            ordered = entries(folder)
+            return [_Folder(path, identity, aside, iter(entries(path)))]
         except OSError as error:
-            self._fail(folder, f"this folder cannot be read: {_cause(error)}")
-            return
-        for name, is_folder in ordered:
-            self._take_entry(folder / name, above | {identity}, is_folder=is_folder, aside=aside)
+            self._fail(path, f"this folder cannot be read: {_cause(error)}")
+            return []
 
-    def _take_entry(
-        self, path: Path, above: frozenset[tuple[int, int]], *, is_folder: bool, aside: bool
-    ) -> None:
-        is_modeling = any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
-            not aside and not is_test(path.name) and self._settings.includes(path)
-        )
-        if is_folder:
-            if self._leaves_out(path):
-                self._found += 1
-                return
-            if is_modeling:
-                self._fail(path, "this has the name of a modeling file, and is a folder")
-            aside_for = _why_skipped(path)
-            if aside_for:
-                self.skipped.append((path, aside_for))
-            else:
-                self._walk(path, above, aside=aside or lies_aside(path.name))
-        elif is_modeling:
+    def _enters(self, folder: Path, *, aside: bool) -> bool:
+        """Tell whether a folder that was met is to be walked, and remember what is said of it otherwise."""
+        if self._leaves_out(folder):
+            self._found += 1
+            return False
+        if self._is_modeling(folder, aside=aside):
+            self._fail(folder, "this is a folder with the name of a modeling file")
+        why = _why_skipped(folder)
+        if why:
+            self.skipped.append((folder, why))
+        return not why
+
+    def _take_entry(self, path: Path, *, aside: bool) -> None:
+        """Take a file that was met, if it is a modeling file."""
+        if self._is_modeling(path, aside=aside):
             self._found += 1
             own = None if self._leaves_out(path) else self._mode(path)
             if own is not None:
                 self._take_file(path, own)
         elif not aside and self._is_candidate(path):
             self._candidates.append(path)
+
+    def _is_modeling(self, path: Path, *, aside: bool) -> bool:
+        return any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
+            not aside and not is_test(path.name) and self._settings.includes(path)
+        )
 
     def _leaves_out(self, path: Path) -> bool:
         """Tell whether the settings exclude what was met at ``path``, and remember it."""
@@ -177,7 +204,7 @@ class _Walk:
 
     def _take_file(self, path: Path, own: int) -> None:
         if not stat.S_ISREG(own):
-            self._fail(path, "this is neither a file nor a folder, so there is nothing to read")
+            self._fail(path, "this is neither a file nor a folder")
             return
         other = not_python(path)
         if other is not None:
@@ -195,7 +222,7 @@ class _Walk:
         except OSError as error:
             self._fail(path, _cause(error, is_from_link=is_link(path)))
         except ValueError:
-            self._fail(path, "this is not a path: it holds a NUL character")
+            self._fail(path, "this is not a path: it contains a NUL character")
         return None
 
     def _fail(self, path: Path, message: str) -> None:
@@ -209,11 +236,11 @@ def not_python(path: Path) -> str | None:
     ending = path.suffix.lower()
     if ending == ".ipynb":
         return (
-            "gclint does not read notebooks; convert it with 'jupyter nbconvert --to script', and check the "
-            "file that this makes"
+            "gclint does not read notebooks; convert it with 'jupyter nbconvert --to script', and check "
+            "the resulting file"
         )
     if ending in _NOT_PYTHON:
-        return f"a name that ends in {path.suffix} is not that of a Python file, so it is not read"
+        return f"{path.suffix} is not the suffix of a Python file"
     return None
 
 
@@ -221,7 +248,7 @@ def _why_skipped(folder: Path) -> str | None:
     if folder.name.startswith("."):
         return "it is a hidden folder"
     if folder.name in _SKIPPED_FOLDERS:
-        return "it holds no code of the project"
+        return "it contains no code of the project"
     return "it is a virtual environment" if exists(folder / "pyvenv.cfg") else None
 
 

@@ -92,6 +92,11 @@ class SourceFile:
         """The offset at which each line begins."""
         return line_starts(self.text)
 
+    @property
+    def has_counted_lines(self) -> bool:
+        """Whether anybody has asked for a line's number."""
+        return "line_starts" in vars(self)
+
     def position(self, offset: int) -> Position:
         """Return the row and column of a character offset."""
         return _position(self.line_starts, offset)
@@ -142,7 +147,7 @@ def encoded(text: str) -> bytes:
         return mark + body.encode(encoding)
     except UnicodeEncodeError as error:
         raise UnreadableFile(
-            f"{encoding.upper()} has no {body[error.start]!a}; save the file as UTF-8",
+            f"{encoding.upper()} cannot encode {body[error.start]!a}; save the file as UTF-8",
             _position(line_starts(body), error.start),
         ) from None
 
@@ -169,7 +174,7 @@ def _is_for_code(encoding: str) -> bool:
 
 
 def _not_for_code(encoding: str) -> str:
-    return f"the declared encoding {encoding!r} is not one for Python code; save the file as UTF-8"
+    return f"the declared encoding {encoding!r} cannot be used for Python code; save the file as UTF-8"
 
 
 def line_starts(text: str) -> Sequence[int]:

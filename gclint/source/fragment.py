@@ -11,6 +11,7 @@ from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+from gclint.source.tree import Tree
 
 _KEPT_TREES = 512
 
@@ -40,12 +41,13 @@ class Fragment:
         # An indented block stands alone under a header of our own.
         self._header = f"if 1:{file.newline}" if indent else ""
         self._text = self._header + file.text[start:end] + completion
-        self.module = _parse(self._text, file.occurrence(self._text, start))
-        if indent:
-            block = cst.ensure_type(self.module.body[0], cst.If).body
-            self.body = cast("tuple[cst.BaseStatement, ...]", tuple(block.body))
-        else:
-            self.body = tuple(self.module.body)
+        self._tree = _parse(self._text, file.occurrence(self._text, start), is_block=bool(indent))
+        self.body = self._tree.body
+
+    @property
+    def module(self) -> cst.Module:
+        """The whole piece, under a header of its own where it is indented."""
+        return self._tree.module
 
     @cached_property
     def _spans(self) -> Mapping[cst.CSTNode, CodeSpan]:
@@ -59,12 +61,15 @@ class Fragment:
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Tell whether a node is one of this piece, so that its place is known."""
-        return node in self._spans
+        return node in self._tree.nodes
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return where a node's code begins and ends, in characters of the file's text."""
-        span = self._spans[node]
-        return self._offset(span.start), self._offset(span.start + span.length)
+        place = self._tree.places.get(node)
+        if place is None:
+            span = self._spans[node]
+            place = span.start, span.start + span.length
+        return self._offset(place[0]), self._offset(place[1])
 
     def statement_range(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return a range that holds a node, and where only its whole statement counts, all of that.
@@ -86,32 +91,16 @@ class Fragment:
 
 
 @lru_cache(maxsize=_KEPT_TREES)
-def _parse(text: str, occurrence: int) -> cst.Module:
+def _parse(text: str, occurrence: int, *, is_block: bool) -> Tree:
     """Parse a text; models repeat each other's code, so more than half of it has been seen before.
 
     Args:
         text: the code.
         occurrence: at how many other places the same file has the same code, as far as it was asked
             for. Files may share a tree, but within one file a node stands for one place.
+        is_block: whether the code is what stands under its first line.
     """
-    global _is_parsing
-    _is_parsing = True
-    try:
-        return cst.parse_module(text)
-    finally:
-        _is_parsing = False
-
-
-_is_parsing = False
-
-
-def _check(node: cst.CSTNode) -> None:
-    """Check a new node, unless a parser makes it: what that makes is right, and checks take a seventh."""
-    if not _is_parsing:
-        node._validate()
-
-
-setattr(cst.CSTNode, "__post_init__", _check)  # noqa: B010 (a type checker takes an assignment for a mistake)
+    return Tree(text, is_block=is_block)
 
 
 def parse_definition(file: SourceFile, definition: Definition) -> Fragment:

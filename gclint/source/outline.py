@@ -297,7 +297,7 @@ class Outline:
     def block_end(self, header: int, indent: int) -> int:
         """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
         known, depth = header, 0
-        for match in _dedent(indent).finditer(self.code, header + 1):
+        for match in _dedent(indent).finditer(self.code, header):
             end = match.end()
             if self.in_long_string(end):
                 continue
@@ -311,7 +311,7 @@ class Outline:
     def _is_left(self, definition: Definition, offset: int) -> bool:
         """Tell whether a definition has ended before ``offset``, a line behind all that were asked about."""
         indent = len(definition.indent)
-        dedents = _dedent(indent).finditer(self.code, definition.seen, offset)
+        dedents = _dedent(indent).finditer(self.code, definition.seen - 1, offset)
         definition.seen = offset
         first = next((each.end() for each in dedents if not self.in_long_string(each.end())), None)
         if first is None:
@@ -441,5 +441,8 @@ def _close(definitions: list[Definition], indent: int, offset: int) -> None:
 
 @cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """Match up to a line's beginning whose code is indented by at most ``indent`` characters."""
-    return re.compile(rf"(?<=\n)(?=[ \t\f]{{0,{indent}}}[^\s#)\]}}])")
+    """Match up to a line's beginning whose code is indented by at most ``indent`` characters.
+
+    The line's end before it is a part of the match: what begins with a literal is searched for fast.
+    """
+    return re.compile(rf"\n(?=[ \t\f]{{0,{indent}}}[^\s#)\]}}])")

@@ -95,20 +95,30 @@ class Packages:
 
     def root(self, folder: Path) -> Path:
         """Return the folder that the package of the files in ``folder`` lies in."""
-        known = self._roots.get(folder)
-        if known is None:
-            is_package = is_file(folder / _INIT) and folder != folder.parent
-            known = self._roots[folder] = self.root(folder.parent) if is_package else folder
-        return known
+        met = []
+        while folder not in self._roots:
+            met.append(folder)
+            if folder == folder.parent or not is_file(folder / _INIT):
+                self._roots[folder] = folder
+            else:
+                folder = folder.parent
+        root = self._roots[folder]
+        self._roots.update(dict.fromkeys(met, root))
+        return root
 
     def library_around(self, folder: Path) -> LibraryTree | None:
         """Return the library that the files in ``folder`` are a part of."""
-        if folder not in self._around:
+        met = []
+        while folder not in self._around:
+            met.append(folder)
             found = LibraryTree.at(folder, is_context=False)
-            if found is None and folder != folder.parent:
-                found = self.library_around(folder.parent)
-            self._around[folder] = found
-        return self._around[folder]
+            if found is not None or folder == folder.parent:
+                self._around[folder] = found
+            else:
+                folder = folder.parent
+        tree = self._around[folder]
+        self._around.update(dict.fromkeys(met, tree))
+        return tree
 
     def library_in_tree(self, folder: Path) -> LibraryTree | None:
         """Return the library that the files in ``folder`` are a part of, or find beside their package."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from gclint.facts import is_dir, is_link, phase, read_bytes, real_path, search
+from gclint.facts import Places, current, is_dir, phase, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.layout import layout_free
 from gclint.source.packages import LibraryTree, Packages
 from gclint.source.paths import shown
-from gclint.source.questions import Questions
+from gclint.source.questions import Questions, Topic
 
 OF_FILES = "files"
 """Facts of this phase are the contents of files that verdicts hang on."""
@@ -71,7 +71,7 @@ class Project:
         """What others have worked out from the files; it is forgotten when one of them changes."""
         self.observations = Observations()
         """What runs saw of the files; nothing unless somebody ran them."""
-        self._locations: dict[Path, Path] = {}
+        self._places = Places()
         self._identities: dict[Path, Path] = {}
         """By every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
@@ -86,6 +86,7 @@ class Project:
         self._reader: Path | None = None
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
         """The files that the user gave: what is checked, and searched for callers."""
+        self._order: dict[Path, int] | None = None
         self.given = frozenset(self.paths)
         """The same, to ask whether a file is one of them."""
         self._packages = Packages(self._given_folders, settings.library, settings.environments)
@@ -130,6 +131,9 @@ class Project:
         if known is None:
             known = SourceFile(identity, self.read_bytes(identity))
             self._files[self._identified(identity)] = known
+            trace = current()
+            if trace is not None and str(identity) not in trace.layout_free:
+                trace.layout_free[str(identity)] = layout_free(known)
         if self._reader is not None:
             self._use(self._reader, known.path)
         return known
@@ -142,6 +146,22 @@ class Project:
             yield
         finally:
             self._reader = before
+
+    def asked(self, topic: Topic, key: str, found: Callable[[], Iterable[Path]]) -> frozenset[Path]:
+        """Return the answer to a question to all given files, on behalf of what is read for.
+
+        Args:
+            topic: the kind of question.
+            key: the rest of it.
+            found: finds the answer out, where that of an earlier run does not stand.
+        """
+        known = self.questions.standing_answer(topic, key)
+        if known is None:
+            with self.read_for(None):
+                known = frozenset(found())
+        if self._reader is not None:
+            self.questions.ask(self._reader, topic, key, known)
+        return known
 
     def read_bytes(self, path: Path) -> bytes:
         """Return what the file at ``path`` holds, or is to hold.
@@ -178,12 +198,23 @@ class Project:
             self._held[identity] = data
         if self._files.pop(identity, None) or path in self._missing:
             self._missing.discard(path)
-            self.derived.clear()
+            self._forget_derived()
 
     def knows(self, path: Path) -> bool:
         """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
         identity = self.identify(path)
         return identity in self.given or identity in self._files or path in self._missing
+
+    def in_order(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """Return some of the given files in the order of all of them."""
+        if self._order is None:
+            self._order = {path: number for number, path in enumerate(self.paths)}
+        return tuple(sorted(paths, key=self._order.__getitem__))
+
+    def has_counted_lines(self, path: Path) -> bool:
+        """Tell whether anybody has asked for a line's number in the file at ``path``."""
+        known = self._files.get(self.identify(path))
+        return known is not None and known.has_counted_lines
 
     @property
     def read(self) -> tuple[Path, ...]:
@@ -198,43 +229,30 @@ class Project:
 
     def location(self, path: Path) -> Path:
         """Return where the file at ``path`` lies, without links: what its place in a package hangs on."""
-        known = self._locations.get(path)
-        if known is None:
-            # Links on the way are looked at once a folder, not once a file.
-            if path.name in ("", os.pardir) or is_link(path):
-                known = real_path(path)
-            else:
-                known = self._folder(path.parent) / path.name
-            self._locations[path] = known
-        return known
+        return self._places.location(path)
 
     def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
-        real = [real_path(root) for root in roots]
-        return frozenset(path for path in self.paths if any(map(self.location(path).is_relative_to, real)))
+        real = {real_path(root) for root in roots}
+        locations = ((path, self.location(path)) for path in self.paths)
+        return frozenset(
+            path for path, place in locations if place in real or not real.isdisjoint(place.parents)
+        )
 
     def model(self, path: Path) -> str:
         """Return the model that the file at ``path`` belongs to: the name of its folder."""
         return self.location(path).parent.name
-
-    def _folder(self, folder: Path) -> Path:
-        known = self._locations.get(folder)
-        if known is None:
-            parent = self._locations.get(folder.parent)
-            if parent is None or folder.name in ("", os.pardir) or is_link(folder):
-                known = real_path(folder)
-                # Folders beside it need not ask for all links on the way once more.
-                self._locations.setdefault(folder.parent, real_path(folder.parent))
-            else:
-                known = parent / folder.name
-            self._locations[folder] = known
-        return known
 
     def replace(self, path: Path, text: str) -> None:
         """Let the file at ``path`` hold ``text`` from now on, in memory only."""
         file = self.file(path)
         changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
         self.observations.follow(file, changed)
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        """Forget what was found out about the files as they were."""
         self.derived.clear()
+        self.questions.standing.clear()
 
     def observe(self, observations: Observations) -> None:
         """Take up what runs saw of the files as they are now."""
@@ -332,20 +350,20 @@ class Project:
 
     def _base(self, path: Path, level: int, name: str) -> Path | None:
         """Return where the module would be, without a suffix."""
-        return self._packages.base(self._folder(path.parent), name, level)
+        return self._packages.base(self._places.folder(path.parent), name, level)
 
     def _given_folders(self) -> set[Path]:
-        return {self._folder(path.parent) for path in self.paths}
+        return {self._places.folder(path.parent) for path in self.paths}
 
     # -- the library
 
     def home(self, file: SourceFile) -> LibraryTree | None:
         """Return the library that a file is a part of."""
-        return self._packages.library_around(self._folder(file.path.parent))
+        return self._packages.library_around(self._places.folder(file.path.parent))
 
     def library(self, file: SourceFile) -> LibraryTree | None:
         """Return what ``import transformers`` gives a file; None where that is not at hand."""
-        return self._packages.library(self._folder(file.path.parent))
+        return self._packages.library(self._places.folder(file.path.parent))
 
     def is_context(self, path: Path) -> bool:
         """Tell whether a file is one of an installed library: it is read, never changed, never reported."""
@@ -362,13 +380,13 @@ class Project:
     def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
         """Return the same, and in words where it comes from."""
         if self.settings.target_version is not None:
-            return self.settings.target_version, "the setting `target-version` says so"
-        folder = self._folder(file.path.parent)
+            return self.settings.target_version, "set by `target-version`"
+        folder = self._places.folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
             return (
                 tree.releases,
-                f"the tree around this file is that release, by {shown(tree.folder / '__init__.py')}",
+                f"the release of the tree around this file, from {shown(tree.folder / '__init__.py')}",
             )
         if folder not in self._required:
             from gclint.source.requirements import required_releases
@@ -376,8 +394,8 @@ class Project:
             self._required[folder] = required_releases(folder)
         required = self._required[folder]
         if required is not None:
-            return required, "the metadata of the project asks for it"
+            return required, "required by the metadata of the project"
         installed = self._packages.installed
         if installed is not None and installed.releases is not None:
-            return installed.releases, f"it is what is installed, in {shown(installed.folder)}"
-        return NEWEST_KNOWN, "nothing says which, so the newest that is known counts"
+            return installed.releases, f"installed in {shown(installed.folder)}"
+        return NEWEST_KNOWN, "no release is specified, so the newest known one"

@@ -34,6 +34,8 @@ class Questions:
     def __init__(self) -> None:
         self.of: defaultdict[Path, set[Question]] = defaultdict(set)
         self.answers: dict[Question, frozenset[Path]] = {}
+        self.standing: dict[Question, frozenset[Path]] = {}
+        """Answers of an earlier run that still hold, so that nobody has to look for them."""
         self._news: list[Asked] = []
 
     def ask(self, user: Path, topic: Topic, key: str, found: Iterable[Path]) -> None:
@@ -45,6 +47,10 @@ class Questions:
             asked = (user, question, tuple(found))
             self.learn((asked,))
             self._news.append(asked)
+
+    def standing_answer(self, topic: Topic, key: str) -> frozenset[Path] | None:
+        """Return the answer that an earlier run has found, if it still holds."""
+        return self.standing.get(Question(topic.name, key))
 
     def news(self) -> tuple[Asked, ...]:
         """Return what was asked since this was last looked at."""

@@ -15,9 +15,10 @@ is room for a reason.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,18 +93,43 @@ class Suppressions:
             codes: the codes of all rules, by the words that stand for them, in lower case.
         """
         self.codes = codes
-        self.ignores = tuple(_ignores(file, codes)) if "gclint:" in file.text else ()
+        self._know(_ignores(file, codes) if "gclint:" in file.text else ())
 
     @classmethod
     def none(cls, codes: Mapping[str, str]) -> Suppressions:
         """Return those of a file of which it is known that it has none."""
         own = cls.__new__(cls)
-        own.codes, own.ignores = codes, ()
+        own.codes = codes
+        own._know(())
         return own
+
+    def _know(self, ignores: Iterable[Ignore]) -> None:
+        self.ignores = tuple(ignores)
+        self._ordered = sorted(self.ignores, key=lambda each: each.covered)
+        """By where what they stand for begins."""
+        self._starts = [each.covered[0] for each in self._ordered]
+        self._furthest = [*accumulate((each.covered[1] for each in self._ordered), max)]
+        """Where the last of what they stand for ends, of each and all before it."""
+
+    def around(self, finding: Finding) -> list[Ignore]:
+        """Return the comments that stand for the code of ``finding``, whatever they ignore, in order."""
+        found = {}
+        for place in (finding.start, max(finding.start, finding.end - 1)):
+            number = bisect_right(self._starts, place) - 1
+            # There may be thousands of both.
+            while number >= 0 and self._furthest[number] > place:
+                if self._ordered[number].covered[1] > place:
+                    found[self._ordered[number].start] = self._ordered[number]
+                number -= 1
+        return [found[start] for start in sorted(found)]
+
+    def suppressing(self, finding: Finding) -> Iterator[Ignore]:
+        """Yield the comments that suppress ``finding``."""
+        return (ignore for ignore in self.around(finding) if ignore.suppresses(finding))
 
     def covers(self, finding: Finding) -> bool:
         """Tell whether a comment suppresses ``finding``."""
-        return any(ignore.suppresses(finding) for ignore in self.ignores)
+        return any(self.suppressing(finding))
 
 
 @dataclass(frozen=True)
@@ -158,7 +184,7 @@ def _ignore(
     if match is not None and match["whole_file"]:
         covered = (0, len(file.text))
         if not comment.is_alone:
-            mistake = "`ignore-file` must stand on a line of its own"
+            mistake = "`ignore-file` must be on a line of its own"
     surroundings = _surroundings(file, comment, start, end)
     end = start + len(text)
     return Ignore(file.path, start, end, text, words, words_span, covered, surroundings, mistake)

@@ -27,7 +27,7 @@ def syntax_problem(file: SourceFile) -> Problem | None:
     nul = file.text.find("\0")
     if nul != -1:
         # Python's own words differ from release to release, and name no place.
-        message = "a NUL character cannot be part of Python code; is this a binary file, or UTF-16?"
+        message = "Python code cannot contain a NUL character; is this a binary file, or UTF-16?"
         return Problem(file.path, message, file.position(nul))
     if _parses(file.text):
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import CheckResult, Verdict, check
+from gclint.engine.check import CheckResult, Recalled, check
 from gclint.engine.fix import fix
 from gclint.engine.memory import Memory
 from gclint.facts import phase, traced
@@ -94,14 +94,17 @@ class _Recording:
 
     memory: Memory
     recalled: int = field(default=0)
+    is_whole: bool = field(default=False)
+    """Whether what was found as a whole still stood."""
 
-    def recall(self, project: Project, rules: list[Rule]) -> dict[Path, Verdict]:
+    def recall(self, project: Project, rules: list[Rule]) -> Recalled:
         found = self.memory.recall(project, rules)
-        self.recalled = len(found)
+        self.recalled = len(found.verdicts)
+        self.is_whole = found.result is not None
         return found
 
-    def keep(self, project: Project, verdicts: Mapping[Path, Verdict]) -> None:
-        self.memory.keep(project, verdicts)
+    def keep(self, project: Project, result: CheckResult) -> None:
+        self.memory.keep(project, result)
 
 
 def _checked(paths: list[Path], memory: object = None) -> object:
@@ -148,6 +151,24 @@ def test_only_what_hangs_on_an_edit_is_judged_again(project: Path) -> None:
     assert _agree(project, paths) == 3
 
 
+def test_what_was_found_as_a_whole_stands_as_long_as_nothing_of_it_changes(project: Path) -> None:
+    paths = [Path("package")]
+    other = _models() / "other/modeling_other.py"
+    _write(other, CHECKPOINTED_BASE)
+    _agree(project, paths)
+    for text, stands in (
+        (CHECKPOINTED_BASE.replace("return", "x = 1\n        return"), True),
+        (_COPY, True),  # As far as the files go: only its verdict says more.
+        (_COPY.replace("return", "x = 1\n        return"), False),
+    ):
+        _write(other, text)
+        memory = _Recording(Memory(project / "cache", paths))
+        assert _checked(paths, memory) == _checked(paths)
+        assert memory.is_whole == stands
+    _write(_models() / "new/modeling_new.py", CHECKPOINTED_BASE)
+    _agree(project, paths)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -176,14 +197,28 @@ def test_a_damaged_memory_is_none(project: Path) -> None:
     assert _agree(project, paths) == 0
 
 
-def _rewrite(chosen: random.Random, path: Path) -> None:
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(chosen.choice(_TEXTS), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+
+
+def _rewrite(chosen: random.Random, path: Path) -> None:
+    _write(path, chosen.choice(_TEXTS))
 
 
 def _append(chosen: random.Random, path: Path) -> None:
     if path.exists():
         path.write_text(f"{path.read_text(encoding='utf-8')}\n# {chosen.random()}\n", encoding="utf-8")
+
+
+def _lay_out(chosen: random.Random, path: Path) -> None:
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        for _ in range(chosen.choice((1, 3))):
+            lines.insert(
+                chosen.randint(0, len(lines)), chosen.choice(("\n", "# a note\n", "  # 12, or more\n"))
+            )
+        path.write_text("".join(lines), encoding="utf-8")
 
 
 def _delete(_chosen: random.Random, path: Path) -> None:
@@ -197,7 +232,15 @@ def _copy(chosen: random.Random, path: Path) -> None:
         shutil.copyfile(path, other)
 
 
-_EDITS: tuple[Callable[[random.Random, Path], None], ...] = (_rewrite, _rewrite, _append, _delete, _copy)
+_EDITS: tuple[Callable[[random.Random, Path], None], ...] = (
+    _rewrite,
+    _rewrite,
+    _append,
+    _lay_out,
+    _lay_out,
+    _delete,
+    _copy,
+)
 
 
 @pytest.mark.parametrize(

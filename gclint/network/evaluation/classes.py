@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -114,15 +113,16 @@ class ClassInfo:
 
     @cached_property
     def mro(self) -> tuple[ClassInfo, ...]:
-        """The class and its bases in the project, nearest first."""
-        order: dict[ClassInfo, None] = {}
-        waiting = deque((self,))
-        while waiting and len(order) < _LONGEST_LINE:
-            info = waiting.popleft()
-            if info not in order:
-                order[info] = None
-                waiting.extend(base for base in info.bases if isinstance(base, ClassInfo))
-        return tuple(order)
+        """The class and its bases in the project, in the order in which Python looks for a method."""
+        seen = [self]
+        waiting = [*reversed(self.bases)]
+        while waiting and len(seen) < _LONGEST_LINE:
+            info = waiting.pop()
+            if isinstance(info, ClassInfo) and info is not self:
+                seen.append(info)
+                waiting.extend(reversed(info.bases))
+        # As for Python, a base comes behind all that inherit from it.
+        return tuple(reversed(dict.fromkeys(reversed(seen))))
 
     @cached_property
     def external_bases(self) -> frozenset[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gclint.facts import entries, matching, read_bytes
 
-_CLASS = re.compile(rb"^class (\w+)", re.MULTILINE)
+# A text that every match begins with is searched for ten times as fast as the start of a line.
+_CLASS = re.compile(rb"\nclass (\w+)")
 _OTHER_FRAMEWORKS = ("modeling_tf_", "modeling_flax_")
 
 
@@ -61,6 +62,6 @@ def _modeling_files(folder: Path) -> Iterator[Path]:
 
 def _classes(path: Path) -> list[bytes]:
     try:
-        return _CLASS.findall(read_bytes(path))
+        return _CLASS.findall(b"\n" + read_bytes(path))
     except OSError:
         return []

@@ -185,7 +185,12 @@ class Module:
         home = self.library.project.home(self.file)
         if home is None or self.library.project.location(self.file.path) != home.folder / _INIT:
             return NOTHING
-        path = self.library.exports(home.folder).file_of(name) if name[:1].isupper() else None
+        # Most of what is not a model is imported from elsewhere; to find that out there, all models are read.
+        imported = self.file.outline.imported(name)
+        is_elsewhere = imported is not None and not imported.module.startswith("models")
+        if is_elsewhere or not name[:1].isupper():
+            return NOTHING
+        path = self.library.exports(home.folder).file_of(name)
         if path is None:
             return NOTHING
         try:

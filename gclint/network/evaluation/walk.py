@@ -6,9 +6,11 @@ can hold code are followed, and whitespace and punctuation never.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
+from typing import Any
 
 import libcst as cst
 
@@ -50,18 +52,25 @@ def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the nodes directly below ``node`` that hold code, in the order of the text."""
-    kind: Hashable = type(node)
-    if kind is cst.Name:
-        return []
     found: list[cst.CSTNode] = []
-    for name in _code_fields(kind) or ():
-        value = getattr(node, name)
+    for value in _code_in(type(node))(node):
         kind = value.__class__
         if kind is tuple or kind is list:
-            found += [item for item in value if _code_fields(item.__class__) is not None]
+            found += value
         elif _code_fields(kind) is not None:
             found.append(value)
     return found
+
+
+@cache
+def _code_in(kind: Hashable) -> Callable[[cst.CSTNode], tuple[Any, ...]]:
+    """Return what gets those fields of a node; sequences among them hold nothing but nodes."""
+    names = _code_fields(kind) or ()
+    if kind is cst.Name or not names:
+        return lambda _node: ()
+    getter = attrgetter(*names)
+    # For one name alone it returns no tuple.
+    return getter if len(names) > 1 else lambda node: (getter(node),)
 
 
 def is_alike(one: cst.CSTNode, other: cst.CSTNode) -> bool:
@@ -84,6 +93,20 @@ def _shape(value: object) -> object:
     if isinstance(value, (tuple, list)):
         return len(value)
     return True if isinstance(value, cst.CSTNode) else value
+
+
+def structure(node: cst.CSTNode) -> Hashable:
+    """Return what is equal for two nodes that are the same code, whatever its layout and brackets."""
+    return dotted_name(node) or (
+        type(node),
+        *(_structure(getattr(node, name)) for name in _code_fields(type(node)) or () if name != "indent"),
+    )
+
+
+def _structure(value: object) -> Hashable:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_structure, value))
+    return structure(value) if isinstance(value, cst.CSTNode) else value
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -11,9 +11,9 @@ from gclint.source.naming import MODEL_BASE
 from gclint.source.packages import LIBRARY
 
 _MEANINGS = {
-    CHECKPOINTING_BASE: "the library's base of layers, which recomputes them",
-    MODEL_BASE: "the library's base of models",
-    "Module": "torch's module: nothing recomputes it by itself",
+    CHECKPOINTING_BASE: "the library's base class of layers, which recomputes them",
+    MODEL_BASE: "the library's base class of models",
+    "Module": "torch's module, which nothing recomputes by itself",
 }
 
 
@@ -55,13 +55,12 @@ def _outside(name: str, base: External | None, user: ClassInfo) -> str:
     if base is None:
         first = name.partition(".")[0]
         if user.file.outline.imported(first) is None:
-            return "the trail is lost: nothing in this file defines or imports that name for certain"
-        return "the trail is lost: what the import gives could not be read"
+            return "unknown: nothing in this file certainly defines or imports that name"
+        return "unknown: the import could not be resolved"
     if base.name in ("object", "abc.ABC", "typing.Generic"):
         return f"{base.name}, which has nothing to do with checkpointing"
     if base.name.partition(".")[0] == LIBRARY and user.module.library.project.library(user.file) is None:
         return (
-            f"the trail is lost: {base.name} is in transformers, which was not found; `--library` says where "
-            "its source lies"
+            f"unknown: {base.name} is in transformers, which was not found; pass its source with `--library`"
         )
-    return f"the trail is lost: the file of {base.name} was not found, or holds no layers of models"
+    return f"unknown: the file of {base.name} was not found, or contains no model layers"

@@ -21,6 +21,7 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.source.fragment import Fragment
 from gclint.source.tokens import one_line
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+from gclint.wording import listed_code
 
 _LONGEST_CODE = 60
 
@@ -54,21 +55,21 @@ def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ())
 def _circumstances(site: RunSite) -> Iterator[Fact]:
     """Yield what is around a call."""
     if site.whole:
-        yield Fact("a whole sequence is called, which hands the output of each block to the next")
+        yield Fact("the call runs a whole `nn.Sequential`, which passes the output of each block to the next")
     elif site.stream:
-        names = " and ".join(f"`{name}`" for name in sorted(site.stream))
+        names = listed_code(sorted(site.stream))
         verb = "carries" if len(site.stream) == 1 else "carry"
-        yield Fact(f"{names} {verb} what it returns to the next step of the loop: this is a trunk")
+        yield Fact(f"{names} {verb} its output to the next step of the loop: this is a stack of layers")
     elif site.loops:
-        yield Fact("what it returns does not reach the next step of the loop: this is not a trunk")
+        yield Fact("its output does not reach the next step of the loop: this is not a stack of layers")
     else:
-        yield Fact("it stands in no loop")
+        yield Fact("it is not in a loop")
     for arm in site.arms:
         if "checkpoint" in site.source(arm.branch.test):
             side = "under" if arm.taken else "in the other branch of"
-            yield Fact(f"it stands {side} `if {_short(site.source(arm.branch.test))}`")
+            yield Fact(f"it is {side} `if {_short(site.source(arm.branch.test))}`")
     if site.function is not None:
-        yield Fact("an inner function of the method runs the block, and its own calls are looked at")
+        yield Fact("an inner function of the method runs the block; its calls are examined instead")
     if site.seen:
         yield Fact("a run has seen this call")
 
@@ -77,13 +78,13 @@ def _arguments(network: Network, site: RunSite, block: ClassInfo) -> Iterator[Fa
     """Yield each argument with the parameter of ``forward`` that receives it."""
     signature = block.signature
     if signature is None:
-        yield Fact(f"the `forward` of `{block.name}` could not be read, so nothing is said of the arguments")
+        yield Fact(f"the `forward` of `{block.name}` could not be read, so the arguments are not judged")
         return
     known = bind_site(site, block, network.gradients)
     if known is None:
         yield Fact(
-            f"who receives what is not certain: an unpacked list hides it, or `{block.name}.forward` would "
-            "reject the call; so nothing is said of the arguments"
+            f"the arguments are not judged: the call unpacks a list, or `{block.name}.forward` would "
+            "reject it"
         )
     for bound in bind(site.args, signature).arguments:
         yield _argument(network, site, block, known, bound)
@@ -98,22 +99,22 @@ def _argument(
     place = (site.fragment.file.path, site.span(bound.arg)[0]) if stands else None
     if bound.parameter is None:
         what = {
-            "**": "its names are not known: what is in it is not judged",
-            "*": "how many it holds is not known",
-        }.get(bound.arg.star, f"`{block.name}.forward` collects it without a parameter of that name")
+            "**": "its names are unknown, so its content is not judged",
+            "*": "its length is unknown",
+        }.get(bound.arg.star, f"`{block.name}.forward` has no parameter of that name and collects it")
         return Fact(
             f"`{bound.arg.star}{written}`: {what}", place, data={"argument": written, "parameter": None}
         )
     name = bound.parameter.name
     how = "by position" if bound.by_position else "by keyword"
-    given = f"`{name}`" if written == name else f"`{name}` gets `{written}`"
+    given = f"`{name}`" if written == name else f"`{name}` receives `{written}`"
     role, why = _role(network, site, block, known, bound)
     origin: tuple[Fact, ...] = ()
     if role in ("activation", "container of activations"):
         steps = gradient_steps(site, bound.arg.value, name, network.gradients)
         origin = tuple(Fact.of(step) for step in steps)
     return Fact(
-        f"{given}, {how}: {role}{f', since {why}' if why else ''}",
+        f"{given}, {how}: {role}{f', because {why}' if why else ''}",
         place,
         origin,
         {"argument": written, "parameter": name, "passed": how, "role": role, "why": why},
@@ -131,10 +132,10 @@ def _role(
             return "not a cache here", "it is a literal"
         disabling = _disabling(network, name, by_position=bound.by_position)
         if site.checkpointed or not block.is_checkpointing:
-            disabling = f"`{block.name}` is not a checkpointing layer, which would disable it"
+            disabling = f"`{block.name}` is not a checkpointing layer, so nothing disables it"
             if site.checkpointed and block.is_checkpointing:
-                disabling = "the checkpoint function hands it on as it is"
-        return "cache", f"{why or 'the table of caches has its name'}; {disabling}"
+                disabling = "the checkpoint function passes it on unchanged"
+        return "cache", f"{why or 'its name is that of a cache'}; {disabling}"
     if known is None:
         return "not judged", None
     if name in known.activations:
@@ -151,10 +152,14 @@ def _disabling(network: Network, name: str, *, by_position: bool) -> str:
     if name not in EVER_NEUTRALISED:
         return "no release disables a cache of this name"
     if by_position:
-        return "by position, the base class cannot disable it"
+        return "the base class cannot disable it, since it is passed by position"
     left_on = network.releases.not_neutralising(name)
     off = "False" if name == "use_cache" else "None"
-    return f"the base class does not know it in {left_on}" if left_on else f"the base class makes it {off}"
+    return (
+        f"the base class does not disable it in {left_on}"
+        if left_on
+        else (f"the base class sets it to {off}")
+    )
 
 
 def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
@@ -164,18 +169,18 @@ def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
     modules = [value.info for value in values if isinstance(value, Instance) and value.info.is_module]
     if modules:
         info = modules[0]
-        reason = "it is held alone" if mixes_sequence(info) else Standing.NO_MIXER.of(info, None)
-        return f"it runs `{info.name}`, which no stack of blocks holds: {reason}"
+        reason = "it is the only one" if mixes_sequence(info) else Standing.NO_MIXER.of(info, None)
+        return f"it runs `{info.name}`, which is not in a stack of blocks: {reason}"
     if any(isinstance(value, Container) for value in values):
-        return "what is called is a list or a sequence of modules, none of which is a block"
+        return "it calls a list or sequence of modules, none of which is a block"
     for value in values:
         if isinstance(value, ExternalInstance):
             return f"it runs a {value.name}, which is not a class of the project"
         if isinstance(value, External):
             return f"it calls {value.name}, which is not a class of the project"
     if values:
-        return "it calls a method, a function or a class, and not a block"
-    return "what is called could not be followed to a class"
+        return "it calls a method, function or class, not a block"
+    return "the class of what it calls could not be found"
 
 
 def _short(code: str) -> str:

@@ -18,14 +18,14 @@ def names_given(network: Network, statement: ImportStatement) -> Iterator[Fact]:
         for value in network.module.lookup(name.bound) or (None,):
             if isinstance(value, ClassValue):
                 line = line_of(value.info)
-                yield Fact(f"`{name.bound}` is a class that was read", place, (line,))
+                yield Fact(f"`{name.bound}` is a class", place, (line,))
             elif isinstance(value, External):
-                yield Fact(f"`{name.bound}` is {value.name}; its code was not looked at", place)
+                yield Fact(f"`{name.bound}` is {value.name}, whose code was not examined", place)
             elif isinstance(value, ModuleValue):
                 yield Fact(f"`{name.bound}` is the module {value.name}", (value.module.file.path, 0))
             elif isinstance(value, Function):
                 yield Fact(f"`{name.bound}` is a function", place)
             else:
-                yield Fact(f"what `{name.bound}` stands for could not be found out", place)
+                yield Fact(f"what `{name.bound}` is could not be determined", place)
     if not statement.names:
-        yield Fact("it binds no names of its own", place)
+        yield Fact("it binds no names", place)

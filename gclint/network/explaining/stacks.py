@@ -34,9 +34,9 @@ def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
         facts += _holders(module, info)
     found = tuple({(fact.text, fact.place): fact for fact in facts}.values())
     if len(found) > _MOST:
-        return (*found[:_MOST], Fact(f"and so on, at {len(found) - _MOST} more places"))
+        return (*found[:_MOST], Fact(f"and {len(found) - _MOST} more"))
     return found or (
-        Fact("no class makes one, in this file or in those given that import it: nothing stacks it"),
+        Fact("no class in this file, or in the given files that import it, creates one: it is in no stack"),
     )
 
 
@@ -58,16 +58,14 @@ def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:
         is_held = True
         held = f"`self.{name}` of `{owner.name}`"
         if not any(isinstance(value, Container) and info in held_classes(value.items) for value in values):
-            yield Fact(f"{held} is a single `{info.name}`, and not a stack of them", place)
+            yield Fact(f"{held} is a single `{info.name}`, not a stack", place)
         elif not info.is_checkpointing and not mixes_sequence(info):
             reason = Standing.NO_MIXER.of(info, None)
-            yield Fact(
-                f"{held} is a list of `{info.name}`, whose calls are not looked at, since {reason}", place
-            )
+            yield Fact(f"{held} is a list of `{info.name}`, whose calls are not examined: {reason}", place)
         else:
-            yield Fact(f"{held} is a list of `{info.name}`, and no call of what it holds was found", place)
+            yield Fact(f"{held} is a list of `{info.name}`, and no call of its items was found", place)
     if not is_held:
-        what = f"`{owner.name}` makes a `{info.name}`, but not as an attribute that could be followed"
+        what = f"`{owner.name}` creates a `{info.name}`, but not in an attribute that could be followed"
         yield Fact(what, class_place(owner))
 
 

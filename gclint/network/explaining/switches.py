@@ -31,13 +31,15 @@ def switches_of(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) 
 def _models(owner: ClassInfo) -> Iterator[Fact]:
     models = models_running(owner)
     if not models:
-        yield Fact(f"no model of transformers is seen to hold `{owner.name}`, so nobody enables anything")
+        yield Fact(
+            f"no transformers model was found that contains `{owner.name}`, so nothing enables checkpointing"
+        )
     for model in models[:_MODELS_TOLD]:
-        held = f"`{model.name}` is the model" if model is owner else f"the model `{model.name}` holds it"
-        yield Fact(f"{held}, and {_support(model)}", class_place(model))
+        held = f"`{model.name}` is the model" if model is owner else f"the model `{model.name}` contains it"
+        yield Fact(f"{held} and {_support(model)}", class_place(model))
     if len(models) > _MODELS_TOLD:
         more = len(models) - _MODELS_TOLD
-        yield Fact(f"{more} more model{' holds' if more == 1 else 's hold'} it")
+        yield Fact(f"{more} more model{' contains' if more == 1 else 's contain'} it")
 
 
 def _support(model: ClassInfo) -> str:
@@ -45,12 +47,12 @@ def _support(model: ClassInfo) -> str:
     value = flag(model)
     for info in model.mro:
         if info.switch(SUPPORT) is not None:
-            where = "" if info is model else f" by its base `{info.name}`"
-            raises = "" if value else ", so that `gradient_checkpointing_enable()` raises"
-            return f"says `{SUPPORT} = {value}`{where}{raises}"
+            where = "" if info is model else f" in its base `{info.name}`"
+            raises = "" if value else ", so `gradient_checkpointing_enable()` raises"
+            return f"sets `{SUPPORT} = {value}`{where}{raises}"
     if value is None:
-        return f"a base that may say `{SUPPORT}` is not at hand"
-    return f"does not say `{SUPPORT} = True`, so that `gradient_checkpointing_enable()` raises"
+        return f"has a base that could not be found and may set `{SUPPORT}`"
+    return f"does not set `{SUPPORT} = True`, so `gradient_checkpointing_enable()` raises"
 
 
 def _flags(owner: ClassInfo) -> Iterator[Fact]:
@@ -59,16 +61,17 @@ def _flags(owner: ClassInfo) -> Iterator[Fact]:
         place = setting.file.path, setting.offset
         if setting.is_librarys:
             what = (
-                f"`{FLAG}` of `{owner.name}` begins as False, and `gradient_checkpointing_enable()` sets it"
+                f"`{FLAG}` of `{owner.name}` is initially False, and `gradient_checkpointing_enable()` "
+                "sets it"
             )
         else:
-            where = "in its body" if setting.method is None else f"by `{setting.method}`"
+            where = "in the class body" if setting.method is None else f"in `{setting.method}`"
             what = (
                 f"`{owner.name}.{FLAG}` is set to `{setting.code}` {where}, which the library does not expect"
             )
         yield Fact(what, place)
     if not settings:
-        yield Fact(f"`{owner.name}` has no `{FLAG}` of its own; checkpointing layers have one each")
+        yield Fact(f"`{owner.name}` has no `{FLAG}` flag of its own; each checkpointing layer has one")
 
 
 def _others(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> Iterator[Fact]:
@@ -78,6 +81,4 @@ def _others(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> I
     if switch is not None:
         yield Fact(switch.seen_from(network.file), (switch.file.path, switch.offset))
     elif any(site.checkpointed for site in sites):
-        yield Fact(
-            "nothing but the library sets the flag: no script, no property, no override of its methods"
-        )
+        yield Fact("only the library sets the flag: no script, property or override does")

@@ -15,6 +15,7 @@ from gclint.network.importers import users
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_like_a_model
+from gclint.wording import listed_code
 
 _CALLS_ELSEWHERE = 3
 
@@ -29,22 +30,22 @@ def headline(network: Network, spot: Spot) -> str:
         return f"a call site{where}: `{spot.name}` is {blocks}"
     if spot.kind is Kind.LOOP:
         return f"{spot.name}{where}, with {len(spot.sites)} call site{'s' * (len(spot.sites) != 1)}"
-    held = " and ".join(f"`{info.name}`" for info in spot.classes)
+    held = listed_code(info.name for info in spot.classes) if spot.classes else ""
     if spot.kind is Kind.STACK and not held:
         return (
-            f"the list `self.{spot.name}`{where}, which holds modules of other libraries only, and no block"
+            f"the list `self.{spot.name}`{where}, which holds only modules of other libraries, and no block"
         )
     if spot.kind is Kind.STACK:
         return f"the stack `self.{spot.name}`{where}, which holds {held}"
     if spot.kind is Kind.ATTRIBUTE:
-        return f"the attribute `self.{spot.name}`{where}, a single {held}, and no stack"
+        return f"the attribute `self.{spot.name}`{where}, a single {held}, not a stack"
     if spot.kind is Kind.CALL and spot.call is not None:
         return f"the call of `{spot.name}`{where}, which is not a call site: {why_no_site(spot.call)}"
     if spot.kind is Kind.IMPORT:
         return "an import"
     if spot.kind is Kind.FUNCTION:
-        return f"the function `{spot.name}`: no method of a class, so it runs no stack of its own"
-    return "no class, call or stack stands here"
+        return f"the function `{spot.name}`, which is not a method, so it has no stack of its own"
+    return "there is no class, call or stack here"
 
 
 def _verdict(network: Network, spot: Spot) -> str:
@@ -52,15 +53,15 @@ def _verdict(network: Network, spot: Spot) -> str:
     (info,) = spot.classes
     if not info.is_module:
         known = "it is not a torch module" if info.resolved else "it is not known to be a torch module"
-        return f"no block, since {known}"
+        return f"not a block: {known}"
     if any(block.info is info for block in network.unprotected_blocks):
-        return "a block that should be a checkpointing layer, and is not one"
+        return "a block that should be a checkpointing layer and is not one"
     if info.is_checkpointing:
-        return "a checkpointing layer" + ("" if spot.sites else ", and no call of it was found in this file")
+        return "a checkpointing layer" + ("" if spot.sites else ", which no call in this file runs")
     if is_like_a_model(info):
-        return "a model" + (", which others run" if spot.sites else "")
+        return "a model" + (", which other classes run" if spot.sites else "")
     reasons = network.reasons(info, spot.sites)
-    return f"no block to be repaired{f', since {reasons[0]}' if reasons else ''}"
+    return f"not a block to be repaired{f': {reasons[0]}' if reasons else ''}"
 
 
 def sections(network: Network, spot: Spot) -> Iterator[Section]:
@@ -88,7 +89,7 @@ def sections(network: Network, spot: Spot) -> Iterator[Section]:
     if calls:
         yield Section("calls", "Call sites", calls)
     if not spot.classes and spot.imported is None:
-        yield Section("file", "What there is in this file", _file(network))
+        yield Section("file", "Contents of this file", _file(network))
 
 
 def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
