@@ -49,7 +49,7 @@ def _known(kind: str, name: str, content: object, folder: Path) -> Known:
     said = _table(content, place)
     _refuse_unknown(said, KINDS[kind], place)
     if not said:
-        raise ClassSettingsError(f"{place} is empty; it may say {', '.join(KINDS[kind])}")
+        raise ClassSettingsError(f"{place} is empty; it may set {', '.join(KINDS[kind])}")
     return Known(
         name,
         dict(_table(said.get(_FIELDS, {}), f"{_FIELDS} in {place}")),
@@ -106,5 +106,5 @@ def _refuse_unknown(names: Iterable[str], known: Iterable[str], place: str) -> N
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, list(known), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}"
             raise ClassSettingsError(f"{place} has no setting {name!r}; {hint}")

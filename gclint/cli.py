@@ -11,14 +11,15 @@ from gclint.commands.check import check_command
 from gclint.commands.default_group import DefaultGroup, LazyCommand
 from gclint.commands.rules import rule, rules
 
-_EXAMPLES = """\
-  gclint src/transformers/models          report what breaks checkpointing
-  gclint --diff src/transformers/models   show how it would be repaired
-  gclint --fix src/transformers/models    repair it
-  gclint explain modeling_mine.py:42      why it reports it, or does not
-  gclint rule GC001                       explain a rule
-  gclint verify modeling_mine.py          train the model for a few steps
-  gclint memory llama --seq 4096          what training it needs"""
+_EXAMPLES = (
+    "  gclint src/transformers/models          report what breaks checkpointing\n"
+    "  gclint --diff src/transformers/models   show the repairs as a diff\n"
+    "  gclint --fix src/transformers/models    repair the files\n"
+    "  gclint explain modeling_mine.py:42      explain a finding, or its absence\n"
+    "  gclint rule GC001                       explain a rule\n"
+    "  gclint verify modeling_mine.py          train the model for a few steps\n"
+    "  gclint memory llama --seq 4096          estimate what training it needs"
+)
 
 _VERIFY = LazyCommand(
     "verify",
@@ -30,19 +31,19 @@ _EXPLAIN = LazyCommand(
     "explain",
     module="gclint.commands.explain",
     attribute="explain_command",
-    short_help="Explain how a place is understood, and why rules are silent there.",
+    short_help="Explain what gclint sees at a place, and why it reports it or not.",
 )
 _MEMORY = LazyCommand(
     "memory",
     module="gclint.commands.memory",
     attribute="memory",
-    short_help="Estimate what training a model needs, with and without checkpointing.",
+    short_help="Estimate the memory that training a model needs.",
 )
 _SERVER = LazyCommand(
     "server",
     module="gclint.commands.server",
     attribute="server",
-    short_help="Serve an editor, over standard input and output.",
+    short_help="Run the language server for editors.",
 )
 _CONFIG = LazyCommand(
     "config",
@@ -54,14 +55,14 @@ _COMPLETION = LazyCommand(
     "completion",
     module="gclint.commands.completion",
     attribute="completion",
-    short_help="Print what completes commands in a shell.",
+    short_help="Print a shell completion script.",
 )
 
 _CLEAN = LazyCommand(
     "clean",
     module="gclint.commands.cache",
     attribute="clean",
-    short_help="Delete what is kept from run to run.",
+    short_help="Delete the cache.",
 )
 
 gclint = DefaultGroup(

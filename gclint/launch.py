@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 
 
 def main() -> None:
@@ -13,7 +14,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     gc.disable()  # What is read for a replay is thousands of texts, and no garbage.
     try:
-        status = replay(arguments)
+        status = replay(arguments, _layout_free)
     except OSError as error:
         from gclint.cli import exit_without_output
 
@@ -25,3 +26,9 @@ def main() -> None:
         from gclint.cli import main as run
 
         run()
+
+
+def _layout_free(path: Path, data: bytes) -> str | None:
+    from gclint.source.layout import layout_free_content
+
+    return layout_free_content(path, data)

@@ -162,7 +162,7 @@ def _range(text: str) -> Releases:
         end = min((each for each in (end, last) if each is not None), default=None)
         offset = clause.end()
     if end is not None and end <= start:
-        raise ValueError(f"{text!r} stands for no version at all")
+        raise ValueError(f"no version satisfies {text!r}")
     return Releases(start, end)
 
 

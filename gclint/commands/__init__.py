@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -30,6 +31,13 @@ class CannotRun(click.ClickException):
         from gclint.source.paths import printable
 
         return "\n".join(map(printable, self.message.split("\n")))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message; a terminal wraps it at words."""
+        from gclint.report.printing import write_lines
+
+        first, *rest = self.format_message().split("\n")
+        write_lines((f"Error: {first}", *rest), sys.stderr if file is None else cast("TextIO", file))
 
 
 def settings_of(
@@ -82,20 +90,20 @@ def rules_of(settings: Settings) -> list[Rule]:
         origin = settings.origins.get(name)
         raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
     for rule in held_back(settings):
-        _tell_once(f"note: {rule.code} is in preview, so it runs with --preview only")
+        _tell_once(f"note: {rule.code} is in preview, so it runs only with --preview")
     return selected_rules(settings)
 
 
 def _tell_once(note: str) -> None:
     """Write a line to standard error, unless this run of a command has already written it."""
-    from gclint.source.paths import printable
+    from gclint.report.printing import write_lines
 
     context = click.get_current_context(silent=True)
     told = context.meta.setdefault(__name__, set()) if context else set()
     is_quiet = context is not None and context.meta.get(QUIET, False)
     if note not in told and not is_quiet:
         told.add(note)
-        click.echo(printable(note), err=True)
+        write_lines((note,), sys.stderr)
 
 
 def vocabulary() -> Vocabulary:
@@ -121,8 +129,8 @@ def require_library(path: Path, origin: str) -> None:
 
     if named_library(path) is None:
         raise CannotRun(
-            f"{origin}: there is no transformers in {path}; name the folder of the package, a checkout, or "
-            "an environment that it is installed in"
+            f"{origin}: transformers was not found in {path}; pass the package folder, a checkout, or an "
+            "environment in which it is installed"
         )
 
 
@@ -141,11 +149,11 @@ def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) ->
     if not journals_above(paths):
         return
     from gclint.engine import recovery
+    from gclint.report.printing import write_lines
 
     try:
         if recover:
-            for line in recovery.recover(paths):
-                click.echo(line, err=True)
+            write_lines(recovery.recover(paths), sys.stderr)
         else:
             recovery.refuse_unfinished(paths)
     except recovery.Unfinished as error:

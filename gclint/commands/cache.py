@@ -31,15 +31,28 @@ def clean(cache_dir: Path | None) -> None:
         elif clean_folder(folder):
             click.echo(f"Deleted the cache in {shown(folder)}.")
         else:
-            raise CannotRun(f"{shown(folder)} is not a cache of gclint, and was left alone")
+            raise CannotRun(f"{shown(folder)} is not a gclint cache, so it was left alone")
     except OSError as error:
         raise CannotRun(f"the cache in {shown(folder)} cannot be deleted: {error.strerror}") from None
 
 
-def keep_run(folder: Path) -> None:
-    """Let the run of this process be kept in a cache, once it has ended."""
+def keep_run(folder: Path, *, quiet: bool) -> None:
+    """Let the run of this process be kept in a cache, once it has ended.
+
+    Args:
+        folder: where the cache lies.
+        quiet: whether not to say that it cannot be kept.
+    """
     from gclint.cache.runs import recorder
 
     own = recorder()
     if own is not None:
         own.folder = folder
+        own.complain = None if quiet else _complain
+
+
+def _complain(reason: str) -> None:
+    from gclint.source.paths import printable
+
+    advice = "name another folder with --cache-dir, or do without one with --no-cache"
+    click.echo(printable(f"note: {reason}; {advice}"), err=True)

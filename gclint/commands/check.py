@@ -6,7 +6,7 @@ LibCST, rich and the rules are imported where they are needed, so that ``gclint 
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,17 +28,17 @@ from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.proving import proven
+from gclint.commands.run_options import run_options
 from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 from gclint.facts import phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
-    from gclint.engine.fix import FixResult
     from gclint.engine.memory import Memory
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Selection
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
     from gclint.source.discovery import Survey
     from gclint.source.project import Project
-    from gclint.verify.files import Runner
 
 # A run over fewer files is over before anybody wonders whether it is still alive.
 _FILES_WORTH_A_PROGRESS_BAR = 50
@@ -76,25 +75,25 @@ _verify = option_group("Verify repairs")
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
 @setting_options(_repair, "unsafe-fixes")
-@_repair("--show-fixes", is_flag=True, help="List what is repaired, and why a fix is unsafe.")
+@_repair("--show-fixes", is_flag=True, help="List the repairs, and why a fix is unsafe.")
 @_repair(
     "--add-ignores",
     is_flag=True,
-    help="Add '# gclint: ignore[CODE]' comments for all findings that are left.",
+    help="Add '# gclint: ignore[CODE]' comments for the findings that remain.",
 )
-@_repair("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
-@_repair("--summary", metavar="FILE", type=_FILE, help="Write what was repaired to FILE, as Markdown.")
+@_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
+@_repair("--summary", metavar="FILE", type=_FILE, help="Write a Markdown summary of the repairs to FILE.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
 @standard_input_option(_files)
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
 @setting_options(_cache, "cache-dir")
-@_cache("--no-cache", is_flag=True, help="Do without what is kept from run to run.")
-@_output("--statistics", is_flag=True, help="Print how many findings each rule has, instead of the findings.")
-@_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings are left.")
+@_cache("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@_output("--statistics", is_flag=True, help="Print the number of findings per rule instead of the findings.")
+@_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings remain.")
 @_changes(
-    "--changed-only", is_flag=True, help="Report findings only in files that changed or depend on a change."
+    "--changed-only", is_flag=True, help="Report only findings in files that changed or depend on a change."
 )
 @_changes(
     "--base-ref",
@@ -104,16 +103,16 @@ _verify = option_group("Verify repairs")
 @_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
 @setting_options(_baselines, "baseline")
 @_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
-@_verify("--verify", is_flag=True, help="Run the repaired models, and write only repairs that are proven.")
-@_verify("--resume", is_flag=True, help="Go on with runs of --verify that were interrupted.")
-@page_option(_verify)
-@run_options(
-    _verify, "Check files, and run models, in N processes at once.  [default: as many cores as it pays]"
+@_verify(
+    "--verify", is_flag=True, help=("Run the repaired models, and write only the repairs that are proven.")
 )
+@_verify("--resume", is_flag=True, help="Continue an interrupted run of --verify.")
+@page_option(_verify)
+@run_options(_verify, "Check files and run models in N processes at once.  [default: as many as pay off]")
 @config_option(click.option)
-@click.option("--quiet", "-q", is_flag=True, help="Print findings and errors, and nothing else.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only findings and errors.")
 @click.option(
-    "--verbose", "-v", is_flag=True, help="Also print which settings and files are read, or skipped."
+    "--verbose", "-v", is_flag=True, help="Also print which settings and files are read or skipped."
 )
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
@@ -151,8 +150,6 @@ def _checked(
     incoming: StandardInput | None,
 ) -> int:
     """Check, repair and report; return the exit status."""
-    from gclint.report import full
-    from gclint.source.discovery import survey
     from gclint.source.project import Project
 
     if incoming is not None:
@@ -160,11 +157,7 @@ def _checked(
     with phase("settings"):
         settings = settings_of(paths, options.python, config, given)
     rules, options = rules_of(settings), options.settled(settings)
-    with phase("survey"):
-        found = survey(paths, settings) if incoming is None else incoming.survey(settings)
-        settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
-    if options.verbose:
-        _tell_survey(settings, found)
+    found = _surveyed(paths, settings, options, incoming)
     project = Project(settings, found.files, within=paths)
     if incoming is not None:
         incoming.put_in(project)
@@ -178,18 +171,44 @@ def _checked(
     with phase("survey"):
         settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
-    report = _written(project, narrowed, options, incoming)
+    report = replace(
+        _written(project, narrowed, options, incoming),
+        ignored=ignored,
+        proofs=proofs,
+        recognised=recognised,
+        unknown_bases=_unknown_bases(project, options),
+    )
+    report = _printed(report, found, options)
+    if options.writes_nothing and incoming is None:
+        keep_run(_cache_folder(settings), quiet=options.quiet)
+    return _exit_status(report, options)
+
+
+def _surveyed(
+    paths: Sequence[Path], settings: Settings, options: CheckOptions, incoming: StandardInput | None
+) -> Survey:
+    """Return the files to check, once no interrupted fix is left among them."""
+    from gclint.source.discovery import survey
+
+    with phase("survey"):
+        found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+        settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
+    if options.verbose:
+        _tell_survey(settings, found)
+    return found
+
+
+def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
+    """Print and write what there is to say; return the report with what could not be written."""
+    from gclint.report import full
+
     report = replace(
         report,
         problems=(*found.problems, *report.problems),
         overlooked=tuple(found.overlooked),
         shows_fixes=options.show_fixes,
-        ignored=ignored,
         quiet=options.quiet,
-        proofs=proofs,
-        unknown_bases=_unknown_bases(project, options),
         baseline=options.baseline,
-        recognised=recognised,
     )
     report = _show(replace(report, exit_status=_exit_status(report, options)), options)
     full.write_notices(report, sys.stderr)
@@ -199,9 +218,7 @@ def _checked(
         from gclint.report.page.building import page
 
         write_page(options.page_path, page(report, origin()))
-    if options.writes_nothing and incoming is None:
-        keep_run(_cache_folder(settings))
-    return _exit_status(report, options)
+    return report
 
 
 def _tell_survey(settings: Settings, found: Survey) -> None:
@@ -209,7 +226,7 @@ def _tell_survey(settings: Settings, found: Survey) -> None:
     from gclint.report.findings import counted
     from gclint.source.paths import shown
 
-    where = shown(settings.file) if settings.file else "no file, so those by default"
+    where = shown(settings.file) if settings.file else "no settings file; using the defaults"
     click.echo(f"Settings: {where}", err=True)
     for path, reason in found.skipped:
         click.echo(f"Skipped {shown(path)}: {reason}", err=True)
@@ -267,14 +284,18 @@ def _run(
     from gclint.engine.check import check
     from gclint.engine.fix import fix
     from gclint.engine.jobs import fitting_jobs
+    from gclint.facts import current
 
     if options.verify:
-        return _proven(settings, rules, selection, options)
+        return proven(settings, rules, selection, options)
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
     with unrecorded(), _progress(len(project.paths)) as advance:
         found = check(project, rules, advance, jobs, _memory(settings, rules, selection.paths))
         if not (options.fix or options.diff or options.add_ignores):
+            trace = current()
+            if trace is not None:
+                trace.shown = frozenset(map(str, found.shown_in))
             return found, None
         wanted = selection.reported if options.repairs else partial(_about_comments, selection, rules)
         return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
@@ -299,53 +320,6 @@ def _about_comments(
     """Return the findings about ignore comments: what is not needed goes, before more are added."""
     codes = {rule.code for rule in rules if not rule.changes_code}
     return [finding for finding in selection.reported(findings) if finding.code in codes]
-
-
-def _proven(
-    settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
-) -> tuple[FixResult, tuple[Proof, ...]]:
-    """Run the files, repair them by what is seen, run them again, and return what is proven."""
-    from gclint.engine.fix import fix
-    from gclint.engine.observing import observe
-    from gclint.engine.proof import prove
-    from gclint.engine.provable import Reached
-    from gclint.engine.transaction import proven_only
-
-    project = selection.project
-    with _runner(settings, project, options) as run:
-        seen = observe(project, selection.files(rules), run)
-        reached = Reached(project, rules)
-
-        def wanted(findings: Sequence[Finding]) -> Sequence[Finding]:
-            return reached.provable(selection.reported(findings))
-
-        repaired = fix(project, rules, unsafe=options.unsafe_fixes, proves=True, wanted=wanted)
-        proofs = tuple(prove(project, repaired, rules, run, seen))
-    return reached.judged(proven_only(project, repaired, proofs, rules)), proofs
-
-
-@contextmanager
-def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[Runner]:
-    """Yield what runs files, remembers what it has run, and can be resumed where it was interrupted."""
-    from gclint.commands.run_display import run_display
-    from gclint.verify.files import Journals, NothingRuns, runner
-    from gclint.verify.journal import UnusableResults
-    from gclint.verify.run import EnvironmentChanged
-
-    journals = Journals(FOLDER / "repairs", project.paths)
-    try:
-        make_folder()
-        if not options.resume:
-            journals.clear()
-        with run_display(is_shown=options.is_for_people) as audience:
-            yield runner(run_settings(settings.known, *options.about_runs), audience, journals)
-    except (NothingRuns, OSError) as error:
-        raise CannotRun(f"nothing was repaired, since nothing could be run: {error}") from None
-    except (UnusableResults, EnvironmentChanged) as error:
-        raise CannotRun(f"nothing was repaired: {error}; run it again without --resume") from None
-    except KeyboardInterrupt:
-        click.echo("Interrupted; nothing was repaired, and --resume goes on with what was run.", err=True)
-        click.get_current_context().exit(130)
 
 
 def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:

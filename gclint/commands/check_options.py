@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gclint.commands.output import OutputFile, clash
 from gclint.report.formats import DEFAULT, FORMATS
+from gclint.wording import listed
 
 if TYPE_CHECKING:
     from gclint.settings import Settings
@@ -115,41 +116,45 @@ class CheckOptions:
         """Return why the options, as they are given, do not go together, or None if they do."""
         no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
-            return "--diff prints a diff, so it takes none of --statistics, --output-format and --output-file"
+            return (
+                "--diff prints a diff, so it cannot be used with --statistics, --output-format or "
+                "--output-file"
+            )
         if self.statistics and not FORMATS[self.output_format].counts:
-            names = " and ".join(name for name, entry in FORMATS.items() if entry.counts)
-            return f"--statistics has a form for --output-format {names} only"
+            names = listed(name for name, entry in FORMATS.items() if entry.counts)
+            return f"--statistics supports only --output-format {names}"
         if self.quiet and self.verbose:
-            return "--quiet and --verbose say the opposite of each other"
+            return "--quiet and --verbose contradict each other"
         if self.base_ref is not None and not self.changed_only:
-            return "--base-ref says what --changed-only compares with, so it needs that"
+            return "--base-ref requires --changed-only"
         if self.staged and (self.base_ref is not None or not self.changed_only):
-            return "--staged says what --changed-only looks at, in place of --base-ref, so it needs that"
+            return "--staged requires --changed-only, and replaces --base-ref"
         if self.show_fixes and not (self.fix or self.diff):
-            return "--show-fixes lists what was repaired, so it needs --fix or --diff"
+            return "--show-fixes requires --fix or --diff"
         if self.summary and not (self.fix or self.diff):
-            return "--summary tells what was repaired, so it needs --fix or --diff"
+            return "--summary requires --fix or --diff"
         if self.verify and not (self.fix or self.diff):
-            return "--verify runs what --fix or --diff would write; 'gclint verify' runs models as they are"
+            return "--verify requires --fix or --diff; to run models as they are, use 'gclint verify'"
         if self.add_ignores and (self.verify or self.write_baseline):
-            return "--add-ignores goes with neither --verify nor --write-baseline"
+            return "--add-ignores cannot be used with --verify or --write-baseline"
         if self.resume and not self.verify:
-            return "--resume goes on with what --verify has run, so it needs that"
+            return "--resume requires --verify"
         if self.page_path and not self.verify:
-            return "--report shows what --verify has run, so it needs that; 'gclint verify' has it, too"
+            return "--report requires --verify; 'gclint verify' has it as well"
         only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
         if any(only_about_runs) and not self.verify:
-            return "--python, --device and the limits say how --verify runs models, so they need that"
+            return "--python, --device, --time-limit and --memory-limit require --verify"
         if self.write_baseline:
             if self.diff:
-                return "--diff writes nothing, so it does not go with --write-baseline"
+                return "--diff writes nothing, so it cannot be used with --write-baseline"
             if self.baseline or self.changed_only:
                 return (
-                    "--write-baseline writes all findings, so it takes neither --baseline nor --changed-only"
+                    "--write-baseline writes all findings, so it cannot be used with --baseline or "
+                    "--changed-only"
                 )
             if no_list:
                 return (
-                    "--write-baseline takes none of --statistics, --output-format and --output-file: it "
-                    "reports no findings"
+                    "--write-baseline reports no findings, so it cannot be used with --statistics, "
+                    "--output-format or --output-file"
                 )
         return clash(self.output_files, (self.summary, self.page_path, self.baseline))

@@ -18,7 +18,7 @@ fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
 """
 
 
-@click.command("completion", short_help="Print what completes commands in a shell.", help=_HELP)
+@click.command("completion", short_help="Print a shell completion script.", help=_HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a script that lets SHELL complete commands, options, rules and paths."""

@@ -13,7 +13,7 @@ from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.settings.definitions import DEFINITIONS, FORMAT
 
-_settings = option_group("Settings, to see what they do")
+_settings = option_group("Settings to try out")
 
 
 @click.command(

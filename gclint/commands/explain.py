@@ -27,7 +27,7 @@ _MOST_BESIDE = 20
 """Of a folder with more modeling files, only those of the same name are read along."""
 
 
-_assumed = option_group("Settings, to see what they do")
+_assumed = option_group("Settings to try out")
 
 
 @click.command("explain", cls=GroupedCommand)
@@ -38,7 +38,7 @@ _assumed = option_group("Settings, to see what they do")
     type=click.Choice(list(FORMATS)),
     default="full",
     show_default=True,
-    help="Print it to be read, or as JSON for programs.",
+    help="Print text, or JSON for programs.",
 )
 @setting_options(_assumed, "select", "ignore", "target-version", "library", "baseline")
 @config_option(click.option)
@@ -99,27 +99,29 @@ def _parsed(place: str) -> tuple[Path, Position]:
             if found.get("column") == "0":
                 raise CannotRun(f"{place}: columns count from 1")
     if not candidates or Path(place).exists():
-        raise CannotRun(f"{place}: a line is missing; write FILE:LINE or FILE:LINE:COLUMN")
+        raise CannotRun(f"{place}: the line is missing; write FILE:LINE or FILE:LINE:COLUMN")
     path, position = next((each for each in candidates if each[0].is_file()), candidates[0])
     if path.is_dir():
-        raise CannotRun(f"{path}: this is a folder; name a file in it")
+        raise CannotRun(f"{path} is a folder; pass a file in it")
     if not path.exists():
         raise CannotRun(f"{path}: no such file")
     if path.suffix == ".ipynb":
-        raise CannotRun(f"{path}: this is a notebook; its lines are not those of Python code")
+        raise CannotRun(f"{path} is a notebook, whose lines are not Python code")
     return path, position
 
 
 def _require_inside(file: SourceFile, path: Path, position: Position) -> None:
     rows = len(file.line_starts) - (file.text.endswith(("\n", "\r")) and len(file.line_starts) > 1)
     if not file.text:
-        raise CannotRun(f"{path}: the file is empty")
+        raise CannotRun(f"{path} is empty")
     if not 1 <= position.row <= rows:
-        raise CannotRun(f"{path}: there is no line {position.row}; the lines are 1 to {rows}")
+        raise CannotRun(f"{path}: line {position.row} does not exist; the last line is {rows}")
     length = len(file.line(position.row))
     if position.column > length:
-        characters = "it is empty" if not length else f"it has {length} character{'s' * (length != 1)}"
-        raise CannotRun(f"{path}:{position.row}: there is no column {position.column}; {characters}")
+        characters = (
+            ("the line is empty") if not length else f"the line has {length} character{'s' * (length != 1)}"
+        )
+        raise CannotRun(f"{path}:{position.row}: column {position.column} does not exist; {characters}")
 
 
 def _at(position: Position | None) -> str:
@@ -151,19 +153,20 @@ def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
     notes = []
     source = modular_path(project.file(path))
     if source is not None:
-        notes.append(f"This file is generated from {source.name}: findings are reported and repaired there.")
+        notes.append(f"This file is generated from {source.name}; findings are reported and repaired there.")
     pattern = settings.excluded_by(path)
     if pattern is not None:
         origin = settings.origins.get("exclude") or settings.origins.get("extend-exclude")
         where = f" ({origin})" if origin else ""
-        notes.append(f"This file is excluded by the pattern {pattern!r}{where}: no run looks at it.")
+        notes.append(f"This file is excluded by the pattern {pattern!r}{where}, so no run checks it.")
     named = any(fnmatchcase(path.name, pattern) for pattern in ("modeling_*.py", "modular_*.py"))
     if not named and not settings.includes(path):
         notes.append(
-            "By its name, this file is no modeling file: a run looks at it only if it is given itself."
+            "The name of this file is not that of a modeling file, so a run checks it only if its path is "
+            "given."
         )
     if project.library(project.file(path)) is None:
-        notes.append("No transformers was found, so that bases in it are known by name only; see --library.")
+        notes.append("transformers was not found, so its classes are known by name only; see --library.")
     return notes
 
 

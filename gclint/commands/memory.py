@@ -36,7 +36,7 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
         return None
     found = _SIZE.fullmatch(value.strip())
     if not found or float(found[1]) == 0:
-        raise click.BadParameter(f"{value!r} is not a size like 24GiB or 80GB")
+        raise click.BadParameter(f"{value!r} is not a size such as 24GiB or 80GB")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** _POWERS[found[2].upper()])
 
 
@@ -45,7 +45,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     for each in values:
         name, equals, value = each.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{each!r} is not like hidden_size=4096")
+            raise click.BadParameter(f"{each!r} is not of the form FIELD=VALUE, such as hidden_size=4096")
         try:
             fields[name] = json.loads(value)
         except ValueError:
@@ -53,10 +53,14 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     return fields
 
 
-@click.command("memory", cls=GroupedCommand, short_help="Estimate what training a model needs.")
+@click.command("memory", cls=GroupedCommand, short_help="Estimate the memory that training a model needs.")
 @click.argument("model", metavar="MODEL_OR_FILE")
 @_models(
-    "--class", "model_class", metavar="NAME", default="", help="Estimate this class, not the likeliest one."
+    "--class",
+    "model_class",
+    metavar="NAME",
+    default="",
+    help=("Estimate this class instead of the most likely one."),
 )
 @_models(
     "--config",
@@ -74,38 +78,36 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     help="Set a field of the configuration, such as hidden_size=4096 or vision_config.depth=8.",
 )
 @_steps(
-    "--batch", metavar="N", type=click.IntRange(min=1), default=1, show_default=True, help="Items in a batch."
+    "--batch", metavar="N", type=click.IntRange(min=1), default=1, show_default=True, help="Items per batch."
 )
-@_steps(
-    "--seq", "sequence", metavar="N", type=click.IntRange(min=1), help="Tokens of each item.  [default: 12]"
-)
-@_steps("--padding", is_flag=True, help="Let texts have different lengths, so that there is a mask.")
+@_steps("--seq", "sequence", metavar="N", type=click.IntRange(min=1), help="Tokens per item.  [default: 12]")
+@_steps("--padding", is_flag=True, help="Give the texts different lengths, so that there is a mask.")
 @_steps(
     "--dtype",
     type=click.Choice(["bfloat16", "float16", "float32"]),
     default="bfloat16",
     show_default=True,
-    help="Type of the weights, and of what is computed.",
+    help="Type of the weights and activations.",
 )
 @_steps(
     "--optimizer",
     type=click.Choice(list(OPTIMIZERS)),
     default="adamw",
     show_default=True,
-    help="Optimizer whose state is counted.",
+    help="Optimizer whose state is included.",
 )
 @_steps(
     "--budget",
     metavar="SIZE",
     callback=_bytes,
-    help="Find the largest batch and sequence that fit, such as in 24GiB.",
+    help="Find the largest batch and sequence that fit into SIZE, such as 24GiB.",
 )
-@_runs("--measure", is_flag=True, help="Run the same for real as well, and compare.")
+@_runs("--measure", is_flag=True, help="Also run the step for real, and compare.")
 @_runs(
     "--python",
     metavar="PATH",
     type=click.Path(path_type=Path),
-    help="Python to estimate with; it needs torch and transformers.  [default: gclint's own]",
+    help="Python interpreter to estimate with; it needs torch and transformers.  [default: gclint's own]",
 )
 @_runs("--device", metavar="auto|cpu|cuda[:N]", help="Where to measure.  [default: auto]")
 @_runs(

@@ -58,7 +58,9 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         name, colon, path = str(value).partition(":")
         if not colon or not path:
             self.fail(
-                f"{value!r} is not like {next(iter(self._known))}:PATH: a format and a file", param, ctx
+                f"{value!r} is not of the form FORMAT:PATH, such as {next(iter(self._known))}:PATH",
+                param,
+                ctx,
             )
         complaint = format_complaint(name, self._known)
         if complaint is not None:
@@ -97,8 +99,8 @@ def output_options(
             "--output-format",
             type=FormatChoice(known),
             default=default,
-            show_default=DEFAULT,
-            help="How to print what there is to report.",
+            show_default=False,
+            help=f"Format of the report.  [default: {DEFAULT}]",
         )(command)
 
     return add
@@ -115,7 +117,7 @@ def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> st
     taken = {_place(path) for path in others if path is not None}
     for each in files:
         if counts[_place(each.path)] > 1 or _place(each.path) in taken:
-            return f"--output-file {each.format}:{each.path}: another option names the same file"
+            return f"--output-file {each.format}:{each.path}: another option uses the same file"
     return None
 
 
@@ -146,7 +148,7 @@ def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Prob
     checked = {_place(path) for path in report.project.given}
     for each in files:
         if _place(each.path) in checked:
-            message = "this file is among those that are checked, so no report was written to it"
+            message = "this file is one of those being checked, so no report was written to it"
             problems.append(Problem(each.path, message))
             continue
         stream = StringIO()

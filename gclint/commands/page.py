@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint.commands import CannotRun
+from gclint.wording import listed
 
 if TYPE_CHECKING:
     from gclint.report.page.view import Origin, Page
@@ -32,7 +33,7 @@ def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], 
         "page_path",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Write a page for a browser to FILE: one HTML file that needs nothing else.",
+        help="Write a self-contained HTML report to FILE.",
     )
 
 
@@ -47,7 +48,8 @@ def require_page(path: Path | None) -> None:
     missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
     if missing:
         raise CannotRun(
-            f"--report needs {' and '.join(missing)}; install what it needs with pip install 'gclint[report]'"
+            f"--report needs {listed(missing)}; install {'it' if len(missing) == 1 else 'them'} with: pip "
+            "install 'gclint[report]'"
         )
     from gclint.engine.disk import require_writable
     from gclint.source.paths import shown
@@ -81,4 +83,4 @@ def write_page(path: Path, page: Page) -> None:
 
     for problem in write_text(path, rendered(page)):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
-    click.echo(f"{shown(path)} shows it in a browser.", err=True)
+    click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

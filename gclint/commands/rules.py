@@ -17,7 +17,7 @@ from gclint.report.rules import DOCUMENTS, LISTS
     type=click.Choice(list(DOCUMENTS)),
     default="full",
     show_default=True,
-    help="Print it to be read, as JSON for programs, or as Markdown.",
+    help="Print formatted text, JSON for programs, or Markdown.",
 )
 def rule(wanted: str, output_format: str) -> None:
     """Print the documentation of a rule.
@@ -42,7 +42,7 @@ def rule(wanted: str, output_format: str) -> None:
     type=click.Choice(list(LISTS)),
     default="full",
     show_default=True,
-    help="Print a line for each rule, or a JSON list of objects.",
+    help="Print a line per rule, or a JSON list.",
 )
 def rules(output_format: str) -> None:
     """List the rules."""

@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 def _device(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     if value is not None and not _DEVICE.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is none of auto, cpu, cuda and cuda:N")
+        raise click.BadParameter(f"{value!r} is not auto, cpu, cuda or cuda:N")
     return value
 
 
@@ -44,7 +44,10 @@ def run_options(
             "--python",
             metavar="PATH",
             type=click.Path(path_type=Path),
-            help="Python to run models with; it needs torch and transformers.  [default: gclint's own]",
+            help=(
+                "Python interpreter to run models with; it needs torch and transformers.  [default: "
+                "gclint's own]"
+            ),
         ),
         option(
             "--device",
@@ -62,13 +65,16 @@ def run_options(
             "--time-limit",
             metavar="SECONDS",
             type=click.FloatRange(min=0, min_open=True),
-            help=f"Time limit of each model class.  [default: {RunSettings.seconds:g}]",
+            help=f"Time limit per model class.  [default: {RunSettings.seconds:g}]",
         ),
         option(
             "--memory-limit",
             metavar="GIGABYTES",
             type=click.FloatRange(min=0, min_open=True),
-            help=f"Memory limit of each process, on a GPU of that.  [default: {GIGABYTES:g}; no GPU limit]",
+            help=(
+                f"Memory limit per process, or of the GPU's memory on a GPU.  [default: {GIGABYTES:g}; no "
+                "GPU limit]"
+            ),
         ),
     )
 

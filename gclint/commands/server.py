@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 
-@click.command("server", short_help="Serve an editor, over standard input and output.")
+@click.command("server", short_help="Run the language server for editors.")
 def server() -> None:
     """Serve an editor, over standard input and output, as the Language Server Protocol has it.
 
@@ -28,8 +28,8 @@ def server() -> None:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol", "cattrs", "attrs"):
             raise
         raise CannotRun(
-            f"the server needs pygls, and there is no module {error.name!r}; install it with: "
-            'pip install "gclint[lsp]"'
+            f"the server needs pygls, but the module {error.name!r} is missing; install it with: pip "
+            'install "gclint[lsp]"'
         ) from None
     click.get_current_context().exit(serve(_load))
 

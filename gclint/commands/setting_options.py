@@ -40,7 +40,7 @@ def config_option(option: _MakeOption) -> Callable[[Any], Any]:
         metavar="FILE",
         type=click.Path(path_type=Path),
         callback=_not_empty,
-        help="Read the settings from FILE, a pyproject.toml or any TOML file with the settings at its top.",
+        help="Read the settings from FILE: a pyproject.toml, or a TOML file with the settings at top level.",
     )
 
 

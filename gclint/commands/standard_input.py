@@ -33,7 +33,7 @@ def standard_input_option(option: Callable[..., Callable[[Any], Any]]) -> Callab
         "--stdin-filename",
         metavar="PATH",
         type=click.Path(path_type=Path),
-        help="Treat standard input, which '-' stands for, as the file at PATH; it need not exist.",
+        help="Treat standard input ('-') as the file at PATH, which need not exist.",
     )
 
 
@@ -80,7 +80,7 @@ def standard_input(paths: Sequence[Path], options: CheckOptions) -> Iterator[Sta
     """
     if _STANDARD_INPUT not in paths:
         if options.stdin_filename is not None:
-            raise click.UsageError("--stdin-filename is about standard input, so it needs '-' as the path")
+            raise click.UsageError("--stdin-filename requires '-' as the path")
         yield None
         return
     _require_compatible(paths, options)
@@ -108,7 +108,10 @@ def _require_file(path: Path) -> None:
 
 def _require_compatible(paths: Sequence[Path], options: CheckOptions) -> None:
     if len(paths) > 1:
-        raise click.UsageError("'-' is standard input, which is checked by itself; for a file, write './-'")
+        raise click.UsageError(
+            "'-' is standard input and cannot be combined with other paths; for a file of that name, write "
+            "'./-'"
+        )
     impossible = {
         "--verify": options.verify,
         "--changed-only": options.changed_only,
@@ -116,13 +119,13 @@ def _require_compatible(paths: Sequence[Path], options: CheckOptions) -> None:
     }
     for name, value in impossible.items():
         if value:
-            raise click.UsageError(f"{name} is about files on the disk, so it does not go with '-'")
+            raise click.UsageError(f"{name} needs files on disk, so it cannot be used with '-'")
 
 
 def _read() -> bytes:
     # Python has none where it was closed before it started.
     if sys.stdin is None or sys.stdin.closed:
-        raise CannotRun("standard input is closed, so there is nothing to check; give a file, or pipe one in")
+        raise CannotRun("standard input is closed; pass a file, or pipe one in")
     if sys.stdin.isatty():
         click.echo("Reading standard input; end it with Ctrl-D (on Windows Ctrl-Z and Enter).", err=True)
     try:

@@ -55,11 +55,12 @@ from gclint.verify.sources import Target, UnknownModel, digest, installed_models
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
 _RESULTS = FOLDER / "verify.jsonl"
-_EXAMPLES = """\
-  gclint verify modeling_mine.py               with configuration_mine.py beside it
-  gclint verify src/transformers/models/llama  from this checkout of transformers
-  gclint verify --model bert                   from the installed transformers
-  gclint verify merge 1.jsonl 2.jsonl          put the results of shards together"""
+_EXAMPLES = (
+    "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"
+    "  gclint verify src/transformers/models/llama  from this checkout of transformers\n"
+    "  gclint verify --model bert                   from the installed transformers\n"
+    "  gclint verify merge 1.jsonl 2.jsonl          merge the results of shards"
+)
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
@@ -68,7 +69,7 @@ def _part(_context: click.Context, _option: click.Parameter, value: str) -> tupl
     found = _SHARD.fullmatch(value)
     number, count = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= number <= count:
-        raise click.BadParameter(f"{value!r} is not like 2/8: which part, and of how many")
+        raise click.BadParameter(f"{value!r} is not of the form I/N, such as 2/8")
     return number, count
 
 
@@ -84,12 +85,12 @@ _models = option_group("Models")
 _runs = option_group("Runs")
 _results = option_group("Results")
 _output = output_options(_results, formats_of_runs())
-_verbose = _results("--verbose", "-v", is_flag=True, help="Name the classes that passed, too.")
+_verbose = _results("--verbose", "-v", is_flag=True, help="Also list the classes that passed.")
 _write_repro = _results(
     "--write-repro",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a script for each failed class that shows the failure without gclint.",
+    help="For each failed class, write a script that reproduces the failure without gclint.",
 )
 _page = page_option(_results)
 
@@ -101,7 +102,7 @@ _page = page_option(_results)
     "models",
     metavar="NAME",
     multiple=True,
-    help="Run a model of the installed transformers, such as bert; 'qwen*' stands for all that match.",
+    help="Run a model of the installed transformers, such as bert or 'qwen*'.",
 )
 @setting_options(_models, "include", "exclude", "extend-exclude")
 @config_option(_models)
@@ -111,8 +112,10 @@ _page = page_option(_results)
     metavar="NAME,…",
     multiple=True,
     callback=_practices,
-    help="Train in further set-ups as well: "
-    f"{', '.join((ALL, *groups()))}, or one of a group, such as {PRACTICES[0].title}.",
+    help=(
+        f"Also train in these set-ups: {', '.join((ALL, *groups()))}, or one of a group, such as "
+        f"{PRACTICES[0].title}."
+    ),
 )
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
@@ -121,7 +124,7 @@ _page = page_option(_results)
     type=click.Choice(list(EXECUTORS)),
     default=RunSettings.executor,
     show_default=True,
-    help="Run models on this machine, or on a cluster of Ray (that of RAY_ADDRESS, or the one at hand).",
+    help="Run models on this machine, or on a Ray cluster (that of RAY_ADDRESS, or a running one).",
 )
 @_results(
     "--results",
@@ -130,10 +133,10 @@ _page = page_option(_results)
     type=click.Path(path_type=Path, dir_okay=False),
     default=_RESULTS,
     show_default=True,
-    help="Write results to FILE as they come.",
+    help="Write results to FILE as they arrive.",
 )
 @_results(
-    "--resume", is_flag=True, help="Continue with the results in that file; run only what is new or changed."
+    "--resume", is_flag=True, help="Keep the results in that file, and run only what is new or changed."
 )
 @_output
 @_verbose
@@ -197,19 +200,22 @@ def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
         raise CannotRun(_told(error)) from None
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; {results} has what was run, and --resume goes on.", err=True)
+        click.echo(
+            (f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."),
+            err=True,
+        )
         context.exit(130)
     except click.ClickException:
         raise
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise CannotRun(
-            f"this is a defect of gclint: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
-            f"{results} has what was run"
+            f"this is a bug in gclint: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
+            f"the results so far are in {results}"
         ) from None
 
 
-@click.command("merge", cls=GroupedCommand, short_help="Put the results of shards together.")
+@click.command("merge", cls=GroupedCommand, short_help="Merge the results of shards.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @_output
 @_verbose
@@ -288,7 +294,8 @@ def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Jou
         return journal.Journal(path, header, resume=resume)
     except OSError as error:
         raise journal.UnusableResults(
-            f"results cannot be written to {shown(path)}: {error.strerror}; name another file with --results"
+            f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "
+            "--results"
         ) from None
 
 
@@ -312,7 +319,7 @@ def _show(
     if write_repro is not None:
         try:
             for path in write_scripts(write_repro, results):
-                click.echo(f"{path} shows a failure.", err=True)
+                click.echo(f"{path} reproduces a failure.", err=True)
         except OSError as error:
             raise CannotRun(f"a script cannot be written: {error}") from None
     write_notices(report, sys.stderr)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from gclint import __version__
 from gclint.engine.explain import Outcome
 from gclint.report.findings import obstacle
-from gclint.source.paths import printable, shown
+from gclint.report.printing import write_lines
+from gclint.source.paths import shown
 
 if TYPE_CHECKING:
     from gclint.engine.explain import Explanation, Opinion, Subject
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 def write_text(explanation: Explanation, stream: TextIO) -> None:
     """Write it to be read."""
-    for line in _lines(explanation):
-        stream.write(f"{printable(line)}\n")
+    write_lines(_lines(explanation), stream)
 
 
 def write_json(explanation: Explanation, stream: TextIO) -> None:
@@ -38,7 +38,7 @@ FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_te
 # -- text
 
 _LONGEST_LINE = 120
-_UNCONCERNED = "nothing that they are about stands here"
+_UNCONCERNED = "nothing here concerns them"
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

@@ -40,8 +40,14 @@ def level_of(finding: Finding) -> Level:
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
-    """Return whether ``--fix`` repairs it; ``unsafe`` says whether it may make unsafe fixes."""
-    return finding.fix is not None and (unsafe or finding.fix.applicability is Applicability.SAFE)
+    """Return whether ``--fix`` repairs it without a run; ``unsafe`` says whether it may make unsafe fixes."""
+    made = (Applicability.SAFE, Applicability.UNSAFE) if unsafe else (Applicability.SAFE,)
+    return finding.fix is not None and finding.fix.applicability in made
+
+
+def is_provable(finding: Finding) -> bool:
+    """Return whether only a run that proves it makes the fix."""
+    return finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
 
 
 def obstacle(finding: Finding) -> str | None:
@@ -50,8 +56,7 @@ def obstacle(finding: Finding) -> str | None:
         return f"no fix: {finding.remedy.reason}"
     if finding.remedy.reason is None:
         return None
-    is_provable = finding.remedy.applicability is Applicability.PROVABLE
-    return f"{'fix to be proven' if is_provable else 'unsafe fix'}: {finding.remedy.reason}"
+    return f"{'fix with --verify' if is_provable(finding) else 'unsafe fix'}: {finding.remedy.reason}"
 
 
 def headline(finding: Finding) -> str:

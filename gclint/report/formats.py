@@ -66,8 +66,8 @@ def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str
     if name in known:
         return None
     if _RENAMED.get(name) in known:
-        return f"the format {name!r} is called {_RENAMED[name]!r} now"
-    return f"there is no format {name!r} here; there are {', '.join(known)}"
+        return f"the format {name!r} is now called {_RENAMED[name]!r}"
+    return f"there is no format {name!r} here; choose from {', '.join(known)}"
 
 
 def formats_of_runs() -> Mapping[str, Entry]:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.finding import Applicability, Part, in_reading_order
-from gclint.report.findings import counted, headline, is_fixable, obstacle
+from gclint.report.findings import counted, headline, is_fixable, is_provable, obstacle
+from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
 from gclint.report.statistics import count_by_rule
-from gclint.source.paths import printable, shown
+from gclint.source.paths import shown
 
 if TYPE_CHECKING:
     from gclint.engine.baseline import Baseline
@@ -26,7 +27,7 @@ def write(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
-        stream.writelines(map(_line, (*_fixed_lines(report), *summary_lines(report))))
+        write_lines((*_fixed_lines(report), *summary_lines(report)), stream)
         return
     from gclint.report.verification import run_lines
 
@@ -36,7 +37,7 @@ def write(report: Report, stream: TextIO) -> None:
         show_results(stream, report.runs.sorted())
     _write_findings(report, stream)
     names_passed = not stream.isatty()
-    stream.writelines(map(_line, run_lines(report, names_passed=names_passed)))
+    write_lines(run_lines(report, names_passed=names_passed), stream)
 
 
 def write_statistics(report: Report, stream: TextIO) -> None:
@@ -44,52 +45,62 @@ def write_statistics(report: Report, stream: TextIO) -> None:
     _write_proofs(report, stream)
     for each in count_by_rule(report.findings, unsafe=report.unsafe):
         stream.write(f"{each.count:>6}  {each.code}  {each.name} ({each.fixable} fixable)\n")
-    stream.writelines(map(_line, summary_lines(report)))
+    write_lines(summary_lines(report), stream)
 
 
 def write_notices(report: Report, stream: TextIO) -> None:
     """Write what went wrong, and what a baseline hides: the same beside every format."""
+    write_lines(_notices(report), stream)
+
+
+def _notices(report: Report) -> Iterator[str]:
     if report.baseline is not None and report.recognised is not None:
         if report.recognised.known and not report.quiet:
             known = counted(report.recognised.known, "known finding")
-            stream.write(_line(f"{report.baseline}: {known} not reported"))
+            yield f"{report.baseline}: {known} not reported"
         for entry, count in sorted(report.recognised.stale.items()):
             often = f" {count} times" if count > 1 else ""
-            stale = (
+            yield (
                 f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{often}"
+                "; remove it, or write the baseline again with --write-baseline"
             )
-            stream.write(_line(f"{stale}; drop it, or write it anew with --write-baseline"))
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
-        stream.write(_line(f"{problem.path}{position}: error: {problem.message}"))
+        yield f"{problem.path}{position}: error: {problem.message}"
     if report.overlooked and report.files and not report.quiet:
-        stream.write(_line(_overlooked(report.overlooked)))
+        yield _overlooked(report.overlooked)
 
 
 def _overlooked(paths: Sequence[Path]) -> str:
     """Return how many files look like models and were not checked, and how they are."""
     if len(paths) == 1:
-        return f"1 other file looks like a model ({paths[0]}); check it with --include '*.py'."
+        return (
+            f"1 file looks like a model but was not checked ({paths[0]}); to check it, pass --include '*.py'."
+        )
     return (
-        f"{len(paths)} other files look like models (such as {paths[0]}); check them with --include '*.py'."
+        f"{len(paths)} files look like models but were not checked (such as {paths[0]}); to check them, "
+        "pass --include '*.py'."
     )
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
     """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
     _write_proofs(report, stream)
-    stream.writelines(f"{line}\n" for line in _fixed_lines(report))
-    if report.quiet:
-        return
+    write_lines(_fixed_lines(report), stream)
+    if not report.quiet:
+        write_lines(_diff_summary(report), stream)
+
+
+def _diff_summary(report: Report) -> Iterator[str]:
     fixed, left = len(report.repairs.made), len(report.left)
     if fixed:
         files = counted(len(report.repairs.changed), "file")
-        stream.write(f"Would fix {counted(fixed, 'finding')} in {files}; {left} left.\n")
+        yield f"Would fix {counted(fixed, 'finding')} in {files}; {left} left."
     elif not report.ignored:
-        stream.write(f"Nothing would be fixed; {counted(left, 'finding')} left.\n")
+        yield f"Nothing would be fixed; {counted(left, 'finding')} left."
     if report.ignored:
-        stream.write(f"Would add ignore comments for {counted(report.ignored, 'finding')}.\n")
-    stream.writelines(map(_line, _repair_lines(report)))
+        yield f"Would add ignore comments for {counted(report.ignored, 'finding')}."
+    yield from _repair_lines(report)
 
 
 def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -> None:
@@ -112,34 +123,27 @@ def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
     )
 
 
-def _line(text: str) -> str:
-    """Return a line of output: whatever files are called and hold, it stays one."""
-    return f"{printable(text)}\n"
-
-
 def _write_proofs(report: Report, stream: TextIO) -> None:
     if report.proofs:
         from gclint.report.proofs import proof_lines
 
-        stream.writelines(map(_line, proof_lines(report.proofs, shows_runs=report.shows_fixes)))
+        write_lines(proof_lines(report.proofs, shows_runs=report.shows_fixes), stream)
 
 
 def _write_findings(report: Report, stream: TextIO) -> None:
-    if stream.isatty():
-        from gclint.report.terminal import console_on, show_finding
+    if stream.isatty() or (report.findings and is_coloured(stream)):
+        from gclint.report.terminal import Findings
 
-        console = console_on(stream)
-        for finding in report.findings:
-            show_finding(console, report.project.file(finding.path), finding, unsafe=report.unsafe)
+        Findings(report.project, stream, unsafe=report.unsafe).show(report.findings)
         return
     for finding in report.findings:
         position = report.project.file(finding.path).position(finding.start)
         star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
         place = f"{finding.path}:{position.row}:{position.column}"
-        stream.write(_line(f"{place}: {headline(finding)}{star}"))
+        write_lines((f"{place}: {headline(finding)}{star}",), stream)
         why = obstacle(finding)
         if why:
-            stream.write(_line(f"    {why}"))
+            write_lines((f"    {why}",), stream)
 
 
 def summary_lines(report: Report) -> Iterator[str]:
@@ -157,7 +161,7 @@ def summary_lines(report: Report) -> Iterator[str]:
     elif report.problems and not report.files:
         yield "Nothing was checked."
     else:
-        outcome = f"{fixed}; none is left" if fixed else "No findings"
+        outcome = f"{fixed}; none left" if fixed else "No findings"
         yield f"{outcome} in {counted(report.files, 'file')}."
     if report.unknown_bases:
         yield _unknown_bases(report.unknown_bases)
@@ -170,7 +174,7 @@ def _unknown_bases(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
     what = "1 base class is unknown" if len(names) == 1 else f"{len(names)} base classes are unknown"
     return (
-        f"{what}: {shown} (what derives from it was not understood: install transformers, or name its folder "
+        f"{what}: {shown} (their subclasses were not checked; install transformers, or pass its folder "
         "with --library)"
     )
 
@@ -188,14 +192,19 @@ def _fixed_lines(report: Report) -> Iterator[str]:
 
 
 def _fixable(report: Report) -> str:
-    in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
     safely = sum(is_fixable(finding, unsafe=False) for finding in report.findings)
-    if not in_any_way:
-        return "none fixable"
-    if report.unsafe or not safely:
-        return f"{in_any_way} fixable with --fix --unsafe-fixes"
-    more = f", {in_any_way - safely} more with --unsafe-fixes" if in_any_way > safely else ""
-    return f"{safely} fixable with --fix{more}"
+    in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
+    by_proof = sum(map(is_provable, report.findings))
+    said = []
+    if safely and not report.unsafe:
+        said.append(f"{safely} fixable with --fix")
+        if in_any_way > safely:
+            said.append(f"{in_any_way - safely} more with --unsafe-fixes")
+    elif in_any_way:
+        said.append(f"{in_any_way} fixable with --fix --unsafe-fixes")
+    if by_proof:
+        said.append(f"{by_proof} {'more' if said else 'fixable'} with {'' if said else '--fix '}--verify")
+    return ", ".join(said) or "none fixable"
 
 
 def _repair_lines(report: Report) -> Iterator[str]:

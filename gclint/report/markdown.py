@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     Applicability.SAFE: "Safe repairs",
-    Applicability.PROVABLE: "Repairs of what a run saw, proven by another one",
-    Applicability.UNSAFE: "Unsafe repairs, to be reviewed",
+    Applicability.PROVABLE: "Repairs found and proven by runs",
+    Applicability.UNSAFE: "Unsafe repairs (please review)",
 }
 
 
@@ -106,7 +106,7 @@ def _what_is_left(report: Report) -> Iterator[str]:
     for finding in report.left:
         by_rule[finding.code, finding.name].append(finding)
     if by_rule:
-        yield "### What is left"
+        yield "### Remaining findings"
     for (code, name), findings in sorted(by_rule.items()):
         symbols: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         for finding in findings:
@@ -116,7 +116,7 @@ def _what_is_left(report: Report) -> Iterator[str]:
         lines = [f"- {file}: {', '.join(own)}: {why}" for (file, why), own in sorted(symbols.items())]
         yield "\n".join([f"{code} {name}:", "", *lines])
     if report.problems:
-        yield "### What went wrong"
+        yield "### Errors"
         yield "\n".join(f"- {_place(report, each.path)}: {each.message}" for each in report.problems)
 
 
@@ -126,7 +126,7 @@ def _what_was_run(report: Report) -> Iterator[str]:
         return
     from gclint.report.proofs import outcome, reasons, run_lines
 
-    yield "### What was run"
+    yield "### Runs"
     for proof in report.proofs:
         files = " and ".join(_place(report, path) for path in proof.paths)
         lines = [f"{files}: {outcome(proof)}.", ""]

@@ -134,10 +134,10 @@ def _option(each: Option) -> str:
 
 def _fit(each: Fit) -> str:
     if each.error:
-        return f"{each.dimension}, {NAMES[each.mode]}: not known, as another size raises {each.error}"
+        return f"{each.dimension}, {NAMES[each.mode]}: not known, because another size raises {each.error}"
     if not each.largest:
         return f"{each.dimension}, {NAMES[each.mode]}: not even 1, which needs {size(each.needed_bytes)}"
-    limit = ", and more is not asked of the model" if each.is_limit else ""
+    limit = ", the most that was tried" if each.is_limit else ""
     return f"{each.dimension}, {NAMES[each.mode]}: {each.largest:,} ({size(each.needed_bytes)}){limit}"
 
 

@@ -43,7 +43,7 @@ def outcome(proof: Proof) -> str:
         return "not repaired"
     names = [result.name for result in proof.classes]
     if not names:
-        return "repaired; nothing has to be run for that"
+        return "repaired; no run needed"
     more = counted(len(names) - 1, "more class", "more classes")
     classes = names[0] if len(names) == 1 else f"{names[0]} and {more}"
     scenarios = f" in {counted(len(proof.scenarios), 'scenario')}" if proof.scenarios else ""
@@ -57,7 +57,7 @@ def reasons(proof: Proof) -> Iterator[str]:
         more = len(proof.users_not_given) - _SHOWN
         files = ", ".join(shown(str(path)) for path in proof.users_not_given[:_SHOWN])
         others = f" and {more} more" if more > 0 else ""
-        yield f"not given, so not run: {files}{others} (what imports the changed code)"
+        yield f"not run, because not given: {files}{others} (they import the changed code)"
     for finding in proof.repairs:
         if finding.fix is not None and finding.fix.reason:
             unsafe = "unsafe " if finding.fix.applicability is Applicability.UNSAFE else ""

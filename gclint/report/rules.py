@@ -74,6 +74,7 @@ def described(rule: Rule) -> dict[str, object]:
         "documentation": documentation(rule),
         "level": rule.level,
         "precision": rule.precision,
+        "preview": rule.preview,
         "fix": {
             "availability": "sometimes" if rule.fixes else "never",
             "applicability": [each.value for each in rule.fixes],

@@ -101,12 +101,12 @@ class _Run:
         notices = [self._notification(problem) for problem in self._report.problems]
         if kept < len(self._report.findings):
             text = (
-                f"{counted(len(self._report.findings), 'finding')} in all: here are the {kept} worst, "
-                "since code scanning shows no more; --output-format json has them all"
+                f"{counted(len(self._report.findings), 'finding')} in all: this file has the {kept} worst, "
+                "since code scanning shows no more; --output-format json has all of them"
             )
             notices.append({"level": "warning", "message": {"text": text}})
         if self._edits_left < 0:
-            text = "some findings have a fix that is left out here; --output-format json has them all"
+            text = "some fixes are left out here to limit the size; --output-format json has all of them"
             notices.append({"level": "note", "message": {"text": text}})
         return {
             "executionSuccessful": not self._report.problems,

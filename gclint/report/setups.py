@@ -36,7 +36,7 @@ def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
 
 def advised(advice: Iterable[Advice], group: str) -> str:
     """Return the sentence about which set-up of a group to use."""
-    return next((each.sentence for each in advice if each.group == group), "nothing to recommend.")
+    return next((each.sentence for each in advice if each.group == group), "no recommendation.")
 
 
 def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,45 +16,92 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from gclint.report.findings import headline, is_fixable, obstacle
+from gclint.report.printing import folded, is_coloured, width_of
 from gclint.source.paths import printable
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
-    from gclint.source.file import SourceFile
+    from gclint.source.project import Project
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 
 
 def console_on(stream: TextIO) -> Console:
     """Return a console that leaves the wrapping of long lines to the terminal."""
-    return Console(file=stream, soft_wrap=True)
+    system: Literal["auto", "standard"] | None = None
+    if is_coloured(stream):
+        # Where colours are asked for, the console's own guess may still be that there are none.
+        system = "auto" if stream.isatty() and os.environ.get("TERM") != "dumb" else "standard"
+    forced = {"NO_COLOR": "", "FORCE_COLOR": ""}  # What they say is decided above.
+    return Console(
+        file=stream,
+        soft_wrap=True,
+        color_system=system,
+        no_color=system is None,
+        force_terminal=stream.isatty(),
+        _environ={**os.environ, **forced},
+    )
 
 
-def show_finding(console: Console, file: SourceFile, finding: Finding, *, unsafe: bool) -> None:
-    """Print a finding with its source line."""
-    position = file.position(finding.start)
-    first_line = Text.assemble(
-        (printable(str(finding.path)), "bold"),
-        (f":{position.row}:{position.column}: ", "cyan"),
-        (finding.code, "bold red"),
-        printable(headline(finding).removeprefix(finding.code)),
-        (" [*]", "cyan") if is_fixable(finding, unsafe=unsafe) else "",
-    )
-    line = file.line(position.row)
-    before = _printable(line[: position.column - 1])
-    marked = _printable(line[position.column - 1 :][: max(1, finding.end - finding.start)])
-    margin = f"{position.row:>5} | "
-    console.print(first_line)
-    console.print(Text(f"{margin}{_printable(line)}"))
-    console.print(
-        Text(" " * (len(margin) - 2) + "| " + " " * cell_len(before)).append(
-            "^" * max(1, cell_len(marked)), "bold red"
-        )
-    )
-    why = obstacle(finding)
-    if why:
-        console.print(Text(" " * (len(margin) - 2) + "= ").append(printable(why), "yellow"))
-    console.print()
+class Findings:
+    """Shows findings with colours, and on a terminal with their source lines."""
+
+    def __init__(self, project: Project, stream: TextIO, *, unsafe: bool) -> None:
+        self._project = project
+        self._stream = stream
+        self._unsafe = unsafe
+        self._console = console_on(stream)
+
+    def show(self, findings: Iterable[Finding]) -> None:
+        """Print all of them."""
+        for finding in findings:
+            self._headline(finding)
+            margin = "    "
+            if self._stream.isatty():
+                margin = f"{self._excerpt(finding)}= "
+            why = obstacle(finding)
+            if why:
+                self._reason(why, margin)
+            if self._stream.isatty():
+                self._console.print()
+
+    def _headline(self, finding: Finding) -> None:
+        position = self._project.file(finding.path).position(finding.start)
+        path, place = printable(str(finding.path)), f":{position.row}:{position.column}: "
+        star = " [*]" if is_fixable(finding, unsafe=self._unsafe) else ""
+        message = printable(headline(finding))
+        text = Text("\n".join(folded(message + star, self._stream, prefix=path + place, hanging=4)))
+        text.stylize("bold", 0, len(path))
+        text.stylize("cyan", len(path), len(path) + len(place))
+        code = text.plain.index(finding.code, len(path) + len(place) - 1)
+        text.stylize("bold red", code, code + len(finding.code))
+        if star:
+            text.stylize("cyan", len(text) - len(star.strip()))
+        self._console.print(text)
+
+    def _excerpt(self, finding: Finding) -> str:
+        """Print the source line, and a caret below what is wrong; return what the next lines begin with."""
+        file = self._project.file(finding.path)
+        position = file.position(finding.start)
+        line = file.line(position.row)
+        before = _printable(line[: position.column - 1])
+        marked = _printable(line[position.column - 1 :][: max(1, finding.end - finding.start)])
+        number = f"{position.row:>5} "
+        margin = " " * len(number)
+        room = width_of(self._stream) - len(number) - len("| ")
+        code, caret = Text(_printable(line)), "^" * max(1, cell_len(marked))
+        if cell_len(before) < room:  # A line that the terminal wraps would leave the caret where it is.
+            code.truncate(room, overflow="ellipsis")
+            caret = caret[: room - cell_len(before)]
+        self._console.print(Text(f"{number}| ").append(code))
+        self._console.print(Text(f"{margin}| {' ' * cell_len(before)}").append(caret, "bold red"))
+        return margin
+
+    def _reason(self, why: str, margin: str) -> None:
+        lines = folded(printable(why), self._stream, prefix=margin, hanging=len(margin))
+        text = Text("\n".join(lines))
+        text.stylize("yellow", len(margin))
+        self._console.print(text)
 
 
 def show_diff(console: Console, lines: Iterator[str]) -> None:

@@ -185,8 +185,8 @@ def remark_lines(results: Results) -> Iterator[str]:
     if partly:
         least = min(partly, key=lambda each: each.compared / each.parameters)
         yield (
-            f"In {_classes(len(partly))} rounding, or chance, left gradients that could not be compared: "
-            f"{least.compared} of {least.parameters} were in {least.name}, the fewest."
+            f"In {_classes(len(partly))}, rounding or randomness kept some gradients from being compared; "
+            f"{least.name} had the fewest ({least.compared} of {least.parameters})."
         )
 
 

@@ -196,22 +196,25 @@ DEFINITIONS = (
         ["ALL"],
         f"The rules to run: {_RULES_HINT}, or `ALL`.",
         '["GC001", "positional-cache"]',
-        Option("--select", "Run only these rules: codes, prefixes, names or ALL, with commas.", "RULES"),
+        Option(
+            "--select", ("Run only these rules: codes, prefixes, names or ALL, separated by commas."), "RULES"
+        ),
     ),
     Definition(
         "extend-select",
         WORDS,
         [],
-        "Rules to run beside those in `select`. On the command line, they are added to those in the file.",
+        "Rules to run in addition to those in `select`. On the command line, they are added to those in "
+        "the file.",
         '["GC3"]',
-        Option("--extend-select", "Run these rules beside the selected ones.", "RULES"),
+        Option("--extend-select", "Run these rules in addition to the selected ones.", "RULES"),
         adds=True,
     ),
     Definition(
         "ignore",
         WORDS,
         [],
-        "Rules not to run; stronger than `select` and `extend-select`.",
+        "Rules not to run; this overrides `select` and `extend-select`.",
         '["unused-ignore"]',
         Option("--ignore", "Do not run these rules, even if they are selected.", "RULES"),
     ),
@@ -219,12 +222,12 @@ DEFINITIONS = (
         "per-file-ignores",
         IGNORES,
         {},
-        "Rules that do not report anything in the files that match a pattern. With a `!` before it, a "
-        "pattern stands for all files that it does not match.",
+        "Rules to ignore in the files that match a pattern. A pattern that starts with `!` stands for all "
+        "files that it does not match.",
         '{ "src/legacy/*" = ["GC001"] }',
         Option(
             "--per-file-ignores",
-            "Report nothing of RULE in files that match PATTERN; pairs are separated by commas.",
+            "Ignore RULE in files that match PATTERN; separate pairs by commas.",
             "PATTERN:RULE",
         ),
     ),
@@ -232,21 +235,20 @@ DEFINITIONS = (
         "preview",
         SWITCH,
         False,
-        "Whether rules that are not sure enough yet may run. Without it no selection runs them, "
-        "`ALL` included.",
+        "Whether rules in preview may run. Without it no selection runs them, not even `ALL`.",
         "true",
-        Option("--preview/--no-preview", "Also run rules in preview, if they are selected."),
+        Option("--preview/--no-preview", "Also run selected rules that are in preview."),
     ),
     Definition(
         "include",
         PATTERNS,
         [],
-        "Patterns of files to check in folders, beside `modeling_*.py` and `modular_*.py`. On the command "
-        "line, they are added to those in the file.",
+        "Patterns of files to check in folders, in addition to `modeling_*.py` and `modular_*.py`. On the "
+        "command line, they are added to those in the file.",
         '["encoder_*.py"]',
         Option(
             "--include",
-            "In folders, check files that match PATTERN too, such as '*.py'; no tests and no builds.",
+            "In folders, also check files that match PATTERN, such as '*.py', except tests and builds.",
             "PATTERN",
         ),
         adds=True,
@@ -255,39 +257,39 @@ DEFINITIONS = (
         "exclude",
         PATTERNS,
         [],
-        "Patterns of files and folders to leave out, also if they are given as paths.",
+        "Patterns of files and folders to skip, even if they are given as paths.",
         '["src/generated"]',
-        Option("--exclude", "Leave out what matches PATTERN, even if it is given.", "PATTERN"),
+        Option("--exclude", "Skip files and folders that match PATTERN, even if they are given.", "PATTERN"),
     ),
     Definition(
         "extend-exclude",
         PATTERNS,
         [],
-        "Patterns of files and folders to leave out beside those in `exclude`. On the command line, they are "
-        "added to those in the file.",
+        "Patterns of files and folders to skip in addition to those in `exclude`. On the command line, "
+        "they are added to those in the file.",
         '["*_old.py"]',
-        Option("--extend-exclude", "Leave these out, too, beside what the settings exclude.", "PATTERN"),
+        Option("--extend-exclude", "Skip these in addition to what the settings exclude.", "PATTERN"),
         adds=True,
     ),
     Definition(
         "unsafe-fixes",
         SWITCH,
         False,
-        "Whether fixes that someone must review count, and are made with `--fix`.",
+        "Whether to include fixes that need a review, and to make them with `--fix`.",
         "true",
-        Option("--unsafe-fixes/--no-unsafe-fixes", "Include fixes that someone must review."),
+        Option("--unsafe-fixes/--no-unsafe-fixes", "Include fixes that need a review."),
     ),
     Definition(
         "target-version",
         RELEASES,
         None,
-        "The releases of transformers that the code may run with. By default the project says it, or what is "
-        "installed.",
+        "The releases of transformers that the code may run with. By default they come from the project's "
+        "metadata, or from the installed release.",
         '">=4.53,<5"',
         Option(
             "--target-version",
-            "What the code may run with: 4.57 or '>=4.53,<5'.  "
-            "[default: by the project, or what is installed]",
+            "Releases that the code may run with: 4.57 or '>=4.53,<5'.  [default: from the project, or the "
+            "installed one]",
             "RELEASES",
         ),
     ),
@@ -295,12 +297,13 @@ DEFINITIONS = (
         "library",
         PATH,
         None,
-        "Where the source of transformers lies, to look up bases; it is only read. By default where it is "
-        "installed.",
+        "The source of transformers, to look up base classes; it is never changed. By default the "
+        "installed one.",
         '"../transformers/src"',
         Option(
             "--library",
-            "Where its source lies, to look up bases; it is only read.  [default: what is installed]",
+            "Source of transformers, to look up base classes; it is never changed.  [default: the "
+            "installed one]",
             "PATH",
         ),
     ),
@@ -316,18 +319,18 @@ DEFINITIONS = (
         "cache-dir",
         PATH,
         None,
-        "The folder in which verdicts are kept from run to run. By default `.gclint_cache`, beside the "
-        "settings file or in the working directory.",
+        "The folder of the cache. By default `.gclint_cache`, beside the settings file or in the working "
+        "directory.",
         '".gclint_cache"',
-        Option("--cache-dir", "Keep verdicts in this folder.  [default: .gclint_cache]", "DIR"),
+        Option("--cache-dir", "Keep the cache in this folder.  [default: .gclint_cache]", "DIR"),
     ),
     Definition(
         "output-format",
         FORMAT,
         "full",
-        "How `gclint check` prints findings.",
+        "The format in which `gclint check` prints findings.",
         '"concise"',
-        Option("--output-format", "How to print what there is to report."),
+        Option("--output-format", "Format of the report."),
     ),
 )
 """All settings but those of rules and of runs, in the order in which they are shown."""

@@ -19,7 +19,8 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     is_negative = pattern.startswith("!")
     if is_negative and not may_be_negative:
         raise ValueError(
-            f"{pattern!r} is negative, as only patterns in per-file-ignores are; write [!] for the character"
+            f"{pattern!r} starts with '!', which only patterns in per-file-ignores may; for the character "
+            "itself, write [!]"
         )
     # A backslash is never an escape here, and part of hardly any name outside of Windows.
     path = pattern[is_negative:].replace("\\", "/")

@@ -54,7 +54,7 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
         document = _document(config)
         table = _own_table(document, config)
         if table is None and config.name == _PROJECT_FILE:
-            raise SettingsError(f"{config}: there is no [tool.gclint] table in this file")
+            raise SettingsError(f"{config} has no [tool.gclint] table")
         if table is None:
             return _Reader(config, (), vocabulary).read(document, start)
         return _Reader(config, _TABLE, vocabulary).read(table, start)
@@ -235,7 +235,7 @@ class _Reader:
         """Return what may be meant by a word: one of ``known``, which may say more of each."""
         meant = closest(word.replace("_", "-"), known)
         if meant is None:
-            return f"there are {', '.join(sorted(known))}" if known else "there are none"
+            return f"the known names are {', '.join(sorted(known))}" if known else "it has no settings"
         said = known[meant] if isinstance(known, Mapping) else meant
         return f"did you mean {said}?"
 

@@ -20,7 +20,7 @@ _CONTENT = {
         "description": "A function that makes the inputs: file.py:function or module:function.",
     },
 }
-"""What may be said about a class that is run."""
+"Settings of a class that is run."
 
 
 def schema_text(vocabulary: Vocabulary) -> str:
@@ -63,7 +63,7 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
     )
     properties[VERIFY] = _table(
         {kind: {"type": "object", "additionalProperties": _class(names)} for kind, names in KINDS.items()},
-        "What is said about classes that are run.",
+        "Settings of the classes that are run.",
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -82,7 +82,7 @@ def check(
     """
     asked = _known(scenarios)
     if not hasattr(os, "fork"):
-        raise CheckError("models can only be run on a system that has os.fork, such as Linux and macOS")
+        raise CheckError("models can only be run on a system with os.fork, such as Linux or macOS")
     try:
         from gclint.verify.worker.live import NotExaminable, Wanted, examine_live
     except ImportError as error:

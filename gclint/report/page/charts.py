@@ -67,7 +67,7 @@ def _outcomes(page: Page) -> Iterator[Chart]:
         title = "Outcomes by scenario" if group == STANDARD else f"Outcomes with {group}"
         if values:
             chart = _stacked(values, names)
-            yield Chart(title, "How many classes work and fail in each.", _svg(chart, title))
+            yield Chart(title, "Number of classes that work and fail in each.", _svg(chart, title))
 
 
 def _stacked(values: list[dict[str, Any]], names: Sequence[str]) -> altair.Chart:
