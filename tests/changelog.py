@@ -81,3 +81,28 @@ def _check_kinds(heading: str, text: str) -> None:
         raise MalformedChangelog(f"'### {unknown[0]}' under '## {heading}': there are {', '.join(_KINDS)}")
     if len({*kinds}) < len(kinds):
         raise MalformedChangelog(f"'## {heading}' has a heading twice: {', '.join(kinds)}")
+
+
+def with_entry(text: str, kind: str, entry: str) -> str:
+    """Return a changelog with a further entry in its newest section, the last one of its kind.
+
+    Args:
+        text: the changelog.
+        kind: under which heading, such as ``Added``.
+        entry: what to say, in one line or more.
+
+    Raises:
+        MalformedChangelog: there is no section.
+    """
+    newest = _SECTION.search(text)
+    if newest is None:
+        raise MalformedChangelog("there is no section of a version")
+    following = _SECTION.search(text, newest.end()) or _LINK.search(text, newest.end())
+    end = following.start() if following else len(text)
+    heading = next((each for each in _KIND.finditer(text, newest.end(), end) if each[1] == kind), None)
+    if heading is None:
+        return f"{text[: newest.end()]}\n### {kind}\n\n- {entry}\n{text[newest.end() :]}"
+    later = _KIND.search(text, heading.end(), end)
+    at = later.start() if later else end
+    kept = text[:at].rstrip("\n")
+    return f"{kept}\n- {entry}\n\n{text[at:]}"

@@ -3,16 +3,69 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
-from collections.abc import Callable, Iterator
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from gclint.rule import all_rules
 from tests.ecosystem.releases import release_tree
 from tests.ecosystem.wheels import WheelUnavailable
 
 _RUNS_MODELS = re.compile(r"^pytestmark = .*\bpytest\.mark\.torch\b", re.MULTILINE)
+_freeze = gc.freeze
+_SHARING = {"browser", "precommit", "ray", "releases", "torch", "wheel"}
+"""Marks of tests for which something is made that other tests of their file use as well."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled code where that is switched off, as in containers.
+
+    Hundreds of tests start gclint, and each would compile all of it anew.
+    ``-p no:cacheprovider``, with which pytest itself keeps nothing from run to run, leaves it as it is.
+    """
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of each test run one case in N, at least one",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Keep tests together that share something, and of what is left by ``-m`` take a sample if asked to."""
+    names = {item: item.nodeid for item in items}
+    for item in items:
+        if any(mark.name in _SHARING for mark in item.iter_markers()):
+            # With `--dist loadgroup`, one process runs all of its file.
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    yield
+    taken = set(sampled((names[item] for item in items), config.getoption("--one-in")))
+    config.hook.pytest_deselected(items=[item for item in items if names[item] not in taken])
+    items[:] = [item for item in items if names[item] in taken]
+
+
+def sampled(cases: Iterable[str], every: int) -> Iterator[str]:
+    """Yield one in so many cases of each test, rounded up: the first in the order of their checksums."""
+    by_test: dict[str, list[str]] = {}
+    for case in cases:
+        by_test.setdefault(case.partition("[")[0], []).append(case)
+    for own in by_test.values():
+        yield from sorted(own, key=lambda case: zlib.crc32(case.encode()))[: -(-len(own) // every)]
 
 
 class _LeftOut(pytest.Module):
@@ -42,6 +95,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 @pytest.fixture(scope="session", autouse=True)
 def _freeze_tests() -> Iterator[None]:
     """Let no collection of garbage go through all the tests, and what runs leave behind stay garbage."""
+    all_rules()  # With all that each run imports.
     gc.collect()
     gc.freeze()
     with pytest.MonkeyPatch.context() as patch:
@@ -51,9 +105,13 @@ def _freeze_tests() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _collect_garbage(_freeze_tests: None) -> Iterator[None]:
-    """Give back what the runs of a module left behind, which every forked process would hold as well."""
+    """Give back what the runs of a module left behind, which every forked process would hold as well.
+
+    What is left are mostly modules that its tests imported, and nobody has to look through them again.
+    """
     yield
     gc.collect()
+    _freeze()
 
 
 @pytest.fixture(scope="session")

@@ -44,8 +44,9 @@ USUAL_RELEASES = ">=4.53,<5.17"
 Texts = Mapping[str, str]
 """Texts of files by their paths in a fixture."""
 
-_EXPECT = re.compile(r"[ \t]*# expect: (.*)")
+_COMMENT = re.compile(r"[ \t]*# (expect|silent): ([^#\n]*)")
 _EXPECTATION = re.compile(r'(GC\d{3}) (safe|when proven|unsafe|no fix)(?: ([^\s"]+))?(?: "([^"]+)")?')
+_SILENCE = re.compile(r'(GC\d{3}) "([^"]+)"')
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -61,6 +62,16 @@ class Expectation:
     words: str
 
 
+@dataclass(frozen=True, order=True)
+class Silence:
+    """Why a rule has no finding at a place, as a fixture says it."""
+
+    path: str
+    row: int
+    code: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Fixture:
     """Code before and after, and what is reported."""
@@ -70,6 +81,7 @@ class Fixture:
     fixed: Texts
     unsafe: Texts
     expectations: tuple[Expectation, ...]
+    silences: tuple[Silence, ...] = ()
 
 
 def load_fixtures(folder: Path = FIXTURES) -> list[Fixture]:
@@ -95,11 +107,18 @@ def _is_result(path: Path) -> bool:
 def _load(path: Path) -> Fixture:
     case, suffix = (path.name, "") if path.is_dir() else (path.stem, ".py")
     written = _read(path)
-    before = {name: _EXPECT.sub("", text) for name, text in written.items()}
+    before = {name: _COMMENT.sub("", text) for name, text in written.items()}
     fixed = {**before, **_read(path.with_name(f"{case}.fixed{suffix}"))}
     unsafe = {**fixed, **_read(path.with_name(f"{case}.unsafe{suffix}"))}
-    expectations = sorted(each for name, text in written.items() for each in _expectations(name, text))
-    return Fixture(f"{path.parent.name}/{case}", before, fixed, unsafe, tuple(expectations))
+    expectations = sorted(
+        Expectation(name, row, match[1], match[2], match[3] or "", match[4] or "")
+        for name, row, match in _comments(written, "expect", _EXPECTATION)
+    )
+    silences = sorted(
+        Silence(name, row, match[1], match[2]) for name, row, match in _comments(written, "silent", _SILENCE)
+    )
+    name = f"{path.parent.name}/{case}"
+    return Fixture(name, before, fixed, unsafe, tuple(expectations), tuple(silences))
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -112,13 +131,15 @@ def _read(path: Path) -> dict[str, str]:
     }
 
 
-def _expectations(name: str, text: str) -> Iterator[Expectation]:
-    for row, line in enumerate(text.split("\n"), start=1):
-        announced = _EXPECT.search(line)
-        for part in announced[1].split(";") if announced else ():
-            match = _EXPECTATION.fullmatch(part.strip())
-            assert match, f"{name}:{row}: this is no expectation: {part}"
-            yield Expectation(name, row, match[1], match[2], match[3] or "", match[4] or "")
+def _comments(texts: Texts, kind: str, form: re.Pattern[str]) -> Iterator[tuple[str, int, re.Match[str]]]:
+    """Yield what the comments of a kind say, each with its file and row."""
+    for name, text in texts.items():
+        for row, line in enumerate(text.split("\n"), start=1):
+            for comment in _COMMENT.finditer(line):
+                for part in comment[2].split(";") if comment[1] == kind else ():
+                    match = form.fullmatch(part.strip())
+                    assert match, f"{name}:{row}: this is no comment that begins with {kind!r}: {part}"
+                    yield name, row, match
 
 
 @dataclass(frozen=True)

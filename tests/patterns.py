@@ -83,11 +83,15 @@ class _Names(dict[str, object]):
 
 
 def _patterns_in(path: Path) -> Iterator[Used]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if re.search(r"^\s*import re\b", text, re.MULTILINE) is None:
+        return
+    tree = ast.parse(text)
     names = _names(tree)
     place = path.relative_to(PROJECT)
     methods: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         function = node.func if isinstance(node, ast.Call) else None
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             assert isinstance(node, ast.Call)
@@ -96,10 +100,10 @@ def _patterns_in(path: Path) -> Iterator[Used]:
             method = "search" if often else function.attr
             if function.attr in _USES:
                 methods.setdefault(function.value.id, set()).add(method)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_regular(node)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _is_regular(node)]
     holders = {
         id(node.value): target.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.finding import Finding
+from gclint.finding import Finding, Problem
 from gclint.network.model import Network
 from gclint.rule import Rule
+from gclint.source.file import SourceFile
+from gclint.source.syntax import syntax_problem
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
 from tests.toys import NO_FIX
@@ -133,6 +135,26 @@ def test_many_in_one_file(gclint: Run) -> None:
     Path("modeling_x.py").write_text(head + "".join(lines))
     assert gclint("--add-ignores").out.startswith("Added ignore comments for 12 findings.\n")
     assert gclint().status == 0
+
+
+def test_a_file_is_parsed_a_few_times_and_not_once_a_finding(
+    gclint: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = []
+
+    def counting(file: SourceFile) -> Problem | None:
+        parsed.append(file)
+        return syntax_problem(file)
+
+    monkeypatch.setattr("gclint.codemod.ignoring.syntax_problem", counting)
+    head = "from torch import nn\n\nlayers = nn.ModuleList()\n"
+    # Two rules a line, and one line where there is no room behind it.
+    lines = [f"bad{number} = ugly\n" for number in range(400)]
+    lines[200] = 'x = """\nbad\n"""\n'
+    Path("modeling_x.py").write_text(head + "".join(lines))
+    assert gclint("--add-ignores").out.startswith("Added ignore comments for 799 findings.\n")
+    assert gclint().status == 0
+    assert len(parsed) < 40
 
 
 def test_it_is_shown_as_a_diff_and_goes_with_repairs(real_gclint: Run) -> None:

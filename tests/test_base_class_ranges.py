@@ -52,7 +52,7 @@ def test_what_is_not_a_range_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", [">=5,<4", "<4.52,>=4.52", "==4.57.1,==4.57.2"])
 def test_a_range_that_holds_nothing_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no version at all"):
+    with pytest.raises(ValueError, match="no version satisfies"):
         releases(text)
 
 

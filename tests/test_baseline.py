@@ -206,9 +206,9 @@ _ENTRY = '{"file": "a.py", "rule": "TOY1", "symbol": "bad", "hash": "0", "count"
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no JSON"),
+        ("", "not JSON"),
         ("{\n<<<<<<< HEAD\n", "line 2"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "no version"),
         ('{"version": 2, "findings": []}', "its version is 2"),
         ('{"version": 1}', "no list of findings"),
@@ -231,9 +231,9 @@ def test_a_bad_baseline_is_told(text: str, complaint: str) -> None:
 
 def test_a_baseline_that_is_no_text_or_no_file_is_told() -> None:
     Path("base.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(BaselineError, match="no JSON"):
+    with pytest.raises(BaselineError, match="not JSON"):
         Baseline.read(Path("base.json"))
-    with pytest.raises(BaselineError, match="there is no such baseline"):
+    with pytest.raises(BaselineError, match="this baseline does not exist"):
         Baseline.read(Path("none.json"))
     with pytest.raises(BaselineError, match="cannot be read"):
         Baseline.read(Path())

@@ -172,6 +172,7 @@ for layer in self.layers:
     "a plain call of forward": _if(other="layer.forward(hidden_states, mask)"),
     "stars": _if("checkpoint(layer.__call__, *mask)", "layer(mask)"),
     "a partial of a position": _if("checkpoint(partial(layer, hidden_states), mask)"),
+    "a partial of the second position": _if("checkpoint(partial(layer, mask), hidden_states)"),
 }
 
 
@@ -187,11 +188,11 @@ def test_branch_for_evaluation_too_needs_a_look(test: str, tmp_path: Path) -> No
     fix = _finding(tmp_path, _if(test=test)).remedy
     assert isinstance(fix, Fix)
     assert fix.reason is not None
-    assert "in evaluation as well" in fix.reason
+    assert "in evaluation mode" in fix.reason
 
 
 def test_loop_that_calls_forward_itself_needs_a_look(tmp_path: Path) -> None:
     fix = _finding(tmp_path, _RESULT.format("layer.forward(hidden_states)")).remedy
     assert isinstance(fix, Fix)
     assert fix.reason is not None
-    assert "`forward` itself" in fix.reason
+    assert "calls `forward` directly" in fix.reason

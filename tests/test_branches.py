@@ -74,7 +74,7 @@ def test_layout_of_what_is_passed_makes_no_difference(one: str, other: str, tmp_
 @pytest.mark.parametrize(("one", "other"), _DIFFERENT)
 def test_everything_else_that_is_passed_does(one: str, other: str, tmp_path: Path) -> None:
     finding = _finding(tmp_path, *_calls(one, other))
-    words = f"`mask` gets `{one}` from the checkpointed call and `{other}` from the plain one"
+    words = f"`mask` receives `{one}` with checkpointing and `{other}` without"
     assert isinstance(finding.remedy, Refusal)
     assert words.replace("`(mask)`", "`mask`") in finding.remedy.reason
 
@@ -90,4 +90,4 @@ def test_everything_else_in_other_statements_does(one: str, other: str, tmp_path
     sides = zip(_calls("mask", "mask"), (one, other), strict=True)
     finding = _finding(tmp_path, *(f"{call}\nmask = {value}" for call, value in sides))
     assert isinstance(finding.remedy, Refusal)
-    assert "since its two sides differ: `" in finding.remedy.reason
+    assert "its two sides differ: `" in finding.remedy.reason

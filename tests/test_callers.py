@@ -98,9 +98,9 @@ def test_single_object_in_another_tree_is_run_in_the_new_order(tree: Tree, name:
     [
         (
             SUBCLASS.replace("past_key_values=None, ", ""),
-            "`ThirdLayer.forward` in modeling_third.py has other parameters",
+            "`ThirdLayer.forward` in modeling_third.py has different parameters",
         ),
-        ("\n\nforward = AlphaLayer.forward\n", "modeling_third.py:5 takes `forward` from the class itself"),
+        ("\n\nforward = AlphaLayer.forward\n", "modeling_third.py:5 accesses `forward` on the class"),
     ],
 )
 def test_file_that_stands_in_the_way_is_named(tree: Tree, third: str, words: str) -> None:

@@ -179,12 +179,12 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     complaint = _complaint(tmp_path)
     assert str(tmp_path.resolve()) in complaint
-    assert "no git repository" in complaint
+    assert "not in the working tree of a git repository" in complaint
     assert "without --changed-only" in complaint
 
 
 def test_no_commit(repository: Repository) -> None:
-    assert "no commit yet" in _complaint(repository.folder)
+    assert "no commits yet" in _complaint(repository.folder)
 
 
 @pytest.mark.parametrize("base", [_BASE, "typo", "--help", "--since=2000-01-01", "HEAD~7", "HEAD^{tree}"])
@@ -199,7 +199,7 @@ def test_nothing_in_common(repository: Repository) -> None:
     repository.branch()
     repository.git("checkout", "-q", "--orphan", "alone")
     repository.commit()
-    assert f"HEAD and {_BASE!r} have no commit in common; name with --base-ref" in _complaint(
+    assert f"HEAD and {_BASE!r} have no commit in common; choose another one with --base-ref" in _complaint(
         repository.folder
     )
 
@@ -225,7 +225,7 @@ def test_no_git(repository: Repository, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     complaint = _complaint(repository.folder)
     assert "git cannot be run" in complaint
-    assert "install it" in complaint
+    assert "install git" in complaint
 
 
 def _staged(repository: Repository) -> set[str]:
@@ -302,5 +302,5 @@ def test_the_index_of_a_commit_of_some_files_counts(
 def test_outside_of_a_repository_nothing_is_known_to_be_staged(tmp_path: Path) -> None:
     path = tmp_path / "one.py"
     path.write_text("x = 1\n")
-    with pytest.raises(ChangesUnknown, match="no git repository"):
+    with pytest.raises(ChangesUnknown, match="not in the working tree of a git repository"):
         staged_files([path])

@@ -61,12 +61,12 @@ def test_nothing_need_be_said(tmp_path: Path) -> None:
         ("verify.models.X = 1", r"\[tool.gclint.verify.models.X\] must be a table"),
         (
             "verify.models.X = {}",
-            r"\[tool.gclint.verify.models.X\] is empty; it may say fields, config, inputs",
+            r"\[tool.gclint.verify.models.X\] is empty; it may set fields, config, inputs",
         ),
         ("verify.models.X.input = 'a:b'", r"models.X\] has no setting 'input'; did you mean 'inputs'\?"),
         (
             "verify.configurations.X.inputs = 'a:b'",
-            r"configurations.X\] has no setting 'inputs'; there are fields, config",
+            r"configurations.X\] has no setting 'inputs'; the settings are fields, config",
         ),
         ("verify.models.X.fields = 1", r"fields in \[tool.gclint.verify.models.X\] must be a table"),
         ("verify.models.X.config = 1", r"config in .*models.X\] must be the path of a config.json"),

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from gclint import __version__
-from gclint.cli import main
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from tests.sample import BROKEN, DEFECT, REPAIRED
+from tests.terminal import Outcome, runner
 from tests.toys import NO_FIX
 
 
@@ -82,8 +82,6 @@ class _Lost(_WordRule):
     applicability = None
 
 
-Outcome = tuple[int, str, str]
-"""Exit status, standard output, standard error."""
 Run = Callable[..., Outcome]
 
 
@@ -91,16 +89,7 @@ Run = Callable[..., Outcome]
 def real_gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run gclint in this process and in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
-
-    return run
+    return runner(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -157,7 +146,10 @@ def test_files_that_look_like_models_are_counted_and_checked_on_request(gclint: 
     _write("encoder.py", "bad", "supports_gradient_checkpointing").rename("vision.py")
     status, out, err = gclint()
     assert (status, out) == (0, "No findings in 1 file.\n")
-    assert err == "1 other file looks like a model (vision.py); check it with --include '*.py'.\n"
+    assert (
+        err
+        == "1 file looks like a model but was not checked (vision.py); to check it, pass --include '*.py'.\n"
+    )
     status, out, err = gclint("--include", "vis*.py")
     assert (status, err) == (1, "")
     assert out.startswith("vision.py:4:1: GC901")
@@ -193,7 +185,7 @@ def test_fix_makes_the_safe_fixes(gclint: Run) -> None:
 def test_unsafe_fixes_are_made_on_request(gclint: Run) -> None:
     path = _write("modeling_x.py", "bad", "ugly")
     status, out, _ = gclint("--fix", "--unsafe-fixes")
-    assert (status, out) == (0, "Fixed 2 findings; none is left in 1 file.\n")
+    assert (status, out) == (0, "Fixed 2 findings; none left in 1 file.\n")
     assert path.read_text().endswith("ok = 1\nok = 1\n")
 
 
@@ -207,7 +199,7 @@ def test_what_is_repaired_is_listed_on_request(gclint: Run) -> None:
     assert (status, err) == (1, f"{listed}Would fix 2 findings in 1 file; 0 left.\n")
     assert "fixed GC901" not in out
     status, out, err = gclint("--fix", "--unsafe-fixes", "--show-fixes")
-    assert (status, out, err) == (0, f"{listed}Fixed 2 findings; none is left in 1 file.\n", "")
+    assert (status, out, err) == (0, f"{listed}Fixed 2 findings; none left in 1 file.\n", "")
 
 
 def test_json_has_what_is_repaired_on_request(gclint: Run) -> None:
@@ -351,7 +343,7 @@ def test_what_cannot_be_written_is_not_called_fixed(gclint: Run, monkeypatch: py
     [
         (["--show-fixes"], "--fix or --diff"),
         (["--staged"], "--changed-only"),
-        (["--changed-only", "--staged", "--base-ref", "main"], "in place of --base-ref"),
+        (["--changed-only", "--staged", "--base-ref", "main"], "replaces --base-ref"),
         (["--select", "GC999"], "there is no rule 'GC999'"),
         (["--ignore", "GC901,nonsense"], "there is no rule 'nonsense'"),
         (["--diff", "--statistics"], "--diff"),

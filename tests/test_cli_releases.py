@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
 from tests.sample import BROKEN
+from tests.terminal import Outcome, runner
 from tests.test_library import LIBRARY, USER
 from tests.test_releases_of_projects import write
 
-Outcome = tuple[int, str, str]
 Run = Callable[..., Outcome]
 
 
@@ -23,16 +21,7 @@ def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     """Run gclint where nothing is installed."""
     monkeypatch.setattr("gclint.source.environments.active_environments", tuple)
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
-
-    return run
+    return runner(monkeypatch, capsys)
 
 
 def _reason(out: str) -> str:
@@ -44,11 +33,9 @@ def test_the_releases_are_those_of_the_option_or_of_the_table(gclint: Run) -> No
     Path("modeling_sample.py").write_text(BROKEN)
     arguments = ("--output-format", "json", ".")
     assert _reason(gclint(*arguments)[1]) == "None"
-    assert "this is to run with transformers 4.49" in _reason(
-        gclint("--target-version", "4.49", *arguments)[1]
-    )
+    assert "this code targets transformers 4.49" in _reason(gclint("--target-version", "4.49", *arguments)[1])
     Path("pyproject.toml").write_text('[tool.gclint]\ntarget-version = ">=4.40"\n')
-    assert "this may run with transformers >=4.40,<4.52" in _reason(gclint(*arguments)[1])
+    assert "this code may run with transformers >=4.40,<4.52" in _reason(gclint(*arguments)[1])
     assert _reason(gclint("--target-version", ">=4.53", *arguments)[1]) == "None"
 
 
@@ -68,11 +55,11 @@ def test_a_library_that_is_none_is_refused(gclint: Run) -> None:
     Path("modeling_x.py").touch()
     status, _, err = gclint("--library", "elsewhere")
     assert status == 2
-    assert "--library: there is no transformers in elsewhere" in err
+    assert "--library: transformers was not found in elsewhere" in err
     Path("pyproject.toml").write_text('[tool.gclint]\nlibrary = "elsewhere"\n')
     status, _, err = gclint()
     assert status == 2
-    assert "pyproject.toml:2:1: library: there is no transformers in" in err
+    assert "pyproject.toml:2:1: library: transformers was not found in" in err
 
 
 @pytest.mark.parametrize("way", ["option", "setting"])
@@ -88,8 +75,8 @@ def test_the_summary_says_which_bases_are_unknown_until_the_library_is_named(
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "No findings in 1 file.",
-        "2 base classes are unknown: OtterDecoderLayer, OtterPreTrainedModel (what derives from it was not "
-        "understood: install transformers, or name its folder with --library)",
+        "2 base classes are unknown: OtterDecoderLayer, OtterPreTrainedModel (their subclasses were not "
+        "checked; install transformers, or pass its folder with --library)",
     ]
     assert json.loads(gclint("mine", "--output-format", "json")[1]) == []
     Path("mine/pyproject.toml").write_text('[tool.gclint]\nlibrary = "../hf"\n' if way == "setting" else "")

@@ -5,21 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
 from tests.harness import FIXTURES
 from tests.repository import Repository
 from tests.sample import BROKEN
+from tests.terminal import Outcome, runner
 from tests.toy_models import IMPORTS, LAYERS, LOOP, STACK, model
 from tests.toys import WordRule, replacing, without_fix
 
-Outcome = tuple[int, str, str]
-"""Exit status, standard output, standard error."""
 Run = Callable[..., Outcome]
 
 
@@ -27,16 +24,7 @@ Run = Callable[..., Outcome]
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run gclint in this process and in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
-
-    return run
+    return runner(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -190,7 +178,7 @@ def test_what_is_known_is_not_fixed(gclint: Run) -> None:
     gclint("--write-baseline", "base.json")
     path.write_text("bad = 1\nugly = 1\n")
     status, out, _ = gclint("--baseline", "base.json", "--fix", "--unsafe-fixes")
-    assert (status, out) == (0, "Fixed 1 finding; none is left in 1 file.\n")
+    assert (status, out) == (0, "Fixed 1 finding; none left in 1 file.\n")
     assert path.read_text() == "bad = 1\nnice = 1\n"
 
 
@@ -203,7 +191,7 @@ def test_what_no_longer_occurs_is_told(gclint: Run) -> None:
     assert err.splitlines() == [
         "base.json: 1 known finding not reported",
         "base.json: TOY1 for bad in modeling_a.py no longer occurs 2 times; "
-        "drop it, or write it anew with --write-baseline",
+        "remove it, or write the baseline again with --write-baseline",
     ]
     assert gclint("--baseline", "base.json", "--fix")[::2] == (1, err)
     assert gclint("--baseline", "base.json", "--exit-zero")[0] == 0
@@ -239,7 +227,7 @@ def test_of_what_did_not_change_nothing_is_stale(repository: Repository, gclint:
     assert err.splitlines() == [
         "base.json: 1 known finding not reported",
         "base.json: TOY1 for bad in b/modeling_b.py no longer occurs; "
-        "drop it, or write it anew with --write-baseline",
+        "remove it, or write the baseline again with --write-baseline",
     ]
 
 
@@ -247,7 +235,7 @@ def test_a_baseline_that_cannot_be_used_or_written(gclint: Run) -> None:
     path = _write("modeling_a.py", "bad")
     status, out, err = gclint("--fix", "--baseline", "none.json")
     assert (status, out) == (2, "")
-    assert "none.json: there is no such baseline" in err
+    assert "none.json: this baseline does not exist" in err
     assert path.read_text() == "bad = 1\n"
     for target in ("missing/base.json", "."):
         status, _, err = gclint("--write-baseline", target)
@@ -300,7 +288,7 @@ def test_a_summary_is_written_for_a_pull_request(real: Run, option: str) -> None
         "| ant | 1 | 2 | 1 | 2 | 3 | 0 |",
         "| bee | 1 | 0 | 3 | 0 | 1 | 2 |",
     ]
-    left = rest.partition("### What is left\n\n")[2]
+    left = rest.partition("### Remaining findings\n\n")[2]
     assert left.startswith(
         "GC001 missing-checkpointing-layer:\n\n- bee/modeling_swapped.py: `OtterLayer`: no fix: "
     )

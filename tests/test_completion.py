@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which ``gclint`` is the one under test, and a folder with files."""
+    tmp_path = tmp_path_factory.mktemp("completion")
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "gclint"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gclint "$@"\n')

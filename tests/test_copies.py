@@ -39,7 +39,7 @@ def test_copy_that_nobody_reports_changes_along(tree: Tree) -> None:
     assert tree.fix()[0] == {}
     (finding,) = tree.check().findings
     assert kind(finding) == "unsafe"
-    assert "`BetaLayer` in modeling_beta.py changes along" in said(finding)
+    assert "the fix also changes `BetaLayer` in modeling_beta.py, a copy of this code" in said(finding)
     changed, _ = tree.fix(unsafe=True)
     assert changed == {ALPHA: converted(model("Alpha")), BETA: converted(silent)}
 
@@ -61,7 +61,7 @@ def test_what_is_unsafe_for_one_is_unsafe_for_all(tree: Tree) -> None:
         "GC001 modeling_alpha.py AlphaLayer unsafe",
         "GC001 modeling_beta.py BetaLayer unsafe",
     ]
-    assert "`BetaLayer` in modeling_beta.py changes alike" in said(result.findings[0])
+    assert "`BetaLayer` in modeling_beta.py changes in the same way" in said(result.findings[0])
     assert tree.fix()[0] == {}
     assert tree.fix(unsafe=True)[0] == {ALPHA: converted(model("Alpha")), BETA: converted(copy)}
 
@@ -73,9 +73,8 @@ def test_copy_that_a_comment_keeps_stops_its_origin(tree: Tree) -> None:
     changed, result = tree.fix(unsafe=True)
     assert changed == {}
     (finding,) = result.findings
-    assert "`BetaLayer` in modeling_beta.py has to stay the same, and a comment keeps it as it is" in said(
-        finding
-    )
+    shared = "`BetaLayer` in modeling_beta.py shares this code and has to change too"
+    assert f"{shared}, but an ignore comment keeps it as it is" in said(finding)
 
 
 def test_copy_that_differs_goes_its_own_way(tree: Tree) -> None:
@@ -90,14 +89,17 @@ def test_copies_outside_of_the_given_paths_are_named(tree: Tree) -> None:
     gamma = model("Gamma", layer=copied("Alpha", "Alpha->Gamma"))
     tree.write({ALPHA: model("Alpha"), BETA: model("Beta", layer=layer), GAMMA: gamma})
     (origin,) = tree.check(ALPHA).findings
-    assert "the same code is in modeling_beta.py; the same code is in modeling_gamma.py" in said(origin)
+    assert (
+        "modeling_beta.py has the same code, which has to change too; modeling_gamma.py has the same code"
+        in said(origin)
+    )
     (copy,) = tree.check(BETA).findings
-    assert "the same code is in modeling_alpha.py;" in said(copy)
+    assert "modeling_alpha.py has the same code, which has to change too;" in said(copy)
     changed, result = tree.fix(ALPHA, GAMMA)
     assert changed == {ALPHA: converted(model("Alpha")), GAMMA: converted(gamma)}
     duties = Repairs.of(result.applied, result.changed).duties
     assert [(each.path, each.text) for each in duties] == [
-        (tree.path(BETA), "the same code is in modeling_beta.py")
+        (tree.path(BETA), "modeling_beta.py has the same code, which has to change too")
     ]
     assert not any("same code" in said(each) for each in tree.check().findings)
 
@@ -118,7 +120,9 @@ def test_calls_are_rewritten_alike_where_the_parameters_are_the_same(tree: Tree)
     tree.write({BETA: silent.replace("hidden_states, layer_past=None", "layer_past, hidden_states")})
     changed, result = tree.fix(unsafe=True)
     assert changed == {}
-    assert "`BetaLayer.forward` has other parameters than `AlphaLayer.forward`" in said(result.findings[0])
+    assert "`BetaLayer.forward` does not have the parameters of `AlphaLayer.forward`" in said(
+        result.findings[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,7 +226,7 @@ def test_legacy_branch_goes_where_the_block_is_a_checkpointing_layer_already(tre
     tree.write({BETA: f"# gclint: ignore-file[GC001]\n{other}"})
     changed, result = tree.fix(unsafe=True)
     assert changed == {}
-    assert "`BetaLayer` is no checkpointing layer" in said(result.findings[0])
+    assert "`BetaLayer` is not a checkpointing layer" in said(result.findings[0])
 
 
 def test_fix_that_breaks_a_copy_is_not_made_to_its_origin(tree: Tree) -> None:

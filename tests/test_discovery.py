@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from gclint.settings import Settings
 from gclint.source.candidates import looks_like_model
 from gclint.source.discovery import discover, survey
+from gclint.source.project import Project
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +111,7 @@ def test_looping_link_is_told_once_and_the_rest_is_found() -> None:
     files, problems = discover([Path("models")], Settings())
     assert [str(path) for path in files] == ["models/a/modeling_a.py", "models/z/modeling_z.py"]
     assert [str(problem.path) for problem in problems] == ["models/a/again"]
-    assert "leads back to a folder that it lies in" in problems[0].message
+    assert "leads back to a folder that contains it" in problems[0].message
 
 
 def test_folders_linked_with_each_other_end() -> None:
@@ -184,7 +187,7 @@ def test_unreadable_folder_is_told_and_the_rest_is_found(monkeypatch: pytest.Mon
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_pipe_is_not_opened() -> None:
     os.mkfifo("modeling_pipe.py")
-    message = "this is neither a file nor a folder, so there is nothing to read"
+    message = "this is neither a file nor a folder"
     assert _problems("modeling_pipe.py") == [("modeling_pipe.py", message)]
     assert _problems(".") == [("modeling_pipe.py", message)]
 
@@ -292,3 +295,51 @@ def test_what_looks_like_a_model(tmp_path: Path, text: str, alike: bool) -> None
     path = tmp_path / "net.py"
     path.write_text(text, encoding="utf-8")
     assert looks_like_model(path) is alike
+
+
+def test_folders_may_lie_deeper_than_calls_may(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(150):
+        folder = folder / "d"
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+    (folder / "modeling_x.py").write_text("from . import y\n", encoding="utf-8")
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(len(inspect.stack()) + 100)
+        files, problems = discover([tmp_path], Settings())
+        project = Project(Settings(), files, within=[tmp_path])
+        file = project.file(files[0])
+        assert project.module(file, "gone", 0) is None
+        assert project.library(file) is None or project.home(file) is None
+    finally:
+        sys.setrecursionlimit(limit)
+    assert (files, problems) == ([folder / "modeling_x.py"], [])
+    assert project.model(files[0]) == "d"
+
+
+def test_only_what_lies_in_the_given_paths_may_be_changed(tmp_path: Path) -> None:
+    names = (
+        "a/b/modeling_x.py",
+        "a/bc/modeling_x.py",
+        "c/modeling_x.py",
+        "c/modeling_y.py",
+        "d/modeling_x.py",
+    )
+    _make(*names)
+    paths = [Path(name) for name in names]
+    given = [tmp_path / "a/b", Path("c/modeling_y.py"), Path("gone")]
+    try:
+        (tmp_path / "link").symlink_to("d", target_is_directory=True)
+    except OSError:
+        given.append(Path("d"))  # Windows lets not everybody make links.
+    else:
+        given.append(Path("link"))
+    fixable = Project(Settings(), paths, within=given).fixable
+    assert {path.as_posix() for path in fixable} == {
+        "a/b/modeling_x.py",
+        "c/modeling_y.py",
+        "d/modeling_x.py",
+    }
+    assert Project(Settings(), paths, within=[Path()]).fixable == set(paths)
+    assert Project(Settings(), paths, within=[]).fixable == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,21 @@ import pytest
 from gclint.commands import vocabulary
 from gclint.finding import Finding
 from gclint.report.findings import documentation_url
+from gclint.report.formats import FORMATS
 from gclint.rule import Rule, all_rules
 from gclint.settings.schema import schema_text
-from tests.documented import FOLDER, SCHEMA, SETTINGS, TABLE, documents, pages, with_outputs, with_settings
+from gclint.verify.worker.scenarios import SCENARIOS
+from tests.documented import (
+    DOCS,
+    FOLDER,
+    SCHEMA,
+    SETTINGS,
+    TABLE,
+    documents,
+    pages,
+    with_outputs,
+    with_settings,
+)
 from tests.environment import PROJECT
 from tests.toys import NO_FIX
 
@@ -32,6 +45,26 @@ def test_findings_lead_there(rule: Rule) -> None:
     finding = Finding(rule.code, rule.name, "", Path("modeling_x.py"), 0, 0, "", NO_FIX)
     path = documentation_url(finding).partition("/blob/main/")[2]
     assert (PROJECT / path).read_text(encoding="utf-8").startswith(f"# {rule.code} {rule.name}\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("formats.md", {*FORMATS}),
+        ("testing.md", {each.name for each in SCENARIOS if each.feature == "default"}),
+    ],
+)
+def test_a_table_has_a_row_for_each(page: str, names: set[str]) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    first = "".join(re.findall(r"^\|([^|]+)\|", text, re.MULTILINE))
+    rows = {*re.findall(r"`([^`]+)`", first)}
+    assert names - rows == set(), f"add a row to the table in docs/{page}"
+
+
+def test_the_table_of_formats_says_which_show_runs() -> None:
+    table = (DOCS / "formats.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| `([^`]+)` \|.*\| (yes|no) \|$", table, re.MULTILINE))
+    assert said == {name: "yes" if entry.shows_runs else "no" for name, entry in FORMATS.items()}
 
 
 _WITH_RUNS = [path for path in pages() if "```console\n$ gclint " in path.read_text(encoding="utf-8")]

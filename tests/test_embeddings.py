@@ -63,6 +63,13 @@ def test_a_model_gets_the_method_behind_its_constructor(tmp_path: Path, module: 
     assert project.file(project.paths[0]).text == _BEFORE.format(getter=new)
 
 
+def test_the_constructor_need_not_come_first(tmp_path: Path) -> None:
+    before = _BEFORE.replace("    def __init__", "    def size(self):\n        return 1\n\n    def __init__")
+    project = _repaired(tmp_path, {"modeling_x.py": before.format(getter="")}, module="embeddings")
+    new = _NEW.format(expression="self.embeddings")
+    assert project.file(project.paths[0]).text == before.format(getter=new)
+
+
 @pytest.mark.parametrize(
     "header", ["def get_input_embeddings(self)", "def get_input_embeddings(self) -> XPatches"]
 )
@@ -109,11 +116,14 @@ def test_a_generated_model_without_its_source_is_not_repaired(tmp_path: Path) ->
     assert finding.fix is None
 
 
-def test_a_line_that_changed_a_leaf_in_a_run_gets_a_clone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_line_that_changed_a_leaf_in_a_run_gets_a_clone(tmp_path: Path, end: str) -> None:
     path = tmp_path / "modeling_x.py"
-    path.write_text("def joined(embeddings, more):\n    if more is not None:\n        embeddings += more\n")
+    path.write_text(
+        f"def joined(embeddings, more):\n    if more is not None:\n        embeddings += more{end}"
+    )
     project = Project(Settings(), [path])
     project.observe(Observations(changed=[Changed(path, 3)]))
     fix(project, all_rules(), unsafe=False, proves=True)
-    assert "        embeddings = embeddings.clone()\n        embeddings += more\n" in project.file(path).text
+    assert "        embeddings = embeddings.clone()\n        embeddings += more" in project.file(path).text
     assert check(project, all_rules()).findings == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -30,17 +31,17 @@ def test_what_is_announced_is_reported(fixture: Fixture, tmp_path: Path) -> None
 
 
 def _written_otherwise() -> Iterator[object]:
-    """Yield each fixture in each variant; in the quick part as it is, and in one other variant in turn."""
+    """Yield each fixture in each variant; in the quick part as it is, and with all fixes in one other."""
     first, *others = VARIANTS
-    for number, fixture in enumerate(load_fixtures()):
+    numbered = enumerate(load_fixtures())
+    for (number, fixture), unsafe in product(numbered, (False, True)):
         for variant in VARIANTS:
-            is_quick = variant in (first, others[number % len(others)])
-            marks = () if is_quick else pytest.mark.slow
-            yield pytest.param(fixture, variant, id=f"{variant}-{fixture.name}", marks=marks)
+            is_quick = variant == first or (unsafe and variant == others[number % len(others)])
+            name = f"{'unsafe' if unsafe else 'safe'}-{variant}-{fixture.name}"
+            yield pytest.param(fixture, variant, unsafe, id=name, marks=() if is_quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("fixture", "variant"), list(_written_otherwise()))
-@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+@pytest.mark.parametrize(("fixture", "variant", "unsafe"), list(_written_otherwise()))
 def test_what_is_fixed_is_right_however_it_is_written(
     fixture: Fixture, variant: str, unsafe: bool, tmp_path: Path
 ) -> None:
@@ -113,7 +114,9 @@ def test_file_that_belongs_to_no_fixture_fails(tmp_path: Path, name: str) -> Non
 
 
 def test_misspelled_expectation_fails(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"modeling_case\.py:1: this is no expectation"):
+    with pytest.raises(
+        AssertionError, match=r"modeling_case\.py:1: this is no comment that begins with 'expect'"
+    ):
         _fixture(tmp_path, "x = bad  # expect: GC901 savely\n")
 
 

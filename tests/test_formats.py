@@ -196,7 +196,7 @@ def test_a_hundred_thousand_findings_are_written_in_every_format(tmp_path: Path)
 
 def test_a_name_that_a_format_had_leads_to_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert format_complaint("full") is None
-    assert format_complaint("text") == "the format 'text' is called 'full' now"
+    assert format_complaint("text") == "the format 'text' is now called 'full'"
     for command in (["--output-format", "text"], ["verify", "--output-format", "text"]):
         status, _, err = _run(capsys, *command)
         assert status == 2 and "'full'" in err
@@ -278,23 +278,23 @@ def test_a_file_that_cannot_be_written_does_not_cost_the_others(
 
 def test_a_report_replaces_no_file_that_is_checked(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = _run(capsys, "--output-file", "json:./modeling_sample.py")
-    assert status == 2 and "among those that are checked" in err
+    assert status == 2 and "one of those being checked" in err
     assert (sample / "modeling_sample.py").read_text() == BROKEN
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--output-file", "x.sarif"], "is not like full:PATH"),
+        (["--output-file", "x.sarif"], "is not of the form FORMAT:PATH"),
         (["--output-file", r"C:\x.sarif"], "there is no format 'C'"),
-        (["--output-file", "sarif:"], "is not like full:PATH"),
-        (["--output-file", "text:x"], "is called 'full' now"),
+        (["--output-file", "sarif:"], "is not of the form FORMAT:PATH"),
+        (["--output-file", "text:x"], "is now called 'full'"),
         (["--output-file", "sarif:-"], "--output-format sarif prints to standard output"),
-        (["--output-file", "sarif:x", "--output-file", "json:./x"], "another option names the same file"),
-        (["--output-file", "sarif:x", "--fix", "--summary", "x"], "another option names the same file"),
+        (["--output-file", "sarif:x", "--output-file", "json:./x"], "another option uses the same file"),
+        (["--output-file", "sarif:x", "--fix", "--summary", "x"], "another option uses the same file"),
         (["--output-file", "sarif:x", "--diff"], "--diff prints a diff"),
         (["--output-file", "sarif:x", "--write-baseline", "b"], "reports no findings"),
-        (["--output-format", "sarif", "--statistics"], "--statistics has a form for"),
+        (["--output-format", "sarif", "--statistics"], "--statistics supports only"),
     ],
 )
 def test_what_cannot_be_written_is_said_at_once(

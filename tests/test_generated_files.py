@@ -145,7 +145,7 @@ def test_header_that_no_rule_explains_is_left_with_its_source(tree: Tree) -> Non
     changed, result = tree.fix(unsafe=True)
     assert changed == {}
     (finding,) = result.findings
-    assert "`BetaLayer` in modeling_beta.py has to stay the same" in said(finding)
+    assert "`BetaLayer` in modeling_beta.py shares this code and has to change too" in said(finding)
 
 
 def test_call_in_an_overridden_method_is_reported_in_the_modular_file(tree: Tree) -> None:
@@ -185,17 +185,17 @@ def test_generated_file_alone_is_not_repaired(tree: Tree) -> None:
     changed, result = tree.fix(BETA, unsafe=True)
     assert changed == {}
     assert told(result) == ["GC001 modeling_beta.py BetaLayer no fix"]
-    assert "repair that, and generate this file anew" in said(result.findings[0])
+    assert "repair that file, then regenerate this one" in said(result.findings[0])
 
 
 def test_generated_file_that_is_not_given_is_named(tree: Tree) -> None:
     tree.write({ALPHA: model("Alpha"), MODULAR: model("Beta"), BETA: generated("beta", model("Beta"))})
     (finding,) = tree.check(MODULAR).findings
-    assert "; modeling_beta.py has to be generated anew" in said(finding)
+    assert "; modeling_beta.py has to be regenerated" in said(finding)
     changed, result = tree.fix(MODULAR)
     assert changed == {MODULAR: converted(model("Beta"))}
     duties = Repairs.of(result.applied, result.changed).duties
-    assert duties == (Duty(tree.path(BETA), "modeling_beta.py has to be generated anew"),)
+    assert duties == (Duty(tree.path(BETA), "modeling_beta.py has to be regenerated"),)
 
 
 def test_generated_file_that_has_been_edited_by_hand_is_left_with_its_source(tree: Tree) -> None:

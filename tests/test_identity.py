@@ -265,7 +265,7 @@ def test_a_message_names_a_file_as_the_user_would(tmp_path: Path) -> None:
     _models(tmp_path)
     beta = (Path("transformers/models") / BETA).absolute()
     reasons = {each.remedy.reason for each in check(_project(beta), all_rules()).findings}
-    assert f"the fix also changes transformers/models/{ALPHA}: check that as well" in reasons
+    assert f"the fix also changes transformers/models/{ALPHA}; pass it to gclint as well" in reasons
 
 
 def test_a_path_is_shown_from_the_working_directory_where_that_is_shorter(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ _UNKNOWN = {
 def test_no_block_is_checkpointed_twice(case: str, tmp_path: Path) -> None:
     finding = find(tmp_path, _UNKNOWN[case])
     assert isinstance(finding.remedy, Refusal)
-    assert "keeps all its activations" not in finding.message
+    assert "checkpointing skips it" not in finding.message
     assert "line " in finding.remedy.reason
 
 
@@ -215,7 +215,7 @@ _WEIGHTS = {
 def test_weights_and_switches_are_no_such_function(case: str, tmp_path: Path) -> None:
     finding = find(tmp_path, _WEIGHTS[case])
     assert finding.fix is not None
-    assert "keeps all its activations" in finding.message
+    assert "checkpointing skips it" in finding.message
 
 
 def test_another_file_that_checkpoints_the_block(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gclint.codemod.listing import Layout, layout_of
+from gclint.codemod.listing import Item, Layout, layout_of, render
 
 
 def _layout(inner: str, before: str = "  x = f") -> Layout:
@@ -33,3 +33,8 @@ def _layout(inner: str, before: str = "  x = f") -> Layout:
 )
 def test_a_list_is_described_as_it_stands(inner: str, expected: Layout) -> None:
     assert _layout(inner) == expected
+
+
+def test_a_comment_on_one_item_alone_gives_each_a_line() -> None:
+    items = [Item("a", (), "# first"), Item("b")]
+    assert render(items, _layout("a, b"), 7) == "\n      a,  # first\n      b,\n  "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,6 @@ from tests.harness import Fixture, load_fixtures
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR
 
 _SEVERAL = [each for each in load_fixtures() if len(each.before) > 1 and each.unsafe]
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Let what a test leaves behind be garbage: it was kept out of the collector's sight."""
-    yield
-    gc.unfreeze()
 
 
 def _project(folder: Path) -> Project:

@@ -70,7 +70,7 @@ def test_what_lost_its_gradient_is_a_finding(project: Project) -> None:
     assert (finding.code, finding.evidence) == ("GC003", Evidence.CONFIRMED)
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.PROVABLE
-    assert finding.fix.reason == "that `first` requires grad was seen in a run"
+    assert finding.fix.reason == "a run showed that `first` requires grad"
 
 
 def test_nothing_is_wrong_with_what_lost_nothing(project: Project) -> None:
@@ -177,4 +177,4 @@ def test_what_no_run_came_to_keeps_nothing_else_from_being_proven(project: Proje
     assert reached.provable([seen, replace(unseen, heirs=(heir,))]) == [seen, replace(unseen, heirs=(heir,))]
     left = fix(project, [], unsafe=False)
     (refused,) = reached.judged(replace(left, findings=(unseen,))).findings
-    assert "no class that was run runs `Other`" in str(refused.remedy)
+    assert "none of the classes that were run uses `Other`" in str(refused.remedy)

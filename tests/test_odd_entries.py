@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
 from gclint.facts import read_bytes
 from gclint.finding import Position
 from gclint.report.diff import unified_diff
@@ -26,12 +25,12 @@ from gclint.source.project import Project
 from gclint.verify.sources import digest, targets_of
 from gclint.verify.worker.protocol import Source
 from tests.sample import BROKEN
+from tests.terminal import Outcome, runner
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs what POSIX has")
 
 _ODD = "modeling_x.py"
-Run = Callable[..., tuple[int, str, str]]
-"""Returns the exit status, the standard output and the standard error."""
+Run = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +41,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run gclint in this process."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gclint", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, *capsys.readouterr()
-
-    return run
+    return runner(monkeypatch, capsys)
 
 
 def _shell(command: str) -> tuple[int, str, str]:
@@ -176,7 +167,7 @@ def test_an_encoding_of_somebodys_own_that_fails_is_told() -> None:
 
     codecs.register(search)
     try:
-        with pytest.raises(UnreadableFile, match="'gclint-test' is not one for Python code"):
+        with pytest.raises(UnreadableFile, match="'gclint-test' cannot be used for Python code"):
             SourceFile(Path(_ODD), b"# coding: gclint-test\n")
     finally:
         codecs.unregister(search)
@@ -191,7 +182,7 @@ def test_encodings_for_code_are_read_and_written_as_they_were(codec: str) -> Non
 
 def test_bytes_that_a_codec_does_not_give_back_are_told() -> None:
     # A shift that changes nothing.
-    with pytest.raises(UnreadableFile, match="not one for Python code"):
+    with pytest.raises(UnreadableFile, match="cannot be used for Python code"):
         SourceFile(Path(_ODD), b"# coding: iso2022_jp\nx = '\x1b(B'\n")
 
 
@@ -289,7 +280,7 @@ def test_links_are_not_followed_out_of_the_given_folders_for_writing(gclint: Run
     target = _outside()
     status, out, err = gclint("--fix", "--unsafe-fixes", "inside")
     assert (status, err) == (1, "")
-    why = "leads to outside/modeling_y.py, outside of the given folders; to have it fixed, give that path"
+    why = "leads to outside/modeling_y.py, outside the given folders; to fix it, pass that path"
     assert f"no fix: inside/modeling_x.py {why}" in out
     assert "no fix: inside/more/modeling_z.py leads to outside/more/modeling_z.py" in out
     assert target.read_text() == Path("outside/more/modeling_z.py").read_text() == BROKEN

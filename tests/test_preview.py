@@ -67,7 +67,7 @@ def test_a_rule_in_preview_runs_if_preview_is_asked_for(
     Path("pyproject.toml").write_text(f"[tool.gclint]\n{table}\n")
     outcome = gclint(*arguments)
     assert {code for code in ("GC901", "GC902") if code in outcome.out} == codes
-    expected = "note: GC902 is in preview, so it runs with --preview only\n"
+    expected = "note: GC902 is in preview, so it runs only with --preview\n"
     assert outcome.err == expected * notes
 
 

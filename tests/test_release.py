@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +14,7 @@ from gclint import __version__
 from tests.changelog import CHANGELOG
 from tests.environment import PROJECT
 from tests.release import NotReady, main, notes, with_absolute_links
+from tests.verify.matrix import PAIRS
 
 _CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-01-02\n\n### Added\n\n- More.\n"
 _WORKFLOWS = PROJECT / ".github" / "workflows"
@@ -86,3 +89,50 @@ def test_what_is_published_is_what_was_built_and_tested() -> None:
     assert jobs["test"]["needs"] == "build"
     assert {*jobs["publish"]["needs"]} == {"build", "test"}
     assert not any("checkout" in step.get("uses", "") for step in jobs["publish"]["steps"])
+
+
+def _ci() -> Any:
+    return yaml.safe_load((_WORKFLOWS / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def _supported() -> set[str]:
+    """Return the versions of Python that the metadata names."""
+    text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    found = {*re.findall(r"Programming Language :: Python :: (3\.\d+)", text)}
+    assert f'requires-python = ">={min(found, key=_version)}"' in text
+    return found
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+@pytest.mark.parametrize("job", ["quick", "models"])
+def test_each_supported_python_is_tested(job: str) -> None:
+    assert {*_ci()[job]["strategy"]["matrix"]["python-version"]} == _supported()
+
+
+def test_the_wheel_is_tested_on_the_oldest_and_the_newest_python_and_released_for_all() -> None:
+    oldest, *_, newest = sorted(_supported(), key=_version)
+    assert _ci()["wheel"]["strategy"]["matrix"]["python-version"] == [oldest, newest]
+    jobs = yaml.safe_load((_WORKFLOWS / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert {*jobs["test"]["strategy"]["matrix"]["python-version"]} == _supported()
+
+
+def test_models_are_run_with_a_transformers_that_each_python_has() -> None:
+    assert {each.python for each in PAIRS} == _supported()
+    majors = {each.python: int(each.transformers.partition(".")[0]) for each in PAIRS}
+    # Transformers 5 needs Python 3.11.
+    assert {python for python, major in majors.items() if major < 5} == {"3.10"}
+
+
+@pytest.mark.parametrize("path", sorted(_WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+def test_workflows_name_what_there_is(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    modules = {*re.findall(r"python -m (tests[\w.]*)", text)}
+    files = {*re.findall(r"\btests/[\w/]+\.py", text)}
+    extras = {each for found in re.findall(r'-e "?\.\[([\w,]+)\]', text) for each in found.split(",")}
+    known = {*re.findall(r"^(\w+) = \[", (PROJECT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)}
+    assert [each for each in modules if find_spec(each) is None] == []
+    assert [each for each in files if not (PROJECT / each).is_file()] == []
+    assert extras - known == set()

@@ -109,7 +109,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
     project: Project, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("COLUMNS", "300")
     stream = _Terminal()
     finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
     full.write(Report(project, (finding,), unsafe=True), stream)
@@ -126,6 +126,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
     path = tmp_path / "modeling_x.py"
     path.write_bytes("\t\x0c\x1b '\u5c42', call(\n    y)\n".encode())
     start = path.read_text(encoding="utf-8").index("call")
@@ -144,6 +145,85 @@ def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pyte
     stream = _Terminal()
     full.write(Report(project, (_finding(path),)), stream)
     assert "\x1b[1;31mGC001" in stream.getvalue()
+
+
+_LONG = "`hidden_states` is passed to `OtterLayer` by keyword, so it receives no gradient"
+
+
+def _shown(stream: io.StringIO, project: Project, *findings: Finding) -> str:
+    full.write(Report(project, findings), stream)
+    return stream.getvalue()
+
+
+def test_a_terminal_wraps_long_text_at_words_and_a_pipe_does_not(
+    project: Project, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.chdir(path.parent)
+    finding = replace(_finding(Path(path.name), remedy=Refusal(_LONG)), message=_LONG)
+    shown = _shown(_Terminal(), project, finding)
+    assert shown.splitlines() == [
+        "modeling_x.py:4:7: GC001 `hidden_states` is passed to",
+        "    `OtterLayer` by keyword, so it receives no gradient",
+        "    4 | class Bl\u00f6ck(nn.Module):",
+        "      |       ^^^^^",
+        "      = no fix: `hidden_states` is passed to `OtterLayer` by",
+        "        keyword, so it receives no gradient",
+        "",
+        "Found 1 finding (none fixable).",
+    ]
+    piped = _shown(io.StringIO(), project, finding).splitlines()
+    assert piped[:2] == [f"modeling_x.py:4:7: GC001 {_LONG}", f"    no fix: {_LONG}"]
+
+
+def test_a_long_source_line_is_cut_where_the_terminal_would_wrap_it(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    path = tmp_path / "modeling_x.py"
+    path.write_text(f"layer({'a' * 100})\n", encoding="utf-8")
+    finding = Finding("GC003", "some-rule", "goes wrong", path, 6, 106, "X", NO_FIX)
+    lines = _shown(_Terminal(), project, finding).splitlines()
+    source = next(number for number, line in enumerate(lines) if "layer(" in line)
+    assert lines[source] == "    1 | layer(" + "a" * 25 + "\u2026"
+    assert lines[source + 1] == "      |       " + "^" * 26
+
+
+@pytest.mark.parametrize(
+    ("variables", "on_terminal", "in_pipe"),
+    [
+        ({"TERM": "xterm"}, True, False),
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False, False),
+        ({"TERM": "xterm", "FORCE_COLOR": "1"}, True, True),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        ({"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": ""}, True, False),
+    ],
+)
+def test_colours_are_there_where_they_are_wanted(
+    project: Project,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    *,
+    on_terminal: bool,
+    in_pipe: bool,
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b" in _shown(_Terminal(), project, _finding(path))) == on_terminal
+    pipe, file = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    coloured = _shown(pipe, project, _finding(path))
+    assert ("\x1b" in coloured) == in_pipe
+    plain = _shown(file, project, _finding(path))
+    assert "\x1b" not in plain, "a report in a file has no colours"
+    assert _without_styles(coloured) == plain
 
 
 def test_problems_have_their_place() -> None:
@@ -172,7 +252,11 @@ def test_the_summary_counts_what_can_be_fixed(project: Project, path: Path) -> N
     )
     assert summary(unsafe) == "Found 1 finding (1 fixable with --fix --unsafe-fixes)."
     assert summary(safe, unsafe, unsafe=True) == ("Found 2 findings (2 fixable with --fix --unsafe-fixes).")
-    assert summary(fixed=1) == "Fixed 1 finding; none is left in 2 files."
+    proven = _finding(path, remedy=_fix(path, Applicability.PROVABLE, "only a run can show it"))
+    assert summary(proven) == "Found 1 finding (1 fixable with --fix --verify)."
+    assert summary(safe, proven) == "Found 2 findings (1 fixable with --fix, 1 more with --verify)."
+    assert summary(proven, unsafe=True) == "Found 1 finding (1 fixable with --fix --verify)."
+    assert summary(fixed=1) == "Fixed 1 finding; none left in 2 files."
     assert summary(lost=1) == "Found 1 finding (none fixable, 1 in files that cannot be written)."
     assert summary(none, fixed=4) == "Fixed 4 findings; 1 left (none fixable)."
 

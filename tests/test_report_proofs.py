@@ -70,11 +70,11 @@ def test_what_could_not_be_run_is_named() -> None:
     users = tuple(Path(f"modeling_{name}.py") for name in "abcd")
     lines = list(proof_lines([Proof((_PATH,), (), runs, runs, (), users)], shows_runs=False))
     assert lines[1] == (
-        "    not given, so not run: modeling_a.py, modeling_b.py, modeling_c.py and 1 more "
-        "(what imports the changed code)"
+        "    not run, because not given: modeling_a.py, modeling_b.py, modeling_c.py and 1 more "
+        "(they import the changed code)"
     )
 
 
 def test_a_repair_that_needs_no_run_is_not_said_to_be_run() -> None:
     (line,) = proof_lines([Proof((_PATH,), (), {}, {}, ())], shows_runs=False)
-    assert line == "modeling_x.py: repaired; nothing has to be run for that"
+    assert line == "modeling_x.py: repaired; no run needed"

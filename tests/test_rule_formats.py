@@ -28,6 +28,7 @@ def test_json_says_all_of_a_rule(rule: Rule) -> None:
     assert printed["code"] == rule.code
     assert printed["summary"] == rule.summary()
     assert (printed["level"], printed["precision"]) == (rule.level, rule.precision)
+    assert printed["preview"] is rule.preview
     assert printed["documentation"] == documentation(rule)
     assert printed["causes"] == sorted(cause.value for cause in rule.causes)
     assert printed["fix"]["applicability"] == [each.value for each in rule.fixes]
@@ -52,7 +53,8 @@ def test_list_has_the_same_objects() -> None:
 def test_markdown_is_the_published_document(rule: Rule) -> None:
     module = type(rule).__module__.rpartition(".")[2]
     published = (FOLDER / f"{module}.md").read_text(encoding="utf-8")
-    assert _printed("rule", rule.code, "--output-format", "markdown") == published
+    printed = _printed("rule", rule.code, "--output-format", "markdown")
+    assert printed == published, "run python3 -m tests.documented"
 
 
 @_EACH_RULE

@@ -158,8 +158,8 @@ def test_a_repository_is_valid_and_tells_the_whole_story(tmp_path: Path, run: Ru
         ),
         (
             "states",
-            "`states` of `KeywordLayer.forward` takes an activation, which reentrant checkpointing has to "
-            "get by position",
+            "`states` of `KeywordLayer.forward` takes an activation, which reentrant checkpointing needs by "
+            "position",
         ),
     ]
     origins = [text for text, message in told[4:-1] if "requires grad" in message]
@@ -299,7 +299,7 @@ def test_no_more_is_written_than_github_takes(tmp_path: Path, validator: Any) ->
     ) <= (sarif.MOST_EDITS)
     notices = _only_run(document)["invocations"][0]["toolExecutionNotifications"]
     assert [each["level"] for each in notices] == ["error", "warning", "note"]
-    assert notices[1]["message"]["text"].startswith("5001 findings in all: here are the 5000 worst")
+    assert notices[1]["message"]["text"].startswith("5001 findings in all: this file has the 5000 worst")
 
 
 def test_what_is_suppressed_is_left_out(tmp_path: Path, run: Run) -> None:

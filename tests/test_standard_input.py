@@ -87,7 +87,7 @@ def test_findings_are_reported_under_the_given_name(gclint: _Run, tmp_path: Path
 def test_the_repaired_text_goes_to_standard_output(gclint: _Run, tmp_path: Path) -> None:
     run = gclint(MODEL, "--fix", "-")
     assert (run.status, run.out.decode()) == (0, REPAIRED)
-    assert run.err == "Fixed 1 finding; none is left in 1 file.\n"
+    assert run.err == "Fixed 1 finding; none left in 1 file.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +194,7 @@ def test_a_repair_that_takes_other_files_is_refused(gclint: _Run, tmp_path: Path
     text = f"{imports}\n\nfrom .layers import OtterLayer\n\n\n{text}"
     run = gclint(text, "--fix", "-", "--stdin-filename", "modeling_otter.py")
     assert (run.status, run.out.decode()) == (1, text)
-    assert "no fix: the fix also changes layers.py: check that as well" in run.err
+    assert "no fix: the fix also changes layers.py; pass it to gclint as well" in run.err
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ def test_a_repair_that_takes_other_files_is_refused(gclint: _Run, tmp_path: Path
     [
         (["-", "modeling_x.py"], "'-' is standard input"),
         (["-", "-"], "'-' is standard input"),
-        (["--stdin-filename", "x.py"], "--stdin-filename is about standard input"),
-        (["--fix", "--verify", "-"], "--verify is about files on the disk"),
-        (["--changed-only", "-"], "--changed-only is about files on the disk"),
-        (["--write-baseline", "x", "-"], "--write-baseline is about files on the disk"),
+        (["--stdin-filename", "x.py"], "--stdin-filename requires '-'"),
+        (["--fix", "--verify", "-"], "--verify needs files on disk"),
+        (["--changed-only", "-"], "--changed-only needs files on disk"),
+        (["--write-baseline", "x", "-"], "--write-baseline needs files on disk"),
     ],
 )
 def test_what_does_not_go_together(

@@ -8,6 +8,7 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.finding import Finding
+from gclint.observations import Feeding, Observations
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -77,18 +78,18 @@ def path(tmp_path: Path) -> Path:
             _keyword("states = self.embed(ids)", "states", "states"),
             (
                 "self.embed(ids)",
-                "`states` requires grad, since it comes from `self.embed(ids)`, which has parameters",
+                "`states` requires grad, because it comes from `self.embed(ids)`, which has parameters",
             ),
         ),
         (
             _keyword("states = self.scale * 2", "other", "states"),
-            ("self.scale", "`states` requires grad, since it comes from the parameter `self.scale`"),
+            ("self.scale", "`states` requires grad, because it comes from the parameter `self.scale`"),
         ),
         (
             _keyword("pass", "states", "states"),
             (
                 "layer(mask, states=states)",
-                "`states` is what the block before it in the loop returned, so it requires grad",
+                "`states` is the output of the previous block in the loop, so it requires grad",
             ),
         ),
     ],
@@ -98,8 +99,7 @@ def test_the_gradient_is_followed_to_where_it_begins(text: str, origin: tuple[st
     _, story = _finding(path, text, "GC003")
     assert (
         "states",
-        "`states` of `Layer.forward` takes an activation, which reentrant checkpointing has to get by "
-        "position",
+        "`states` of `Layer.forward` takes an activation, which reentrant checkpointing needs by position",
     ) in story
     assert origin in story
 
@@ -107,7 +107,10 @@ def test_the_gradient_is_followed_to_where_it_begins(text: str, origin: tuple[st
 def test_what_users_pass_is_said_to_come_from_them(path: Path) -> None:
     text = _keyword("pass", "other", "hidden", ", hidden=None").replace("states", "hidden_states")
     _, story = _finding(path, text, "GC003")
-    assert story[-1] == ("hidden", "`hidden_states` is what the caller of `Model.forward` passes as `hidden`")
+    assert story[-1] == (
+        "hidden",
+        "`hidden_states` is passed in by the caller of `Model.forward` as `hidden`",
+    )
 
 
 def test_each_place_that_fills_a_stack_is_named(path: Path) -> None:
@@ -154,6 +157,78 @@ def test_a_story_leads_into_other_files(tmp_path: Path) -> None:
         "modeling_x.py",
         "modeling_x.py",
     ]
+
+
+_PARTS = """\
+class Parts(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.tokens = nn.Embedding(4, 4)
+        self.layers = nn.ModuleList([Layer() for _ in range(2)])
+"""
+_CHANGED = """
+    def get_input_embeddings(self):
+        return self.tokens
+
+    def forward(self, ids):
+        states = self.tokens(ids)
+        found = states
+        found *= 2
+        return found
+"""
+_OVERRIDE = """
+    def _set_gradient_checkpointing(self, module, value=False):
+        if isinstance(module, Other):
+            module.gradient_checkpointing = value
+
+
+class Other(nn.Module):
+    pass
+"""
+
+
+def _parts(more: str) -> str:
+    return _HEADER.format(base="GradientCheckpointingLayer").partition("class Model")[0] + _PARTS + more
+
+
+def test_what_is_changed_in_place_is_followed_to_its_embedding(path: Path) -> None:
+    _, story = _finding(path, _parts(_CHANGED), "GC108")
+    assert [code for code, _ in story] == ["nn.Embedding(4, 4)", "self.tokens(ids)", "found *= 2"]
+
+
+def test_an_old_override_is_told_with_what_it_leaves_disabled(path: Path) -> None:
+    _, story = _finding(path, _parts(_OVERRIDE), "GC301")
+    assert [code for code, _ in story] == ["class Parts", "value", "class Other", "class Layer"]
+    assert story[-1][1] == "`Layer` is a `GradientCheckpointingLayer`, whose flag stays False"
+
+
+@pytest.mark.parametrize(
+    ("code", "present", "fails", "getter", "told"),
+    [
+        (
+            "GC113",
+            "layers.0",
+            True,
+            True,
+            ["def get_input_embeddings", "nn.ModuleList", "nn.Embedding(4, 4)"],
+        ),
+        ("GC114", "layers.0", False, False, ["class Parts", "nn.ModuleList", "nn.Embedding(4, 4)"]),
+        ("GC114", None, False, True, ["def get_input_embeddings", "nn.Embedding(4, 4)"]),
+    ],
+)
+def test_embeddings_that_a_run_has_seen_are_shown_where_they_are_made(
+    code: str, present: str | None, fails: bool, getter: bool, told: list[str], path: Path
+) -> None:
+    method = "\n    def get_input_embeddings(self):\n        return self.layers[0]\n" if getter else ""
+    path.write_text(_parts(method), encoding="utf-8")
+    project = Project(Settings(), [path])
+    project.observe(Observations([], [Feeding(path, "Parts", "tokens", present, fails)]))
+    (finding,) = [each for each in check(project, all_rules()).findings if each.code == code]
+    texts = [project.file(path).text[each.start : each.end] for each in finding.story]
+    assert [text.partition("(")[0] for text in texts] == [text.partition("(")[0] for text in told]
+    assert finding.story[-1].message == "a run has seen that `self.tokens` feeds the first block"
 
 
 def test_a_finding_is_the_same_whatever_its_story(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,10 @@ _FIXTURES = [
 ]
 
 
-def _repairs(path: Path) -> Repairs:
+def _repairs(fixture: Path, folder: Path) -> Repairs:
+    # Without its neighbours, all of which would be looked at.
+    path = folder / f"modeling_{fixture.name}"
+    shutil.copyfile(fixture, path)
     result = fix(Project(Settings(), [path]), all_rules(), unsafe=True)
     return Repairs.of(result.applied, result.changed)
 
@@ -40,8 +44,8 @@ def _report(repaired: Iterable[Finding] = (), left: Iterable[Finding] = ()) -> R
 
 
 @pytest.mark.parametrize("path", _FIXTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_fix_says_what_it_puts_right(path: Path) -> None:
-    repairs = _repairs(path)
+def test_every_fix_says_what_it_puts_right(path: Path, tmp_path: Path) -> None:
+    repairs = _repairs(path, tmp_path)
     assert repairs.made
     for finding in repairs.made:
         assert finding.fix
@@ -61,8 +65,10 @@ def test_every_fix_says_what_it_puts_right(path: Path) -> None:
         ("GC003/keyword_stream", 0, 1, 0),
     ],
 )
-def test_what_is_put_right_is_counted(name: str, blocks: int, calls: int, branches: int) -> None:
-    parts = _repairs(FIXTURES / f"{name}.py").parts
+def test_what_is_put_right_is_counted(
+    name: str, blocks: int, calls: int, branches: int, tmp_path: Path
+) -> None:
+    parts = _repairs(FIXTURES / f"{name}.py", tmp_path).parts
     assert (parts[Part.BLOCK], parts[Part.CALL], parts[Part.BRANCH]) == (blocks, calls, branches)
 
 
@@ -112,7 +118,7 @@ def test_what_two_fixes_put_right_together_counts_once(
 
 def test_what_is_repaired_is_listed_with_what_has_to_be_reviewed_and_done(tmp_path: Path) -> None:
     one, two = tmp_path / "one" / "modeling_one.py", tmp_path / "two" / "modeling_two.py"
-    duty = Duty(tmp_path / "three" / "modeling_three.py", "modeling_three.py has to be generated anew")
+    duty = Duty(tmp_path / "three" / "modeling_three.py", "modeling_three.py has to be regenerated")
     safe = _finding("A", one, Repair(Part.BLOCK, one, 0, 1))
     more = replace(safe, symbol="B", remedy=Fix("Repair", (), duties=(duty,)))
     unsafe = replace(
@@ -121,9 +127,9 @@ def test_what_is_repaired_is_listed_with_what_has_to_be_reviewed_and_done(tmp_pa
     text = markdown(_report([safe, more, unsafe]))
     assert (
         "### Safe repairs\n\n- GC001 some-rule, one/modeling_one.py: `A`, `B`\n\n"
-        "### Unsafe repairs, to be reviewed\n\n- GC001 some-rule, two/modeling_two.py: `A`: it "
+        "### Unsafe repairs (please review)\n\n- GC001 some-rule, two/modeling_two.py: `A`: it "
         "keeps state\n\n### Left to do\n\n"
-        "- three/modeling_three.py: modeling_three.py has to be generated anew\n"
+        "- three/modeling_three.py: modeling_three.py has to be regenerated\n"
     ) in text
     assert _closing_lines([more], []) == [f"  left to do: {duty.text} ({duty.path})"]
 
@@ -139,7 +145,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
         _finding("E", two, Repair(Part.BLOCK, two, 0, 1)),
     ]
     text = markdown(_report(left=left))
-    assert text.partition("### What is left\n\n")[2] == (
+    assert text.partition("### Remaining findings\n\n")[2] == (
         "GC001 some-rule:\n\n"
         "- one/modeling_one.py: `C`: no fix: no call\n"
         "- two/modeling_two.py: `E`: E is bad\n"
@@ -173,4 +179,4 @@ def _closing_lines(repaired: list[Finding], left: list[Finding]) -> list[str]:
 def test_what_went_wrong_is_in_the_summary(tmp_path: Path) -> None:
     problem = Problem(tmp_path / "toy" / "modeling_toy.py", "syntax error: invalid syntax")
     text = markdown(_report().also([problem]))
-    assert text.endswith("### What went wrong\n\n- toy/modeling_toy.py: syntax error: invalid syntax\n")
+    assert text.endswith("### Errors\n\n- toy/modeling_toy.py: syntax error: invalid syntax\n")

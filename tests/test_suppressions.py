@@ -189,7 +189,7 @@ def test_ignore_file_behind_code_is_refused() -> None:
     text = "x = 1  # gclint: ignore-file[GC001]\n"
     assert not _is_suppressed(text, "x")
     ((message, repaired),) = _unused(text)
-    assert "must stand on a line of its own" in message
+    assert "must be on a line of its own" in message
     assert repaired is None
 
 
@@ -216,14 +216,14 @@ def test_used_comment_is_not_told() -> None:
     ],
 )
 def test_unused_comment_is_removed_and_nothing_else(text: str, repaired: str) -> None:
-    assert _unused(text) == [("this comment suppresses nothing: GC001 has no finding here", repaired)]
+    assert _unused(text) == [("this comment suppresses nothing: GC001 reports nothing here", repaired)]
 
 
 def test_unused_code_is_removed_from_the_others() -> None:
     text = "x = 1  # gclint: ignore[GC001,GC002, GC003] for now\n"
     assert _unused(text, ("x", "GC001"), ("x", "GC003")) == [
         (
-            "part of this comment suppresses nothing: GC002 has no finding here",
+            "part of this comment suppresses nothing: GC002 reports nothing here",
             "x = 1  # gclint: ignore[GC001, GC003] for now\n",
         )
     ]
@@ -244,13 +244,13 @@ def test_names_are_judged_like_codes() -> None:
     assert _unused(text, ("x", "GC002"), ("x", "GC001"), ("x", "GC003")) == []
     assert _unused(text, ("x", "GC002")) == [
         (
-            "part of this comment suppresses nothing: gc001 has no finding here; GC003 has no finding here",
+            "part of this comment suppresses nothing: gc001 reports nothing here; GC003 reports nothing here",
             "x = 1  # gclint: ignore[Positional-Cache]\n",
         )
     ]
     assert _unused(text, ("x", "GC001"), ("x", "GC003")) == [
         (
-            "part of this comment suppresses nothing: Positional-Cache has no finding here",
+            "part of this comment suppresses nothing: Positional-Cache reports nothing here",
             "x = 1  # gclint: ignore[gc001, GC003]\n",
         )
     ]
@@ -265,14 +265,14 @@ def test_a_misspelled_name_is_told_and_left() -> None:
     text = "x = 1  # gclint: ignore[GC001, positional_cash, GC003, nonsense]\n"
     assert _unused(text, ("x", "GC001")) == [
         (
-            "part of this comment suppresses nothing: GC003 has no finding here; "
+            "part of this comment suppresses nothing: GC003 reports nothing here; "
             f"{told}; there is no rule nonsense",
             "x = 1  # gclint: ignore[GC001, positional_cash]\n",
         )
     ]
     assert _unused("x = 1  # gclint: ignore[GC003, positional_cash]\n") == [
         (
-            f"this comment suppresses nothing: GC003 has no finding here; {told}",
+            f"this comment suppresses nothing: GC003 reports nothing here; {told}",
             "x = 1  # gclint: ignore[positional_cash]\n",
         )
     ]
@@ -299,13 +299,13 @@ def test_comment_that_names_the_rule_about_comments_keeps_them(text: str) -> Non
 def test_comment_that_keeps_no_other_comment_is_unused() -> None:
     text = "x = 1  # gclint: ignore[GC001, GC000]\ny = 1  # gclint: ignore[GC003, GC000]\n"
     expected = (
-        "part of this comment suppresses nothing: GC000 has no finding here",
+        "part of this comment suppresses nothing: GC000 reports nothing here",
         "x = 1  # gclint: ignore[GC001]\ny = 1  # gclint: ignore[GC003, GC000]\n",
     )
     assert _unused(text, ("x", "GC001")) == [expected]
     assert _unused(text, ("x", "GC001"), ran={"GC001"}) == []
     assert _unused("x = 1  # gclint: ignore[unused-ignore]\n") == [
-        ("this comment suppresses nothing: unused-ignore has no finding here", "x = 1\n")
+        ("this comment suppresses nothing: unused-ignore reports nothing here", "x = 1\n")
     ]
 
 
@@ -328,8 +328,8 @@ def test_code_of_a_rule_that_did_not_run_may_be_needed() -> None:
     text = "x = 1  # gclint: ignore[GC001, GC002]\ny = 1  # gclint: ignore\n"
     assert _unused(text, ("x", "GC002"), ran={"GC002"}) == []
     assert [message for message, _ in _unused(text, ("x", "GC002"))] == [
-        "part of this comment suppresses nothing: GC001 has no finding here",
-        "this comment suppresses nothing: no rule has a finding here",
+        "part of this comment suppresses nothing: GC001 reports nothing here",
+        "this comment suppresses nothing: no rule reports anything here",
     ]
 
 

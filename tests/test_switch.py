@@ -217,7 +217,7 @@ def test_model_without_its_base_may_not_support_checkpointing(tmp_path: Path) ->
     finding = _missing_layer(_project(tmp_path, {"modeling_toy.py": text}))
     assert isinstance(finding.remedy, Fix)
     assert finding.remedy.reason == (
-        "a base of `ToyModel` is not at hand, so it is not known to support checkpointing"
+        "a base of `ToyModel` could not be found, so it is not known to support checkpointing"
     )
 
 

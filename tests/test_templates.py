@@ -27,12 +27,12 @@ def test_there_is_one_for_either_mistake_of_a_linter() -> None:
 
 
 @_each_form
-def test_it_asks_for_what_gclint_understands(path: Path) -> None:
+def test_it_asks_for_the_file_and_for_what_gclint_understands(path: Path) -> None:
     fields = {field["id"]: field for field in _form(path)["body"]}
-    explain = fields["explain"]
-    assert "`gclint explain FILE:LINE`" in explain["attributes"]["description"]
-    assert explain["validations"]["required"]
-    assert {"code", "versions"} <= {*fields}
+    assert "`gclint explain FILE:LINE`" in fields["explain"]["attributes"]["description"]
+    assert [
+        name for name in ("file", "explain", "versions") if not fields[name]["validations"]["required"]
+    ] == []
 
 
 @_each_form

@@ -143,7 +143,7 @@ def test_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
     path.write_bytes(b"x = 'mine'\n")
     (problem,) = write_all(project, changes)
     assert problem.path == path
-    assert "has changed since it was read" in problem.message
+    assert "changed after it was read" in problem.message
     assert path.read_bytes() == b"x = 'mine'\n"
 
 

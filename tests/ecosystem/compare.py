@@ -97,7 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [known[each] for each in options.sample or known]
     try:
         with checked_out(options.before or usual_before()) as one, checked_out(options.after) as other:
-            found = list(compared(one, other, wanted, int(part[1]), int(part[2])))
+            found = []
+            for each in compared(one, other, wanted, int(part[1]), int(part[2])):
+                print(f"{each.sample}: {each.unavailable or 'compared'}", file=sys.stderr, flush=True)
+                found.append(each)
     except VersionUnavailable as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2

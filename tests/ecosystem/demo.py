@@ -7,6 +7,7 @@ repaired, repairs a copy of the release, and says what is left.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,19 +34,39 @@ def main() -> int:
 
     models = "transformers/models"
     as_expected = [
-        _gclint(python, "--select", "GC001", models) == 1,
-        _gclint(python, "--diff", "--unsafe-fixes", f"{models}/gpt_bigcode") == 1,
-        _gclint(python, "--statistics", models) == 1,
-        _gclint(python, "--fix", "--unsafe-fixes", "--statistics", models) < 2,
-        _gclint(python, "--select", "GC001", f"{models}/gpt_bigcode") == 0,
+        _gclint(python, "--select", "GC001", models).returncode == 1,
+        _gclint(python, "--diff", "--unsafe-fixes", f"{models}/gpt_bigcode").returncode == 1,
+        (before := _gclint(python, "--statistics", models)).returncode == 1,
+        (after := _gclint(python, "--fix", "--unsafe-fixes", "--statistics", models)).returncode < 2,
     ]
+    announce(balance(before.stdout, after.stdout))
+    as_expected.append(_gclint(python, "--select", "GC001", f"{models}/gpt_bigcode").returncode == 0)
     announce("done" if all(as_expected) else "gclint did not do what it should have done")
     return int(not all(as_expected))
 
 
-def _gclint(python: Path, *arguments: str) -> int:
+def _gclint(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     announce(f"gclint {' '.join(arguments)}")
-    return subprocess.run([python, "-m", "gclint", *arguments], cwd=_FOLDER).returncode
+    command: list[str | Path] = [python, "-m", "gclint", *arguments]
+    done = subprocess.run(command, cwd=_FOLDER, stdout=subprocess.PIPE, encoding="utf-8")
+    print(done.stdout, end="", flush=True)
+    return done
+
+
+def balance(before: str, after: str) -> str:
+    """Return what became of the findings, from the statistics before and after the repair."""
+    found, fixed, left = (
+        int(match[1].replace(",", "")) if match else 0
+        for match in (
+            re.search(r"^Found ([\d,]+) finding", before, re.MULTILINE),
+            re.search(r"^Fixed ([\d,]+) finding", after, re.MULTILINE),
+            re.search(r"; ([\d,]+) left", after),
+        )
+    )
+    others = found - fixed - left
+    return (
+        f"of {found} findings {fixed} were fixed, {others} went with the fixes of others, and {left} are left"
+    )
 
 
 if __name__ == "__main__":

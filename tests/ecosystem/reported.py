@@ -16,7 +16,7 @@ MODELS = "transformers/models"
 """Where a release has its models."""
 
 _PLACE = re.compile(r" (?:in|on) line \d+")
-_UNREAD = re.compile(r"\d+ other files? looks? like ")
+_UNREAD = re.compile(r"\d+ files? looks? like ")
 """What is said of files that have stacks and another name."""
 
 
@@ -31,7 +31,7 @@ class Reported:
     parameters: tuple[str, ...]
     """What is passed in the wrong way; none for GC001 and GC301."""
     outcome: str
-    """``safe fix``, or ``fix to be proven``, ``unsafe fix`` or ``no fix`` with the reason."""
+    """``safe fix``, or ``fix with --verify``, ``unsafe fix`` or ``no fix`` with the reason."""
     message: str
     heirs: tuple[str, ...] = ()
     """The keys of what inherits it, in generated files."""
@@ -78,17 +78,21 @@ def _reported(finding: Mapping[str, Any]) -> Reported:
         finding["code"],
         _below_models(finding["filename"]),
         finding["symbol"],
-        _parameters(finding["code"], finding["message"]),
+        _parameters(finding),
         _below_models(_PLACE.sub("", _outcome(finding))),
         finding["message"],
         tuple(sorted(_key(heir["filename"], heir["symbol"]) for heir in finding["inherited_by"])),
     )
 
 
-def _parameters(code: str, message: str) -> tuple[str, ...]:
-    if code == "GC101":
-        return tuple(re.findall(r"`(\w+)` gets ", message))
-    subject = re.split(r" (?:is|are) (?:passed to|a list)\b", message)[0]
+def _parameters(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    code, message = finding["code"], finding["message"]
+    if code == "GC101":  # The message has the first one only.
+        steps = (re.match(r"`(\w+)` receives ", step["message"]) for step in finding["story"])
+        return tuple(found[1] for found in steps if found)
+    if code == "GC103":
+        message = message.partition(" inside ")[2].partition(",")[0]
+    subject = re.split(r" (?:is|are) passed to\b", message)[0]
     return tuple(re.findall(r"`(\w+)`", subject)) if code in ("GC002", "GC003", "GC103", "GC305") else ()
 
 
@@ -100,7 +104,7 @@ def _outcome(finding: Mapping[str, Any]) -> str:
     fix = finding["fix"]
     if fix is None:
         return f"no fix: {finding['reason']}"
-    kinds = {"safe": "safe fix", "when proven": "fix to be proven", "unsafe": "unsafe fix"}
+    kinds = {"safe": "safe fix", "when proven": "fix with --verify", "unsafe": "unsafe fix"}
     kind = kinds[fix["applicability"]]
     return kind if fix["reason"] is None else f"{kind}: {fix['reason']}"
 

@@ -81,10 +81,10 @@ def test_clvp_cannot_be_converted_unattended(release: Callable[[str], Path]) -> 
     found = _by_key(reported(release("4.57.6")), "GC001")
     encoder = found["modeling_clvp.py::ClvpEncoderLayer"].outcome
     assert encoder.startswith("unsafe fix: ")
-    assert "`output_attentions` gets `False` from the checkpointed call" in encoder
+    assert "`output_attentions` receives `False` with checkpointing" in encoder
     decoder = found["modeling_clvp.py::ClvpDecoderLayer"].outcome
     assert decoder.startswith("no fix: ")
-    assert "`use_cache` gets `cache_position` from the checkpointed call" in decoder
+    assert "`use_cache` receives `cache_position` with checkpointing" in decoder
 
 
 def test_blocks_of_5_23_0(release: Callable[[str], Path]) -> None:
@@ -112,8 +112,8 @@ def test_positional_caches_of_5_23_0(release: Callable[[str], Path]) -> None:
 
 def test_guard_of_gpt2_is_told_from_no_guard(release: Callable[[str], Path]) -> None:
     found = _by_key(reported(release("5.23.0")), "GC002")
-    assert "behind a guard" in found["modeling_gpt2.py::GPT2Block"].message
-    assert "behind a guard" not in found["modeling_imagegpt.py::ImageGPTBlock"].message
+    assert "only the guard at the call" in found["modeling_gpt2.py::GPT2Block"].message
+    assert "only the guard at the call" not in found["modeling_imagegpt.py::ImageGPTBlock"].message
 
 
 def test_keyword_activations_of_5_23_0(release: Callable[[str], Path]) -> None:

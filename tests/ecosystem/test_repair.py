@@ -61,7 +61,7 @@ def test_what_is_left_has_a_reason(repaired: Callable[[str], Repaired], version:
     assert len([each for each in left if "does not disable" not in each.outcome]) < 40
     # What only a run can prove is not made without one.
     assert [
-        each.line for each in left if not each.outcome.startswith(("no fix: ", "fix to be proven: "))
+        each.line for each in left if not each.outcome.startswith(("no fix: ", "fix with --verify: "))
     ] == []
     assert [each.line for each in left if each.outcome == "no fix: None"] == []
 

@@ -100,7 +100,7 @@ def test_a_repair_that_updates_statistics_twice_is_not_proven(run: _Release) -> 
         assert "statistics" not in causes
         assert (after["recomputed"], after["failures"]) == (0, before["failures"])
     refused = run.said.partition(f"{_DEAD_WITH_STATISTICS}.py: not repaired\n")[2].partition("\n")[0]
-    assert "buffers are not what they are without checkpointing" in refused
+    assert "buffers differ from those without checkpointing" in refused
 
 
 @pytest.mark.parametrize("model", _LEGACY)
@@ -125,7 +125,7 @@ def test_what_cannot_be_converted_safely_is_left_alone_with_the_reason(run: _Rel
     for before, after in run.of(_EXEMPT):
         assert before["recomputed"] == after["recomputed"]
         assert [site["is_layer"] for site in before["sites"]] == [site["is_layer"] for site in after["sites"]]
-    assert "`use_cache` gets `cache_position` from the checkpointed call" in run.said
+    assert "`use_cache` receives `cache_position` with checkpointing" in run.said
 
 
 def test_a_model_with_dropout_on_several_choices_is_run_as_it_is(run: _Release) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,6 @@ from gclint.settings import Settings
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, LAYER, MODEL
 
 _EVERYTHING = types.Range(types.Position(0, 0), types.Position(9999, 0))
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Let what a test leaves behind be garbage: it was kept out of the collector's sight."""
-    yield
-    gc.unfreeze()
 
 
 class _Editor:
