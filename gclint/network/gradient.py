@@ -474,11 +474,11 @@ def _forbids_gradient(arg: cst.Arg) -> bool:
 
 
 def _is_buffer(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an own attribute is registered as a buffer."""
+    """Tell whether an own attribute is registered as a buffer, and is nowhere given another value."""
     if scope.owner is None or dotted_name(node.value) != scope.self_name:
         return False
-    return any(
-        f'register_buffer("{node.attr.value}"' in base.text
-        or f"register_buffer('{node.attr.value}'" in base.text
-        for base in scope.owner.mro
-    )
+    name = re.escape(node.attr.value)
+    registered = re.compile(rf"\bregister_buffer\((?:\s|#[^\n]*\n)*(?:name\s*=\s*)?([\"']){name}\1")
+    changed = re.compile(rf"\.{name}\b(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/@]?=(?!=)|\.\w+_\()")
+    texts = [base.text for base in scope.owner.mro]
+    return any(map(registered.search, texts)) and not any(map(changed.search, texts))
