@@ -38,6 +38,7 @@ from gclint.network.evaluation.walk import dotted_name
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 from gclint.network.traits import is_learned
+from gclint.source.tokens import code_tokens
 
 _ANY = -1
 """Some item, where it is not known which."""
@@ -478,7 +479,7 @@ def _is_buffer(scope: Scope, node: cst.Attribute) -> bool:
     if scope.owner is None or dotted_name(node.value) != scope.self_name:
         return False
     name = re.escape(node.attr.value)
-    registered = re.compile(rf"\bregister_buffer\((?:\s|#[^\n]*\n)*(?:name\s*=\s*)?([\"']){name}\1")
-    changed = re.compile(rf"\.{name}\b(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/@]?=(?!=)|\.\w+_\()")
-    texts = [base.text for base in scope.owner.mro]
+    registered = re.compile(rf"\bregister_buffer \( (?:name = )?([\"']){name}\1")
+    changed = re.compile(rf"\. {name} (?:\[[^\]]*\] )*(?:[-+*/@]?= |\. \w+_ \()")
+    texts = [" ".join(code_tokens(base.text)) for base in scope.owner.mro if node.attr.value in base.text]
     return any(map(registered.search, texts)) and not any(map(changed.search, texts))
