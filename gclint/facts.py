@@ -48,7 +48,7 @@ class Trace:
     def __init__(self) -> None:
         self.answers: dict[Fact, str] = {}
         self.signatures: dict[str, Signature] = {}
-        """Those of files that were only searched, where a later look at them is enough."""
+        """Those of the files that were read, where their times may speak for them later."""
         self.phases: dict[Fact, str] = {}
         """What a fact was asked for first; the rest is of the lint itself."""
         self.layout_free: dict[str, str] = {}
@@ -167,14 +167,7 @@ def read_bytes(path: Path | str) -> bytes:
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    try:
-        data = _read(path)[0]
-    except OSError as error:
-        _note("content", path, _failure(error))
-        raise
-    if _trace is not None:
-        _note("content", path, digest(data))
-    return data
+    return _read_noted("content", path)
 
 
 def read_unnoted(path: Path | str) -> bytes:
@@ -187,21 +180,12 @@ def read_unnoted(path: Path | str) -> bytes:
 
 
 def search(path: Path | str) -> bytes:
-    """Return the same of a file in which only words are looked for, so that its times may speak for it.
+    """Return the same of a file in which only words are looked for.
 
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    try:
-        data, status = _read(path)
-    except OSError as error:
-        _note("search", path, _failure(error))
-        raise
-    if _trace is not None:
-        _note("search", path, digest(data))
-        if is_settled(status, time.time_ns()):
-            _trace.signatures[str(path)] = signature(status)
-    return data
+    return _read_noted("search", path)
 
 
 def read_text(path: Path | str, errors: str = "strict") -> str:
@@ -396,6 +380,19 @@ def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
         return b"".join(pieces), status
     finally:
         os.close(handle)
+
+
+def _read_noted(kind: str, path: Path | str) -> bytes:
+    try:
+        data, status = _read(path)
+    except OSError as error:
+        _note(kind, path, _failure(error))
+        raise
+    if _trace is not None:
+        _note(kind, path, digest(data))
+        if is_settled(status, time.time_ns()):
+            _trace.signatures[str(path)] = signature(status)
+    return data
 
 
 def _require_regular(path: Path | str, status: os.stat_result) -> None:
