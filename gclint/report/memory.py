@@ -148,14 +148,14 @@ def _fit(each: Fit) -> str:
 
 def _addition(each: Addition) -> Iterator[str]:
     yield ""
-    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each one more adds"
+    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each additional block adds"
     boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
     if each.is_exact:
         yield f"{what} {boundary}, and nothing else."
     elif not each.recomputed:
         yield f"{what} {size(each.added_bytes)}: it is not checkpointed."
     else:
-        yield f"{what} {size(each.added_bytes)}: {boundary}, and besides"
+        yield f"{what} {size(each.added_bytes)}: {boundary}, and in addition"
         yield from (f"  {_line(extra)}" for extra in each.extras)
 
 
