@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gclint.facts import Fact, Signature, Trace, answer, holds, is_kind, read_unnoted
+from gclint.facts import answer, holds, is_kind, read_unnoted
+from gclint.trace import Fact, Signature, Trace
 
 
 class Answer(NamedTuple):

@@ -12,6 +12,7 @@ import pytest
 
 from gclint import facts
 from gclint.cache.traces import encoded, still_holds
+from gclint.trace import traced
 from tests.cache.shell import run, write_project
 
 _WATCH = """
@@ -69,7 +70,7 @@ def test_a_file_as_old_as_it_was_is_not_read_again_and_one_that_pretends_to_be_i
     status = path.stat()
     while not facts.is_settled(status, time.time_ns()):  # Times are counted in steps of some milliseconds.
         pass
-    with facts.traced() as trace:
+    with traced() as trace:
         read(path)
     kept = json.loads(json.dumps(encoded(trace)))
     with monkeypatch.context() as nothing_is_read:
@@ -89,6 +90,6 @@ def test_times_of_a_file_that_was_just_written_say_nothing(
     monkeypatch.setattr(facts, "_SETTLED", 10**18)
     path = tmp_path / "modeling_mine.py"
     path.write_text("one = 1\n", encoding="utf-8")
-    with facts.traced() as trace:
+    with traced() as trace:
         read(path)
     assert trace.signatures == {}
