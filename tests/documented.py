@@ -93,9 +93,9 @@ def _table() -> str:
         (
             "# Rules",
             "",
-            "Each page explains what the rule finds, why that is bad, and when its fix is safe. `gclint rules`",
-            "prints this list, and `gclint rule GC001` a page. Choose rules with `--select` and `--ignore`, or with the",
-            "[settings](settings.md) of these names.",
+            "Each page explains what the rule finds, why that is bad, and when its fix is safe.",
+            "`gclint rules` prints this list, and `gclint rule GC001` a page. Choose rules with `--select`",
+            "and `--ignore`, or with the [settings](settings.md) of these names.",
             "",
             "| code | name | finding |",
             "|---|---|---|",

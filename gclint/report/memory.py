@@ -148,7 +148,8 @@ def _fit(each: Fit) -> str:
 
 def _addition(each: Addition) -> Iterator[str]:
     yield ""
-    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each additional block adds"
+    stack = f"{each.blocks} blocks of {each.kind} in {each.stack}"
+    what = f"{stack}; with checkpointing, each additional block adds"
     boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
     if each.is_exact:
         yield f"{what} {boundary}, and nothing else."
