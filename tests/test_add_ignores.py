@@ -193,7 +193,8 @@ def test_a_file_that_cannot_be_written_stays_with_its_findings(
         patch.setattr("os.replace", fail)
         outcome = real_gclint("--add-ignores")
     assert outcome.status == 2
-    assert "modeling_sample.py: error: " in outcome.err
+    assert outcome.out == "Found 1 finding (none fixable, 1 in files that cannot be written).\n"
+    assert "modeling_sample.py: error: the fixed file cannot be written" in outcome.err
     assert path.read_text() == BROKEN
 
 

@@ -152,7 +152,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         return
     if report.ignored:
         yield f"Added ignore comments for {counted(report.ignored, 'finding')}."
-    found, left, lost = len(report.repairs.made), len(report.left), len(report.repairs.lost)
+    found, lost = len(report.repairs.made), len(report.repairs.lost) + report.unignored
+    left = len(report.left) + report.unignored
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
     if left:
         outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
