@@ -173,6 +173,14 @@ def test_it_is_shown_as_a_diff_and_goes_with_repairs(real_gclint: Run) -> None:
     assert "class SampleLayer(nn.Module):  # gclint: ignore[GC001]\n" in path.read_text()
 
 
+def test_the_summary_of_several_files_counts_no_repairs(real_gclint: Run) -> None:
+    for name in ("modeling_one.py", "modeling_two.py"):
+        Path(name).write_text(BROKEN)
+    lines = ["  in 2 files of 1 model"]
+    assert real_gclint("--diff", "--add-ignores").err.splitlines()[1:] == lines
+    assert real_gclint("--add-ignores").out.splitlines()[2:] == lines
+
+
 def test_what_is_known_or_unchanged_gets_none(real_gclint: Run) -> None:
     path = Path("modeling_sample.py")
     path.write_text(BROKEN)

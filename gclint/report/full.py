@@ -219,6 +219,8 @@ def _repair_lines(report: Report) -> Iterator[str]:
     where = f"{counted(len(changed), 'file')} of {counted(len(models), 'model')}"
     what = counted_parts(report.repairs, also_none=False)
     yield f"  in {where}{': ' if what else ''}{what}"
+    if not report.repairs.made:  # Nothing but ignore comments.
+        return
     yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
     by_model = _shares(report, lambda each: report.project.model(each.path))
     more = len(by_model) - _MODELS_SHOWN
