@@ -488,10 +488,18 @@ def removed_names(branch: LegacyBranch) -> set[str]:
 
 def unused_helpers(branch: LegacyBranch) -> list[Definition]:
     """Return the functions of the same method that only the checkpointed side uses, and does not hold."""
-    file = branch.fragment.file
-    start, end = branch.fragment.span(branch.checkpointed_side)
     used_inside = {node.value for node in walk(branch.checkpointed_side) if isinstance(node, cst.Name)}
     pieces = [] if branch.scope.body is None else branch.scope.body.pieces()
+    helpers = [
+        (name, node, piece.fragment)
+        for piece in pieces
+        for name, node in piece.functions.items()
+        if name in used_inside and piece.fragment is not None
+    ]
+    if not helpers:
+        return []  # As nearly always: places take their time.
+    file = branch.fragment.file
+    start, end = branch.fragment.span(branch.checkpointed_side)
     used_elsewhere = [
         node.value
         for piece in pieces
@@ -501,15 +509,12 @@ def unused_helpers(branch: LegacyBranch) -> list[Definition]:
     ]
     by_start = {definition.start: definition for definition in file.outline.definitions}
     found: list[Definition] = []
-    for piece in pieces:
-        for name, node in piece.functions.items():
-            # Its own definition names it once.
-            if name not in used_inside or used_elsewhere.count(name) != 1 or piece.fragment is None:
-                continue
-            first, _ = piece.fragment.span(node)
-            definition = by_start.get(file.line_starts[file.position(first).row - 1])
-            if definition is not None and not start <= first < end:
-                found.append(definition)
+    for name, node, fragment in helpers:
+        first, _ = fragment.span(node)
+        definition = by_start.get(file.line_starts[file.position(first).row - 1])
+        # Its own definition names it once.
+        if definition is not None and used_elsewhere.count(name) == 1 and not start <= first < end:
+            found.append(definition)
     return found
 
 

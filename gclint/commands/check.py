@@ -32,7 +32,7 @@ from gclint.commands.proving import proven
 from gclint.commands.run_options import run_options
 from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
-from gclint.facts import phase
+from gclint.trace import phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -283,7 +283,7 @@ def _run(
     from gclint.engine.check import check
     from gclint.engine.fix import fix
     from gclint.engine.jobs import fitting_jobs
-    from gclint.facts import current
+    from gclint.trace import current
 
     if options.verify:
         return proven(settings, rules, selection, options)

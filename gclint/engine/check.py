@@ -18,7 +18,6 @@ from gclint.engine.attribution import attribute
 from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
-from gclint.facts import News, begin, current, phase
 from gclint.finding import Finding, Fix, Problem, in_reading_order
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
@@ -29,6 +28,7 @@ from gclint.source.project import Project
 from gclint.source.questions import Asked
 from gclint.source.suppressions import Suppressions
 from gclint.source.syntax import syntax_problem
+from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
 _LINE_NUMBER = re.compile(r"\blines? \d|\.py:\d")

@@ -40,7 +40,7 @@ from gclint.engine.check import (
     result_of,
 )
 from gclint.engine.tree import COPIES, Tree
-from gclint.facts import Fact, Trace, current, digest, phase
+from gclint.facts import digest
 from gclint.finding import Finding
 from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
 from gclint.network.index import BASES
@@ -53,6 +53,7 @@ from gclint.source.project import OF_FILES, Project
 from gclint.source.questions import Question
 from gclint.source.suppressions import Suppressions
 from gclint.source.surroundings import AROUND, files_around
+from gclint.trace import Fact, Trace, current, phase
 
 _TOPICS = {
     each.name: each

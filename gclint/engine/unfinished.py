@@ -21,6 +21,9 @@ def journals_above(paths: Iterable[Path]) -> list[Path]:
     found = []
     for path in paths:
         folder = places.location(path)
+        # Thousands of files are asked about. A folder that is called so lies above its own.
+        if folder.suffix == ".py":
+            folder = folder.parent
         while folder not in seen:
             seen.add(folder)
             if is_there(f"{folder}/{NAME}") and _is_journal(folder / NAME):

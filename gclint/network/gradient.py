@@ -478,8 +478,11 @@ def _is_buffer(scope: Scope, node: cst.Attribute) -> bool:
     """Tell whether an own attribute is registered as a buffer, and is nowhere given another value."""
     if scope.owner is None or dotted_name(node.value) != scope.self_name:
         return False
+    texts = [base.text for base in scope.owner.mro if node.attr.value in base.text]
+    if not any("register_buffer" in text for text in texts):
+        return False  # The rule, and reading tokens takes its time.
     name = re.escape(node.attr.value)
     registered = re.compile(rf"\bregister_buffer \( (?:name = )?([\"']){name}\1")
     changed = re.compile(rf"\. {name} (?:\[[^\]]*\] )*(?:[-+*/@]?= |\. \w+_ \()")
-    texts = [" ".join(code_tokens(base.text)) for base in scope.owner.mro if node.attr.value in base.text]
-    return any(map(registered.search, texts)) and not any(map(changed.search, texts))
+    codes = [" ".join(code_tokens(text)) for text in texts]
+    return any(map(registered.search, codes)) and not any(map(changed.search, codes))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from gclint.facts import Places, current, is_dir, phase, read_bytes, real_path, search
+from gclint.facts import Places, is_dir, read_bytes, real_path, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
@@ -16,6 +16,7 @@ from gclint.source.layout import layout_free
 from gclint.source.packages import LibraryTree, Packages
 from gclint.source.paths import shown
 from gclint.source.questions import Questions, Topic
+from gclint.trace import current, phase
 
 OF_FILES = "files"
 """Facts of this phase are the contents of files that verdicts hang on."""

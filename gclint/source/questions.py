@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from gclint.facts import current
+from gclint.trace import current
 
 
 class Question(NamedTuple):

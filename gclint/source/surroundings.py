@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gclint.facts import entries, exists, is_link, phase
+from gclint.facts import entries, exists, is_link
 from gclint.source.project import Project
+from gclint.trace import phase
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
