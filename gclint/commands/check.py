@@ -163,7 +163,7 @@ def _checked(
         incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
-    ignored = 0
+    ignored: Mapping[Path, int] = {}
     if options.add_ignores:
         from gclint.engine.ignoring import with_ignores
 
@@ -172,8 +172,7 @@ def _checked(
         settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = replace(
-        _written(project, narrowed, options, incoming),
-        ignored=ignored,
+        _written(project, narrowed, options, incoming, ignored),
         proofs=proofs,
         recognised=recognised,
         unknown_bases=_unknown_bases(project, options),
@@ -331,7 +330,11 @@ def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
 
 
 def _written(
-    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+    project: Project,
+    result: CheckResult,
+    options: CheckOptions,
+    incoming: StandardInput | None,
+    ignored: Mapping[Path, int],
 ) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
@@ -348,8 +351,10 @@ def _written(
         incoming.take(project, result.changed)
     elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
-    repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
-    return replace(report, repairs=repairs).also(unwritten)
+    failed = {problem.path for problem in unwritten}
+    lost = sum(number for path, number in ignored.items() if path in failed)
+    report = replace(report, ignored=sum(ignored.values()) - lost, unignored=lost)
+    return replace(report, repairs=Repairs.of(result.applied, result.changed, failed)).also(unwritten)
 
 
 def _show(report: Report, options: CheckOptions) -> Report:
