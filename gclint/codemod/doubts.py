@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gclint.codemod.branch import (
-    differences,
-    leaves_out_training,
-)
+from gclint.codemod.branch import leaves_out_training
+from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
 from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
