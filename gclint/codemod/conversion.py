@@ -11,6 +11,7 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.codemod.replacement import removed_names, replacement, unused_helpers
 from gclint.codemod.switching import remove_override
@@ -98,12 +99,16 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
         ]
         if not any(binding.is_to_be_repaired() for binding in known):
             continue
-        repaired = repair_call(site.fragment, site.call, known)
+        others = other_bindings(network, site, known)
+        repaired = (
+            others if isinstance(others, Refusal) else repair_call(site.fragment, site.call, known, others)
+        )
         if isinstance(repaired, Refusal):
             doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
         else:
             repairs[site] = repaired.edits
             doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
+            doubts += receiver_doubts(network, site)
             found.evidence += repaired.evidence
     return found
 
