@@ -30,6 +30,7 @@ from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
+from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
@@ -108,6 +109,7 @@ def _doubts(network: Network, group: Group) -> list[str]:
     if new or has_own_mode(group):
         doubts += [doubt for info in group.blocks for doubt in recomputation_doubts(info)]
         doubts += recorded_doubts(network, group)
+        doubts += surrounding_doubts(network, new)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     doubts += branch_doubts(network, group)
     doubts += shared_bases(network, group)
