@@ -40,9 +40,9 @@ class _Setting:
 def proven_setting(result: ClassResult) -> str | None:
     """Return the shortest setting with which a class that failed did not fail.
 
-    Every scenario that was run and that the setting allows must have been run in each of its modes without a
-    failure. It does no harm if a cache that a scenario does not use is written twice. If the process of the class
-    ended early, there is no such setting, since it is unknown what else would have failed.
+    Every scenario that was run and that the setting allows must have been run in each of its modes without
+    a failure. It does no harm if a cache that a scenario does not use is written twice. If the process of the
+    class ended early, there is no such setting, since it is unknown what else would have failed.
     """
     if result.outcome != "failed" or result.is_cut_short:
         return None
