@@ -113,7 +113,7 @@ def _attributes(
 
 
 def _functions(network: Network) -> Iterator[Definition]:
-    """Yield the functions of a file that may stand in for a method: also those that a plain class collects."""
+    """Yield the functions of a file that may stand in for methods, also those that a plain class collects."""
     yield from network.file.outline.functions.values()
     collecting = {
         info.definition for info in network.module.classes.values() if info.resolved and not info.is_module
