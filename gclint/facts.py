@@ -1,7 +1,6 @@
-"""What a run reads of the disk, and a trace of it, by which a later run tells whether it would read the same.
+"""What a run reads of the disk, so that a trace of it tells a later run whether it would read the same.
 
-Whatever a lint looks up goes through these functions: files, folders, links, and what is not there. Each
-look is a fact: a question (its kind, a path, and sometimes a detail), and the answer as a short text.
+Whatever a lint looks up goes through these functions: files, folders, links, and what is not there.
 """
 
 from __future__ import annotations
@@ -11,15 +10,12 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
-Signature = tuple[int, int, int, int]
-"""A file's size, times of writing and of change, and number: what no write leaves as it was."""
+from gclint.trace import Fact, Signature, current
 
 _WITHOUT_WAITING: int = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -32,123 +28,6 @@ _DIGITS = 40
 """Of a digest: more than enough, and thousands of them are kept."""
 _LEFT_OUT = frozenset(("__pycache__", ".gclint", ".gclint_cache"))
 """Folders that come and go with runs, and into which none looks."""
-
-
-class Fact(NamedTuple):
-    """A question to the disk."""
-
-    kind: str
-    path: str
-    detail: str = ""
-
-
-class Trace:
-    """What was asked, and what the answers were."""
-
-    def __init__(self) -> None:
-        self.answers: dict[Fact, str] = {}
-        self.signatures: dict[str, Signature] = {}
-        """Those of files that were only searched, where a later look at them is enough."""
-        self.phases: dict[Fact, str] = {}
-        """What a fact was asked for first; the rest is of the lint itself."""
-        self.layout_free: dict[str, str] = {}
-        """What stands for Python files but for their layout, where verdicts may hang on them."""
-        self.shown: frozenset[str] | None = None
-        """The files whose layout may show in what is printed; None where any may."""
-        self._fresh: list[Fact] = []
-        self.is_torn = False
-        """Whether something changed while it was looked at, so that nothing can be said of the run."""
-
-    def note(self, fact: Fact, answer: str) -> None:
-        """Remember an answer."""
-        if fact not in self.answers:
-            self.answers[fact] = answer
-            self._fresh.append(fact)
-            if _phase:
-                self.phases[fact] = _phase
-            return
-        if self.answers[fact] != answer:
-            self.is_torn = True
-        before = self.phases.get(fact, "")
-        if before and before != _phase:
-            # What is read for several things belongs to all of them: nothing is known of it by its phase.
-            del self.phases[fact]
-            self._fresh.append(fact)
-
-    def news(self) -> News:
-        """Return what was noted since this was last asked for, as another process can take it up."""
-        found = [
-            _News(
-                fact,
-                self.answers[fact],
-                self.phases.get(fact, ""),
-                self.signatures.get(fact.path),
-                self.layout_free.get(fact.path),
-            )
-            for fact in self._fresh
-        ]
-        self._fresh = []
-        return found, self.is_torn
-
-    def learn(self, news: News) -> None:
-        """Take up what another process has noted."""
-        for fact, answer, name, seen, layout_free in news[0]:
-            with phase(name):
-                self.note(fact, answer)
-            if seen is not None:
-                self.signatures.setdefault(fact.path, seen)
-            if layout_free is not None:
-                self.layout_free[fact.path] = layout_free
-        self.is_torn |= news[1]
-
-
-class _News(NamedTuple):
-    """A fact as another process is told of it."""
-
-    fact: Fact
-    answer: str
-    phase: str
-    signature: Signature | None
-    layout_free: str | None
-
-
-News = tuple["list[_News]", bool]
-_trace: Trace | None = None
-_phase = ""
-
-
-@contextmanager
-def traced() -> Iterator[Trace]:
-    """Yield what the code inside reads."""
-    global _trace
-    before, _trace = _trace, Trace()
-    try:
-        yield _trace
-    finally:
-        _trace = before
-
-
-def current() -> Trace | None:
-    """Return what notes at present, if something does."""
-    return _trace
-
-
-def begin() -> Trace:
-    """Note from now on, as a process does that works for one that does."""
-    global _trace
-    _trace = _trace or Trace()
-    return _trace
-
-
-@contextmanager
-def phase(name: str) -> Iterator[None]:
-    """Let what the code inside reads be known as read for something that is done anew by every run."""
-    global _phase
-    before, _phase = _phase, name
-    try:
-        yield
-    finally:
-        _phase = before
 
 
 def digest(data: bytes) -> str:
@@ -167,14 +46,7 @@ def read_bytes(path: Path | str) -> bytes:
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    try:
-        data = _read(path)[0]
-    except OSError as error:
-        _note("content", path, _failure(error))
-        raise
-    if _trace is not None:
-        _note("content", path, digest(data))
-    return data
+    return _read_noted("content", path)
 
 
 def read_unnoted(path: Path | str) -> bytes:
@@ -187,21 +59,12 @@ def read_unnoted(path: Path | str) -> bytes:
 
 
 def search(path: Path | str) -> bytes:
-    """Return the same of a file in which only words are looked for, so that its times may speak for it.
+    """Return the same of a file in which only words are looked for.
 
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    try:
-        data, status = _read(path)
-    except OSError as error:
-        _note("search", path, _failure(error))
-        raise
-    if _trace is not None:
-        _note("search", path, digest(data))
-        if is_settled(status, time.time_ns()):
-            _trace.signatures[str(path)] = signature(status)
-    return data
+    return _read_noted("search", path)
 
 
 def read_text(path: Path | str, errors: str = "strict") -> str:
@@ -308,7 +171,7 @@ def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:
     except OSError as error:
         _note("entries", folder, _failure(error), suffix)
         raise
-    if _trace is not None:
+    if current() is not None:
         _note("entries", folder, _listed(found), suffix)
     return found
 
@@ -316,7 +179,7 @@ def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:
 def matching(folder: Path | str, pattern: str) -> list[Path]:
     """Return the paths in a folder whose names match a pattern, in order; none where it cannot be read."""
     names = _matching(folder, pattern)
-    if _trace is not None:
+    if current() is not None:
         _note("matching", folder, "/".join(names), pattern)
     return [Path(folder, name) for name in names]
 
@@ -398,6 +261,20 @@ def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
         os.close(handle)
 
 
+def _read_noted(kind: str, path: Path | str) -> bytes:
+    try:
+        data, status = _read(path)
+    except OSError as error:
+        _note(kind, path, _failure(error))
+        raise
+    trace = current()
+    if trace is not None:
+        _note(kind, path, digest(data))
+        if is_settled(status, time.time_ns()):
+            trace.signatures[str(path)] = signature(status)
+    return data
+
+
 def _require_regular(path: Path | str, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -411,14 +288,14 @@ def _failure(error: OSError) -> str:
 
 def _ask(kind: str, path: Path | str) -> str:
     found = _ANSWERS[kind](str(path), "")
-    if _trace is not None:
-        _trace.note(Fact(kind, str(path)), found)
+    _note(kind, path, found)
     return found
 
 
 def _note(kind: str, path: Path | str, found: str, detail: str = "") -> None:
-    if _trace is not None:
-        _trace.note(Fact(kind, str(path), detail), found)
+    trace = current()
+    if trace is not None:
+        trace.note(Fact(kind, str(path), detail), found)
 
 
 def _content(path: str, _detail: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.branch import mismatches, plain_beside
+from gclint.codemod.differences import mismatches, plain_beside
 from gclint.codemod.patched import forward_elsewhere
 from gclint.finding import Finding, Refusal, Step
 from gclint.network.evaluation.walk import walk

@@ -309,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wrote {path}")
     print(
         f"\nThe rule holds as it is: pytest -k {given.code}\n"
-        "Now write what it is about, wherever there is a TODO; docs/adding-a-rule.md says how."
+        "Now write what it is about, wherever there is a TODO; docs/adding-a-rule.md explains how."
     )
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,6 +10,14 @@ from typing import NamedTuple
 import pytest
 
 from gclint.cli import main
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Tell that it is one."""
+        return True
 
 
 class Outcome(NamedTuple):

@@ -173,6 +173,14 @@ def test_it_is_shown_as_a_diff_and_goes_with_repairs(real_gclint: Run) -> None:
     assert "class SampleLayer(nn.Module):  # gclint: ignore[GC001]\n" in path.read_text()
 
 
+def test_the_summary_of_several_files_counts_no_repairs(real_gclint: Run) -> None:
+    for name in ("modeling_one.py", "modeling_two.py"):
+        Path(name).write_text(BROKEN)
+    lines = ["  in 2 files of 1 model"]
+    assert real_gclint("--diff", "--add-ignores").err.splitlines()[1:] == lines
+    assert real_gclint("--add-ignores").out.splitlines()[2:] == lines
+
+
 def test_what_is_known_or_unchanged_gets_none(real_gclint: Run) -> None:
     path = Path("modeling_sample.py")
     path.write_text(BROKEN)
@@ -193,7 +201,8 @@ def test_a_file_that_cannot_be_written_stays_with_its_findings(
         patch.setattr("os.replace", fail)
         outcome = real_gclint("--add-ignores")
     assert outcome.status == 2
-    assert "modeling_sample.py: error: " in outcome.err
+    assert outcome.out == "Found 1 finding (none fixable, 1 in files that cannot be written).\n"
+    assert "modeling_sample.py: error: the fixed file cannot be written" in outcome.err
     assert path.read_text() == BROKEN
 
 

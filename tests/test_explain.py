@@ -234,6 +234,12 @@ def test_bases_lead_to_the_checkpointing_layer_or_to_where_the_trail_is_lost(
     mystery, nothing = line["details"]
     assert "unknown: the file of elsewhere.Mystery was not found" in mystery["text"]
     assert "unknown: nothing in this file certainly defines or imports that name" in nothing["text"]
+    (folder / "configuration_otter.py").write_text("class Mystery: ...\n", encoding="utf-8")
+    block.write_text("from configuration_otter import Mystery\n\n\nclass A(Mystery): ...\n", encoding="utf-8")
+    (line,) = _explained(block, "class A")["subjects"][0]["bases"]
+    (mystery,) = line["details"]
+    assert "unknown: its file is of a kind that defines no layers" in mystery["text"]
+    assert mystery["location"]["filename"].endswith("configuration_otter.py")
 
 
 @pytest.mark.parametrize(

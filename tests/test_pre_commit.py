@@ -146,6 +146,7 @@ def test_the_hooks_say_where_they_run() -> None:
         assert each["require_serial"]
         assert each["entry"].split()[0] == "gclint"
     assert declared[-1]["pass_filenames"] is False
+    assert declared[-1]["always_run"] is True
 
 
 def test_a_commit_is_stopped_one_is_repaired_and_one_passes(
@@ -259,6 +260,18 @@ def test_a_change_is_followed_into_files_that_depend_on_it(
     assert _named(repository.commit()) == {"models/modeling_new.py"}
     repository.run("git", "rm", "--quiet", "--force", "models/modeling_new.py")
     assert repository.commit().returncode == 0
+
+
+def test_a_commit_that_only_deletes_is_looked_at(repository: _Repository, hooks: _Repository) -> None:
+    repository.use_hook("gclint-changed", hooks)
+    repository.write("models/modeling_base.py", _BASE.format(base="nn.Module"))
+    comment = "class UserLayer(BaseLayer):  # gclint: ignore[GC001]"
+    repository.write("models/modeling_user.py", _USER.replace("class UserLayer(BaseLayer):", comment))
+    assert repository.commit().returncode == 0
+    # Of the base nothing is known any more, so nothing is left to suppress.
+    repository.run("git", "rm", "--quiet", "models/modeling_base.py")
+    stopped = repository.commit()
+    assert _named(stopped) == {"models/modeling_user.py"}, stopped.stderr
 
 
 def test_a_merge_reports_what_differs_from_both_sides(repository: _Repository, hooks: _Repository) -> None:

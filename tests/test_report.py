@@ -20,14 +20,10 @@ from gclint.report.formats import format_named
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
 from gclint.source.project import Project
+from tests.terminal import Terminal
 from tests.toys import NO_FIX
 
 _SOURCE = "import torch\n\n\nclass Bl\u00f6ck(nn.Module):\n\tpass\n"
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -110,7 +106,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "300")
-    stream = _Terminal()
+    stream = Terminal()
     finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
     full.write(Report(project, (finding,), unsafe=True), stream)
     assert _without_styles(stream.getvalue()).splitlines()[:5] == [
@@ -131,7 +127,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
     path.write_bytes("\t\x0c\x1b '\u5c42', call(\n    y)\n".encode())
     start = path.read_text(encoding="utf-8").index("call")
     finding = Finding("GC003", "some-rule", "goes wrong", path, start, start + 12, "X", NO_FIX)
-    stream = _Terminal()
+    stream = Terminal()
     full.write(Report(project, (finding,), unsafe=False), stream)
     source, caret = _without_styles(stream.getvalue()).splitlines()[1:3]
     assert source == "    1 |     '\u5c42', call("
@@ -142,7 +138,7 @@ def test_the_caret_stands_under_the_code_whatever_stands_before_it(
 def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    stream = _Terminal()
+    stream = Terminal()
     full.write(Report(project, (_finding(path),)), stream)
     assert "\x1b[1;31mGC001" in stream.getvalue()
 
@@ -162,7 +158,7 @@ def test_a_terminal_wraps_long_text_at_words_and_a_pipe_does_not(
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.chdir(path.parent)
     finding = replace(_finding(Path(path.name), remedy=Refusal(_LONG)), message=_LONG)
-    shown = _shown(_Terminal(), project, finding)
+    shown = _shown(Terminal(), project, finding)
     assert shown.splitlines() == [
         "modeling_x.py:4:7: GC001 `hidden_states` is passed to",
         "    `OtterLayer` by keyword, so it receives no gradient",
@@ -185,7 +181,7 @@ def test_a_long_source_line_is_cut_where_the_terminal_would_wrap_it(
     path = tmp_path / "modeling_x.py"
     path.write_text(f"layer({'a' * 100})\n", encoding="utf-8")
     finding = Finding("GC003", "some-rule", "goes wrong", path, 6, 106, "X", NO_FIX)
-    lines = _shown(_Terminal(), project, finding).splitlines()
+    lines = _shown(Terminal(), project, finding).splitlines()
     source = next(number for number, line in enumerate(lines) if "layer(" in line)
     assert lines[source] == "    1 | layer(" + "a" * 25 + "\u2026"
     assert lines[source + 1] == "      |       " + "^" * 26
@@ -216,7 +212,7 @@ def test_colours_are_there_where_they_are_wanted(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert ("\x1b" in _shown(_Terminal(), project, _finding(path))) == on_terminal
+    assert ("\x1b" in _shown(Terminal(), project, _finding(path))) == on_terminal
     pipe, file = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
     coloured = _shown(pipe, project, _finding(path))
@@ -380,7 +376,7 @@ def test_a_diff_on_a_terminal_has_the_same_lines(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "20")
     changed = {Path("a.py"): ("x = [bold]\n", "x = [bold] + [0, 1, 2, 3, 4, 5, 6, 7]")}
-    stream = _Terminal()
+    stream = Terminal()
     diff.write_diff(stream, changed)
     assert "\x1b[32m" in stream.getvalue()
     assert _without_styles(stream.getvalue()) == "".join(diff.unified_diff(changed))

@@ -40,6 +40,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.observations",),
     ("gclint.cache",),
     ("gclint.facts",),
+    ("gclint.trace",),
     ("gclint.finding", "gclint.verify.worker"),
     ("gclint",),
 )

@@ -6,7 +6,8 @@ import os
 import sys
 import time
 
-from gclint.facts import Fact, Trace, answer, is_settled, signature
+from gclint.facts import answer, is_settled, signature
+from gclint.trace import Fact, Trace
 
 _BEGAN = time.time_ns()
 

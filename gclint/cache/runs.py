@@ -20,7 +20,8 @@ from gclint.cache.code import code_facts
 from gclint.cache.place import guessed_folder
 from gclint.cache.store import Store
 from gclint.cache.traces import Damaged, LayoutFree, encoded, still_holds
-from gclint.facts import Trace, digest, traced
+from gclint.facts import digest
+from gclint.trace import Trace, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gclint.codemod.branch import LegacyBranch, differences, legacy_branch
+from gclint.codemod.branch import LegacyBranch, legacy_branch
+from gclint.codemod.differences import differences
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import accessors, held_classes

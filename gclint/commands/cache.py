@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ def keep_run(folder: Path, *, quiet: bool) -> None:
 
 
 def _complain(reason: str) -> None:
-    from gclint.source.paths import printable
+    from gclint.report.printing import write_lines
 
     advice = "name another folder with --cache-dir, or do without one with --no-cache"
-    click.echo(printable(f"note: {reason}; {advice}"), err=True)
+    write_lines((f"note: {reason}; {advice}",), sys.stderr)

@@ -32,7 +32,7 @@ from gclint.commands.proving import proven
 from gclint.commands.run_options import run_options
 from gclint.commands.setting_options import config_option, said, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
-from gclint.facts import phase
+from gclint.trace import phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -163,7 +163,7 @@ def _checked(
         incoming.put_in(project)
     selection = _selection(project, paths, options)
     result, proofs = _run(settings, rules, selection, options)
-    ignored = 0
+    ignored: Mapping[Path, int] = {}
     if options.add_ignores:
         from gclint.engine.ignoring import with_ignores
 
@@ -172,8 +172,7 @@ def _checked(
         settle_interrupted_fixes([path for path in project.read if path not in project.given])
     narrowed, recognised = selection.narrowed(result)
     report = replace(
-        _written(project, narrowed, options, incoming),
-        ignored=ignored,
+        _written(project, narrowed, options, incoming, ignored),
         proofs=proofs,
         recognised=recognised,
         unknown_bases=_unknown_bases(project, options),
@@ -284,7 +283,7 @@ def _run(
     from gclint.engine.check import check
     from gclint.engine.fix import fix
     from gclint.engine.jobs import fitting_jobs
-    from gclint.facts import current
+    from gclint.trace import current
 
     if options.verify:
         return proven(settings, rules, selection, options)
@@ -331,7 +330,11 @@ def _unknown_bases(project: Project, options: CheckOptions) -> tuple[str, ...]:
 
 
 def _written(
-    project: Project, result: CheckResult, options: CheckOptions, incoming: StandardInput | None
+    project: Project,
+    result: CheckResult,
+    options: CheckOptions,
+    incoming: StandardInput | None,
+    ignored: Mapping[Path, int],
 ) -> Report:
     """Write the repaired files, and return what there is to report."""
     from gclint.engine.fix import FixResult
@@ -348,8 +351,10 @@ def _written(
         incoming.take(project, result.changed)
     elif options.writes:
         unwritten = write_all(project, result.changed, written_together(project, result))
-    repairs = Repairs.of(result.applied, result.changed, {problem.path for problem in unwritten})
-    return replace(report, repairs=repairs).also(unwritten)
+    failed = {problem.path for problem in unwritten}
+    lost = sum(number for path, number in ignored.items() if path in failed)
+    report = replace(report, ignored=sum(ignored.values()) - lost, unignored=lost)
+    return replace(report, repairs=Repairs.of(result.applied, result.changed, failed)).also(unwritten)
 
 
 def _show(report: Report, options: CheckOptions) -> Report:

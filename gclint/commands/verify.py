@@ -40,6 +40,7 @@ from gclint.engine.observing import observations
 from gclint.finding import Problem
 from gclint.report.formats import FORMATS, formats_of_runs
 from gclint.report.full import write_notices
+from gclint.report.printing import write_lines
 from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.source.paths import shortened, shown
@@ -200,10 +201,8 @@ def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
         raise CannotRun(_told(error)) from None
     except KeyboardInterrupt:
-        click.echo(
-            (f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."),
-            err=True,
-        )
+        said = f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."
+        write_lines((said,), sys.stderr)
         context.exit(130)
     except click.ClickException:
         raise

@@ -1,10 +1,11 @@
-"""Ignore comments for findings, in memory: what is left for later is written down where it stands."""
+"""Adds ignore comments for findings, in memory."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from gclint.codemod.ignoring import suppressed
 from gclint.engine.check import CheckResult, check_again
@@ -16,8 +17,8 @@ from gclint.source.project import Project
 
 def with_ignores(
     project: Project, result: CheckResult, findings: Sequence[Finding], rules: Sequence[Rule]
-) -> tuple[FixResult, int]:
-    """Return what is left once each finding has an ignore comment, and how many were suppressed.
+) -> tuple[FixResult, Mapping[Path, int]]:
+    """Add an ignore comment for each finding; return what is left, and how many each file had suppressed.
 
     Args:
         project: the files; only those that it was given change, and nothing is written.
@@ -32,14 +33,14 @@ def with_ignores(
             by_path[finding.path].append(finding)
     fixed = result if isinstance(result, FixResult) else FixResult(**vars(result), applied=(), changed={})
     changed = dict(fixed.changed)
-    number = 0
+    numbers = {}
     for path, own in by_path.items():
         file = project.file(path)
         after, count = suppressed(file, own, codes)
         if count:
-            number += count
+            numbers[path] = count
             before, _ = changed.get(path, (file.text, ""))
             changed[path] = (before, after.text)
             project.replace(path, after.text)
     again = check_again(project, result, set(by_path), rules)
-    return replace(fixed, **{**vars(again), "problems": fixed.problems}, changed=changed), number
+    return replace(fixed, **{**vars(again), "problems": fixed.problems}, changed=changed), numbers

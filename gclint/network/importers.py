@@ -69,7 +69,7 @@ def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
     with project.read_for(None):
         for path in _beside(project):
             try:
-                if info.name in project.file(path).text:
+                if info.name in _words(project.file(path)):
                     found.append(path)
             except (OSError, UnreadableFile):
                 continue  # It is none of the run's.
@@ -108,6 +108,12 @@ class _Index:
     """The files by the words that their imports are made of."""
     modules: Mapping[Path, frozenset[str]]
     """The last names of the modules that each file imports from."""
+
+
+@of_text
+def _words(file: SourceFile) -> frozenset[str]:
+    """Return the words of a file beside the given ones: a few long texts, of which every class is asked."""
+    return frozenset(_WORD.findall(file.text))
 
 
 @of_text
@@ -156,7 +162,7 @@ def _imports(file: SourceFile, name: str) -> bool:
 
 
 def _is_beside(file: SourceFile, name: str) -> bool:
-    return FLAG in file.text and name in file.text
+    return FLAG in file.text and name in _words(file)
 
 
 IMPORTERS = Topic("importers", _imports_from)

@@ -152,7 +152,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         return
     if report.ignored:
         yield f"Added ignore comments for {counted(report.ignored, 'finding')}."
-    found, left, lost = len(report.repairs.made), len(report.left), len(report.repairs.lost)
+    found, lost = len(report.repairs.made), len(report.repairs.lost) + report.unignored
+    left = len(report.left) + report.unignored
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
     if left:
         outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
@@ -218,6 +219,8 @@ def _repair_lines(report: Report) -> Iterator[str]:
     where = f"{counted(len(changed), 'file')} of {counted(len(models), 'model')}"
     what = counted_parts(report.repairs, also_none=False)
     yield f"  in {where}{': ' if what else ''}{what}"
+    if not report.repairs.made:  # Nothing but ignore comments.
+        return
     yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
     by_model = _shares(report, lambda each: report.project.model(each.path))
     more = len(by_model) - _MODELS_SHOWN

@@ -8,7 +8,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
-from gclint.source.paths import printable, shown
+from gclint.report.printing import is_coloured, width_of, write_lines
+from gclint.source.paths import shown
 from gclint.verify.memory import Estimated
 from gclint.verify.worker.estimates import (
     Addition,
@@ -21,20 +22,21 @@ from gclint.verify.worker.estimates import (
 )
 
 _LINES = 6
+_WIDEST = 1000
 NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
 """What modes are called, where one is to be named beside the others."""
 
 
 def write(found: Estimated, stream: TextIO) -> None:
-    """Write an estimate."""
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    """Write an estimate; a terminal wraps it at words, and a pipe gets each row of the table in one line."""
     estimate = found.estimate
-    for line in _head(found):
-        console.print(printable(line), markup=False)
-    console.print()
+    write_lines((*_head(found), ""), stream)
+    width = width_of(stream) if stream.isatty() else _WIDEST
+    console = Console(
+        file=stream, highlight=False, width=width, color_system="auto" if is_coloured(stream) else None
+    )
     console.print(_modes(estimate))
-    for line in _rest(estimate):
-        console.print(printable(line), markup=False)
+    write_lines(_rest(estimate), stream)
 
 
 def size(number: float) -> str:
@@ -75,7 +77,7 @@ def _modes(estimate: MemoryEstimate) -> Table:
 
 def _cells(mode: ModeEstimate, plain: ModeEstimate | None, state: int) -> list[str]:
     if mode.error:
-        return [f"cannot be run: {mode.error}", "", "", "", ""]
+        return ["cannot be run", "", "", "", ""]
     peak = "-" if mode.peak_bytes is None else size(mode.peak_bytes + state)
     less, more = "", ""
     if plain is not None and mode is not plain and plain.saved_bytes and plain.flops:
@@ -85,6 +87,9 @@ def _cells(mode: ModeEstimate, plain: ModeEstimate | None, state: int) -> list[s
 
 
 def _rest(estimate: MemoryEstimate) -> Iterator[str]:
+    for mode in estimate.modes:
+        if mode.error:
+            yield f"{NAMES[mode.mode]} cannot be run: {mode.error}"
     for each in estimate.measurements:
         yield _measured(each, estimate)
     for addition in _different(estimate.additions):
@@ -143,14 +148,15 @@ def _fit(each: Fit) -> str:
 
 def _addition(each: Addition) -> Iterator[str]:
     yield ""
-    what = f"{each.blocks} blocks of {each.kind} in {each.stack}; with checkpointing, each one more adds"
+    stack = f"{each.blocks} blocks of {each.kind} in {each.stack}"
+    what = f"{stack}; with checkpointing, each additional block adds"
     boundary = f"its boundary, {' x '.join(map(str, each.boundary_shape))} = {size(each.boundary_bytes)}"
     if each.is_exact:
         yield f"{what} {boundary}, and nothing else."
     elif not each.recomputed:
         yield f"{what} {size(each.added_bytes)}: it is not checkpointed."
     else:
-        yield f"{what} {size(each.added_bytes)}: {boundary}, and besides"
+        yield f"{what} {size(each.added_bytes)}: {boundary}, and in addition"
         yield from (f"  {_line(extra)}" for extra in each.extras)
 
 

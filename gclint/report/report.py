@@ -87,6 +87,8 @@ class Report:
     """What runs of the repaired models say; None where none was asked for."""
     ignored: int = 0
     """How many findings got an ignore comment."""
+    unignored: int = 0
+    """How many would have got one, had their files been writable."""
     quiet: bool = False
     """Whether there is to be nothing but findings and what went wrong."""
     runs: Results | None = None

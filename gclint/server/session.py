@@ -49,6 +49,8 @@ class Session:
         self.documents = Documents(encoding)
         self.notices: list[str] = []
         """What users have to be told; whoever tells them takes it away."""
+        self._unusable: dict[Path, str] = {}
+        """Why the settings of an area cannot be used: told once, until they can be used again."""
         self._load = load
         self._areas: dict[Path, Area] = {}
         self._loose: dict[Path, Area] = {}
@@ -221,8 +223,7 @@ class Session:
         try:
             settings, rules = self._load(root)
         except UnusableSettings as error:
-            if str(error) not in self.notices:
-                self.notices.append(str(error))
+            self._complain(root, str(error))
             if known is None:
                 from gclint.rule import selected_rules
                 from gclint.settings import Settings
@@ -231,7 +232,15 @@ class Session:
                 rules = selected_rules(settings)
             else:
                 settings, rules = known.settings, known.rules
+        else:
+            self._unusable.pop(root, None)
         return Area(root, settings, rules, self.documents, is_folder=is_folder)
+
+    def _complain(self, root: Path, message: str) -> None:
+        known = {message for root, message in self._unusable.items() if root in (*self._areas, *self._loose)}
+        if message not in known:
+            self.notices.append(message)
+        self._unusable[root] = message
 
     def _renew(self, area: Area) -> None:
         areas = self._areas if self._areas.get(area.root) is area else self._loose

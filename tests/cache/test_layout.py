@@ -10,10 +10,11 @@ import pytest
 
 from gclint.cache.traces import encoded
 from gclint.codemod.patched import _FORWARD
-from gclint.facts import phase, read_bytes, traced
+from gclint.facts import read_bytes
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
 from gclint.source.layout import layout_free
+from gclint.trace import phase, traced
 from tests.cache.shell import CHECKPOINTED_BASE, LISTS_MODULES, MODEL, OWN, is_replayed, run, write_project
 
 _CODE = 'x = [\n    1,\n    "# no comment",\n]\ny = """\n\n# text\n"""\n'

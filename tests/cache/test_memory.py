@@ -13,11 +13,11 @@ import pytest
 from gclint.engine.check import CheckResult, Recalled, check
 from gclint.engine.fix import fix
 from gclint.engine.memory import Memory
-from gclint.facts import phase, traced
 from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.discovery import survey
 from gclint.source.project import Project
+from gclint.trace import phase, traced
 from tests.cache.shell import BASE, CHECKPOINTED_BASE, MODEL, OWN, write_project
 
 _SWITCH = "def enable(model):\n    model.gradient_checkpointing = True\n"

@@ -17,58 +17,14 @@ from gclint.report.page.view import Page, Trade
 from gclint.verify.memory import Estimated
 from gclint.verify.sources import target_of
 from gclint.verify.worker.estimates import (
-    Addition,
-    BlockBytes,
-    Fit,
-    Measurement,
     MemoryEstimate,
     ModeEstimate,
-    Option,
-    Saved,
 )
-from gclint.verify.worker.modes import Mode, Place
+from tests.estimates import ESTIMATE, GIGA
 from tests.page.sample import ENVIRONMENT, ORIGIN
 
-_GIGA = 10**9
 
-
-def _mode(mode: Mode, block: int, outside: int, flops: int) -> ModeEstimate:
-    blocks = tuple(BlockBytes(f"model.layers.{number}", "Layer", block) for number in range(2))
-    kept = Saved(
-        "model.layers.*", Place("modeling_toy.py", 3, 3), "MulBackward0", (1, 8), "float32", 2, block
-    )
-    return ModeEstimate(mode, 2 * block + outside, blocks, 5 * _GIGA, flops // 3, flops, (kept,))
-
-
-_ESTIMATE = MemoryEstimate(
-    "modeling_toy.py",
-    "ToyModel",
-    batch=2,
-    sequence=4096,
-    parameters=1000,
-    weight_bytes=2000,
-    modes=(
-        _mode("plain", 4 * _GIGA, 2 * _GIGA, 300),
-        _mode("non-reentrant", _GIGA // 10, 2 * _GIGA, 400),
-        _mode("reentrant", _GIGA // 10, 2 * _GIGA, 400),
-    ),
-    additions=(Addition("non-reentrant", "model.layers", "Layer", 2, 64, (1, 8, 2), 64),),
-    fits=(Fit("batch", "plain", 0, 90 * _GIGA), Fit("batch", "non-reentrant", 3, 70 * _GIGA)),
-    budget=80 * _GIGA,
-    options=(
-        Option(1, False, _GIGA, 0, 400, 5 * _GIGA),
-        Option(2, False, 3 * _GIGA, 0, 350, 5 * _GIGA),
-        Option(1, True, _GIGA // 2, _GIGA // 2, 400, 5 * _GIGA),
-    ),
-    measurements=(
-        Measurement("plain", "H200", 10 * _GIGA, 1.5),
-        Measurement("reentrant", "H200", error="none"),
-    ),
-    notes=("Attention dropout is 0.",),
-)
-
-
-def _page(estimate: MemoryEstimate = _ESTIMATE) -> Page:
+def _page(estimate: MemoryEstimate = ESTIMATE) -> Page:
     return memory_page(Estimated(ENVIRONMENT, estimate), ORIGIN)
 
 
@@ -85,19 +41,19 @@ def test_the_first_sentence_is_what_comes_of_it() -> None:
 
 def test_bytes_by_depth_add_up_and_modes_that_are_alike_are_one_line() -> None:
     assert [(each.mode, each.block, each.size) for each in _page().depths] == [
-        ("no checkpointing", 1, 4 * _GIGA),
-        ("no checkpointing", 2, 8 * _GIGA),
-        ("non-reentrant and reentrant", 1, _GIGA // 10),
-        ("non-reentrant and reentrant", 2, _GIGA // 5),
+        ("no checkpointing", 1, 4 * GIGA),
+        ("no checkpointing", 2, 8 * GIGA),
+        ("non-reentrant and reentrant", 1, GIGA // 10),
+        ("non-reentrant and reentrant", 2, GIGA // 5),
     ]
 
 
 def test_options_are_points_between_compute_and_memory() -> None:
     assert [(each.name, round(each.more, 3), each.size) for each in _page().trades] == [
-        ("nothing checkpointed", 0.0, 10 * _GIGA),
-        ("every_n_layers=1", 0.333, _GIGA),
-        ("every_n_layers=2", 0.167, 3 * _GIGA),
-        ("offload=True", 0.333, _GIGA // 2),
+        ("nothing checkpointed", 0.0, 10 * GIGA),
+        ("every_n_layers=1", 0.333, GIGA),
+        ("every_n_layers=2", 0.167, 3 * GIGA),
+        ("offload=True", 0.333, GIGA // 2),
     ]
 
 
@@ -113,7 +69,7 @@ def test_tables_have_the_numbers() -> None:
 
 def test_a_mode_that_cannot_be_run_says_why() -> None:
     failed = ModeEstimate("reentrant", error="it raises")
-    page = _page(replace(_ESTIMATE, modes=(*_ESTIMATE.modes[:2], failed)))
+    page = _page(replace(ESTIMATE, modes=(*ESTIMATE.modes[:2], failed)))
     assert page.problems == ("reentrant: it raises",)
     assert len(_rows(page, "A step")) == 2
 
@@ -142,7 +98,7 @@ def test_the_command_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     source = tmp_path / "modeling_toy.py"
     source.write_text("")
     monkeypatch.setattr(memory_command, "subject_of", lambda *_: (target_of(source), None))
-    monkeypatch.setattr(memory_command, "ask", lambda *_: Estimated(ENVIRONMENT, _ESTIMATE))
+    monkeypatch.setattr(memory_command, "ask", lambda *_: Estimated(ENVIRONMENT, ESTIMATE))
     report = tmp_path / "report.html"
     outcome = CliRunner().invoke(memory_command.memory, [str(source), "--report", str(report)])
     assert (outcome.exit_code, outcome.exception) == (0, None)

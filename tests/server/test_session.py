@@ -246,6 +246,21 @@ def test_files_and_settings_on_the_disk_are_followed(tmp_path: Path) -> None:
     assert editor.codes(path.as_uri()) == []
 
 
+def test_unusable_settings_are_told_once_until_they_are_mended(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    editor = _Editor(folder)
+    told: list[str] = []
+    for refused in ("1: nonsense", "1: nonsense", "2: nonsense", "", "2: nonsense"):
+        editor.refused = refused
+        editor.session.watched([(folder / "pyproject.toml", False)])
+        editor.settle()
+        editor.open((tmp_path / f"outside{len(told)}.py").as_uri(), GOOD)
+        told += editor.session.notices
+        editor.session.notices.clear()
+    assert told == ["1: nonsense", "2: nonsense", "2: nonsense"]
+
+
 def test_folders_come_and_go(tmp_path: Path) -> None:
     other = tmp_path / "other"
     for folder in (tmp_path / "one", other):

@@ -140,6 +140,6 @@ def test_a_configuration_is_estimated_from_its_file(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert "batch 1 x 16 tokens, bfloat16" in run.stdout
     assert run.stdout.count("as estimated, to the byte") == 3
-    assert "each one more adds its boundary, 1 x 16 x 64 = 2.05 kB, and nothing else." in run.stdout
+    assert "each additional block adds its boundary, 1 x 16 x 64 = 2.05 kB, and nothing else." in run.stdout
     assert "batch, non-reentrant: " in run.stdout
     assert "sequence, no checkpointing: " in run.stdout

@@ -48,7 +48,9 @@ def test_one_is_asked_for_by_its_title_and_runs_once(practice: object) -> None:
     assert practices_named([title, title]) == (practice,)
 
 
-@pytest.mark.parametrize(("name", "said"), [("autocats", "did you mean 'autocast'"), ("", "there are all,")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("autocats", "did you mean 'autocast'"), ("", "choose from all,")]
+)
 def test_an_unknown_one_is_answered_with_those_that_there_are(name: str, said: str) -> None:
     with pytest.raises(UnknownPractice, match=said):
         practices_named(["autocast", name])

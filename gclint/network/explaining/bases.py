@@ -29,7 +29,9 @@ def _line_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fa
             if isinstance(base, ClassInfo):
                 inner.append(_line_of(base, info, seen | {info}))
             else:
-                inner.append(Fact(f"`{name}`: {_outside(name, base, info)}", _place(name, info)))
+                place = _place(name, info)
+                text = _outside(name, base, info, is_at_hand=place is not None)
+                inner.append(Fact(f"`{name}`: {text}", place))
         if not info.base_names:
             inner.append(Fact("no base"))
     meaning = _MEANINGS.get(info.name)
@@ -46,7 +48,7 @@ def _place(name: str, user: ClassInfo) -> tuple[Path, int] | None:
     return None if file is None or definition is None else (file.path, definition.header)
 
 
-def _outside(name: str, base: External | None, user: ClassInfo) -> str:
+def _outside(name: str, base: External | None, user: ClassInfo, *, is_at_hand: bool) -> str:
     """Return what is known of a base whose code was not read, or why it was not."""
     last = name.rpartition(".")[2] if base is None else base.name.rpartition(".")[2]
     known = _MEANINGS.get(last)
@@ -63,4 +65,6 @@ def _outside(name: str, base: External | None, user: ClassInfo) -> str:
         return (
             f"unknown: {base.name} is in transformers, which was not found; pass its source with `--library`"
         )
+    if is_at_hand:
+        return "unknown: its file is of a kind that defines no layers of models, so it was not searched"
     return f"unknown: the file of {base.name} was not found, or contains no model layers"

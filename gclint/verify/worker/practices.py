@@ -326,4 +326,4 @@ def _unknown(name: str) -> str:
         there = ", ".join(each.title for each in PRACTICES if each.group == group)
     else:
         there = ", ".join((ALL, *groups()))
-    return f"there is no set-up {name!r}{meant} (there are {there})"
+    return f"there is no set-up {name!r}{meant} (choose from {there})"

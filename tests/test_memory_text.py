@@ -1,0 +1,49 @@
+"""An estimate of memory as text, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from gclint.report.memory import write
+from gclint.verify.memory import Estimated
+from gclint.verify.worker.estimates import ModeEstimate
+from tests.estimates import ESTIMATE
+from tests.page.sample import ENVIRONMENT
+from tests.terminal import Terminal
+
+
+def _written(stream: io.StringIO, *, error: str = "") -> list[str]:
+    estimate = ESTIMATE
+    if error:
+        estimate = replace(estimate, modes=(*estimate.modes[:2], ModeEstimate("reentrant", error=error)))
+    write(Estimated(ENVIRONMENT, estimate), stream)
+    return stream.getvalue().splitlines()
+
+
+def test_a_terminal_gets_no_line_that_is_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = _written(Terminal(), error="RuntimeError: what stands in the way of it, in many words")
+    assert [line for line in lines if len(line.rstrip()) > 60] == []
+    place = next(number for number, line in enumerate(lines) if line.startswith("reentrant cannot"))
+    assert lines[place : place + 2] == [
+        "reentrant cannot be run: RuntimeError: what stands in the",
+        "    way of it, in many words",
+    ]
+
+
+def test_a_pipe_gets_one_line_for_each_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = _written(io.StringIO(), error="RuntimeError: no")
+    head = next(number for number, line in enumerate(lines) if line.startswith("checkpointing"))
+    assert lines[head].split("  ")[-1].strip() == "more"
+    assert "saved for backward" in lines[head]
+    assert [line.split("  ")[0] for line in lines[head + 1 : head + 4]] == [
+        "no checkpointing",
+        "non-reentrant",
+        "reentrant",
+    ]
+    assert lines[head + 4] == "reentrant cannot be run: RuntimeError: no"
