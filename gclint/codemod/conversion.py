@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from gclint.codemod.branch import (
-    removed_names,
-    replacement,
-    unused_helpers,
-)
 from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.removal import dotted_names, remove_functions
+from gclint.codemod.replacement import removed_names, replacement, unused_helpers
 from gclint.codemod.switching import remove_override
 from gclint.finding import Edit, Refusal
 from gclint.network.activation import bind_site

@@ -6,11 +6,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from gclint.codemod.branch import (
-    LegacyBranch,
-    differences,
-    legacy_branch,
-)
+from gclint.codemod.branch import LegacyBranch, legacy_branch
+from gclint.codemod.differences import differences
 from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
 from gclint.network.activation import requires_cache

@@ -9,7 +9,7 @@ from enum import Flag, auto
 
 import libcst as cst
 
-from gclint.network.assignments import Assignment, assignments, names_needed, reaching, stops_gradients
+from gclint.network.assignments import Assignment, assignments, names_needed, reaching
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
 from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
@@ -35,10 +35,9 @@ from gclint.network.evaluation.values import (
     Value,
 )
 from gclint.network.evaluation.walk import dotted_name
+from gclint.network.learned import is_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.network.traits import is_learned
-from gclint.source.tokens import code_tokens
 
 _ANY = -1
 """Some item, where it is not known which."""
@@ -46,8 +45,6 @@ _MAX_DEPTH = 3
 _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
-_UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
-"""A decorator of a function in which no gradients are recorded."""
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path, bool]
 
@@ -311,10 +308,10 @@ class Gradients:
             return self.of(place, node.value)
         values = place.scope.evaluate(node)
         if ExternalInstance(PARAMETER) in values:
-            return Carries.CONSTANT if _is_frozen(place.scope, node) else self._begun(place, node)
-        if name == "weight" and any(map(_is_learned, place.scope.evaluate(node.value))):
+            return Carries.CONSTANT if is_frozen(place.scope, node) else self._begun(place, node)
+        if name == "weight" and any(map(is_learned_value, place.scope.evaluate(node.value))):
             return self._begun(place, node)
-        if values or _is_buffer(place.scope, node):
+        if values or is_buffer(place.scope, node):
             return Carries.CONSTANT
         if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
             return Carries.GRADIENT
@@ -381,13 +378,13 @@ class Gradients:
 
     def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
         """Return what a module gives: the first that one with parameters returns has their gradient."""
-        if all(each <= 0 for each in path) and _is_learned(forward.instance):
+        if all(each <= 0 for each in path) and is_learned_value(forward.instance):
             return self._begun(place, call)
         return self._returned(place, call, forward, path)
 
     def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:
         """Return what a function of the project returns in this call."""
-        if _is_unrecorded(called):
+        if is_unrecorded(called):
             return Carries.CONSTANT
         inner = self._enter(place, call, called)
         if inner is None:
@@ -432,57 +429,3 @@ def _container(items: Carries) -> Carries:
 def _items(found: Carries) -> Carries:
     """Return what is picked out of this."""
     return (found & ~Carries.NESTED) | Carries.GRADIENT if Carries.NESTED in found else found
-
-
-def _is_learned(value: Value) -> bool:
-    if isinstance(value, Instance):
-        return value.info.is_module and is_learned(value.info)
-    return isinstance(value, ExternalInstance) and is_learned_module(value.name)
-
-
-def _is_frozen(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an own parameter is made with ``requires_grad=False``."""
-    owner = scope.owner
-    if owner is None or dotted_name(node.value) != scope.self_name:
-        return False
-    for base in owner.mro:
-        method = base.definition.method("__init__")
-        if method is not None:
-            init = owner.scope(method, base.module)
-            for binding in init.bindings(f"{init.self_name}.{node.attr.value}"):
-                if isinstance(binding.value, cst.Call) and any(map(_forbids_gradient, binding.value.args)):
-                    return True
-    return False
-
-
-def _is_unrecorded(called: Bound | Function) -> bool:
-    """Tell whether no gradients are recorded in a function, by a decorator."""
-    if isinstance(called, Function):
-        return isinstance(called.node, cst.FunctionDef) and any(
-            stops_gradients(each.decorator) for each in called.node.decorators
-        )
-    found = called.instance.info.find_method(called.method)
-    if found is None:
-        return False
-    definition = found[1]
-    return _UNRECORDED.search(definition.outline.code, definition.start, definition.header) is not None
-
-
-def _forbids_gradient(arg: cst.Arg) -> bool:
-    return (
-        arg.keyword is not None and arg.keyword.value == "requires_grad" and dotted_name(arg.value) == "False"
-    )
-
-
-def _is_buffer(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an own attribute is registered as a buffer, and is nowhere given another value."""
-    if scope.owner is None or dotted_name(node.value) != scope.self_name:
-        return False
-    texts = [base.text for base in scope.owner.mro if node.attr.value in base.text]
-    if not any("register_buffer" in text for text in texts):
-        return False  # The rule, and reading tokens takes its time.
-    name = re.escape(node.attr.value)
-    registered = re.compile(rf"\bregister_buffer \( (?:name = )?([\"']){name}\1")
-    changed = re.compile(rf"\. {name} (?:\[[^\]]*\] )*(?:[-+*/@]?= |\. \w+_ \()")
-    codes = [" ".join(code_tokens(text)) for text in texts]
-    return any(map(registered.search, codes)) and not any(map(changed.search, codes))
