@@ -72,7 +72,7 @@ class Rule(ABC):
     """Whether its fixes change more than comments, so that a run has to prove them."""
     shows_in_every_run: ClassVar[bool] = False
     """Whether any run of a call shows the defect if it is there, so that one which does not contradicts it;
-    what hangs on a configuration, as a cache does, may show in another."""
+    what depends on a configuration, as a cache does, may show in another."""
     level: ClassVar[Level] = "error"
     """How bad it is: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
     precision: ClassVar[Precision] = "high"

@@ -32,7 +32,7 @@ class Trace:
         self.phases: dict[Fact, str] = {}
         """What a fact was asked for first; the rest is of the lint itself."""
         self.layout_free: dict[str, str] = {}
-        """What stands for Python files but for their layout, where verdicts may hang on them."""
+        """What stands for Python files but for their layout, where verdicts may depend on them."""
         self.shown: frozenset[str] | None = None
         """The files whose layout may show in what is printed; None where any may."""
         self._fresh: list[Fact] = []

@@ -75,9 +75,13 @@ class MissingCheckpointingLayer(Rule):
 
     - a call site would still be wrong afterwards;
     - a branch also checkpoints in evaluation mode;
+    - the model reads from the block's output what the block only returns if `use_cache` is True, which the
+      base class sets to False;
     - the block keeps running statistics (recomputation updates them twice), or `forward` assigns to `self`;
+    - the block defines the flag itself, or an `__init_subclass__` that does not call its base's;
     - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments
-      in place, or draws random numbers that are not torch's;
+      in place, changes something outside of itself, keeps something in a part that others read, needs
+      gradients to be recorded in its forward pass, or draws random numbers that torch does not restore;
     - classes that are not blocks share the base that has to change.
 
     There is no fix for a block that needs its cache in training, nor for one that is itself a model.

@@ -197,6 +197,10 @@ _WEIGHTS = {
     "loading": toy(
         more="def load(self, checkpoint_path):\n    return load_checkpoint(self, checkpoint_path)"
     ),
+    "checking what was loaded": toy(
+        more="def check(self):\n    return validate_checkpoint_with_golden(self), sorted_checkpoints(self)"
+    ),
+    "resuming": toy(more="def resume(self, path):\n    return deepspeed_load_checkpoint(self.layers, path)"),
     "from a checkpoint": toy(more="def load(self, path):\n    return self.from_checkpoint(path)"),
     "a name for the documentation": toy(before='\n_CHECKPOINT_FOR_DOC = "toy"\n'),
     "a string": toy('name = "checkpoint(layer)"\n' + LOOP),

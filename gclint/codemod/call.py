@@ -76,7 +76,7 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
             return shift
     activations = frozenset(name for binding in bindings for name in binding.activations)
     uncertain = frozenset(name for binding in bindings for name in binding.uncertain) - activations
-    # Copies of a call are rewritten alike, so what moves does not hang on what each of them passes.
+    # Copies of a call are rewritten alike, so what moves does not depend on what each of them passes.
     tensors = (
         frozenset(name for binding in bindings for name in binding.tensors) if activations else uncertain
     )

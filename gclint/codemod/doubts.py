@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
@@ -10,15 +11,18 @@ from gclint.codemod.group import Group, root_of, sites_of
 from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.returned import returned_container
 from gclint.network.runsite import RunSite
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.tokens import Kind, tokens
+from gclint.source.words import has_word
 
 _LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
 _HOOKED = re.compile(r"\bregister_forward_(?:pre_)?hook[ \t]*\(")
 _KEY = re.compile(r"[\"'](\w+)[\"'][ \t]*:")
 _RECORDED = "_can_record_outputs"
+_REGISTERING = "__init_subclass__"
 _COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
 
@@ -33,10 +37,31 @@ def block_doubts(info: ClassInfo) -> list[str]:
         doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
     if info.find_method("__call__") is not None:
         doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
+    doubts += _registration_doubts(info)
     forward = info.find_method("forward")
     if forward is not None and _is_in_code(_LATER, forward[1].code):
         doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
     return doubts
+
+
+def _registration_doubts(info: ClassInfo) -> Iterator[str]:
+    """Yield what keeps the base class from what it does to its subclasses, and to their flag."""
+    registering = info.find_method(_REGISTERING)
+    if registering is not None and f".{_REGISTERING}" not in registering[1].code:
+        yield (
+            f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
+            "5.23 and later make a class recompute"
+        )
+    own = next(
+        (name for name in (FLAG, CHECKPOINT_FUNCTION) if any(_names_own(base, name) for base in info.mro)),
+        None,
+    )
+    if own is not None:
+        yield f"`{info.name}` has its own `{own}`, which is also the base class's"
+
+
+def _names_own(info: ClassInfo, name: str) -> bool:
+    return has_word(info.file.outline.code, name, info.definition.header, info.definition.end)
 
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:

@@ -1,4 +1,4 @@
-"""Findings reported where they have to be repaired: those of generated files at their source."""
+"""Moves findings to where they have to be repaired: those of generated files to their source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Moved:
 
     target: Place
     groups: dict[tuple[Path, _Piece], list[Finding]] = field(default_factory=dict)
-    """By where they were found, in the order of the text."""
+    """By the place where they were found, in the order of the text."""
     places: dict[Finding, Place] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
 
 
 def _found_at(project: Project, finding: Finding) -> Place | None:
-    """Return the place of a finding that may belong elsewhere; None for all the others."""
+    """Return the place of a finding that may belong to another file; None for all others."""
     library = library_of(project)
     if finding.subject is not None:
         path, start, _ = finding.subject
@@ -70,7 +70,7 @@ def _found_at(project: Project, finding: Finding) -> Place | None:
 
 
 def _target(project: Project, place: Place, lineage: Lineage) -> Place | None:
-    """Return the last place of a chain of sources that is among the given files."""
+    """Return the last place in a chain of sources that is in one of the given files."""
     target = None
     seen = set()
     following: Place | None = place
@@ -100,7 +100,7 @@ def _piece(place: Place) -> _Piece:
 def _natives(
     project: Project, left: Iterable[Finding], moved: Mapping[tuple[_Piece, str], _Moved]
 ) -> defaultdict[tuple[_Piece, str], list[Finding]]:
-    """Return what is found at the sources themselves, in the order of the text."""
+    """Return the findings at the sources themselves, in the order of the text."""
     targets = {key[0][0] for key in moved}
     natives: defaultdict[tuple[_Piece, str], list[Finding]] = defaultdict(list)
     for finding in sorted(left, key=lambda each: each.start):
@@ -149,7 +149,7 @@ def _not_carried(finding: Finding, target: Place) -> Finding:
 
 
 def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tuple[int, int] | None:
-    """Return where a finding stands in the source of its place."""
+    """Return the span of a finding in the source of its place."""
     if target.method is None:
         definition = target.info.definition
         name = target.file.text.index(definition.name, definition.header + len("class"))
@@ -172,7 +172,7 @@ def _united(
 ) -> Finding:
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
     message = finding.message
-    # A file of another tree may hold nothing of its own, and run the very class.
+    # A file of another tree may have no code of its own, and use this very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
     heirs = tuple(Heir(each.path, each.symbol, defines=each not in runners) for each in others)
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):

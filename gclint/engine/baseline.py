@@ -1,7 +1,7 @@
-"""Findings that are known: written down in a file, and not reported as long as they stay the same.
+"""Baselines: files of known findings, which are not reported as long as they stay the same.
 
-A finding is known by its rule, file and symbol and by a hash of the code that is flagged, never by
-its line: what happens elsewhere in the file, and how the code is laid out, makes no difference.
+A finding is recognised by its rule, file and symbol and by a hash of the flagged code, never by its
+line: changes elsewhere in the file, and of the layout, make no difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """What a known finding is recognised by."""
+    """What identifies a known finding."""
 
     file: str
     """From the folder of the baseline, with slashes."""
@@ -39,10 +39,10 @@ class Entry:
 
 
 class Baseline:
-    """The known findings, each as often as it is known."""
+    """The known findings, with the number of times that each occurs."""
 
     def __init__(self, path: Path, known: Mapping[Entry, int]) -> None:
-        """Hold what the file at ``path`` says, or is to say."""
+        """Hold the entries that the file at ``path`` has, or is to have."""
         self.path = path
         self.known = Counter(known)
         self._folder = Path(os.path.realpath(path)).parent
@@ -84,14 +84,14 @@ class Baseline:
         return f'{{\n  "version": {_VERSION},\n  "findings": [{findings}]\n}}\n'
 
     def entry(self, project: Project, finding: Finding) -> Entry:
-        """Return what ``finding`` is recognised by."""
+        """Return the entry that identifies ``finding``."""
         code = project.file(finding.path).text[finding.start : finding.end]
         return Entry(
             self._name(project.location(finding.path)), finding.code, finding.symbol, code_hash(code)
         )
 
     def without_known(self, project: Project, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that are not known, or occur more often than they are known."""
+        """Return the findings that are not in the baseline, or occur more often than it has them."""
         left = Counter(self.known)
         unknown = []
         for finding in findings:
@@ -109,13 +109,13 @@ class Baseline:
         ran: Mapping[Path, Collection[str]],
         folders: Iterable[Path],
     ) -> Counter[Entry]:
-        """Return the entries that no longer occur, and how often they are too many.
+        """Return the entries that no longer occur, and how many of each are superfluous.
 
         Args:
             project: the files.
             findings: everything that was found.
-            ran: the rules that ran, by file; of all others nothing is known.
-            folders: those that were searched: a file in one of them that is gone has no findings.
+            ran: the rules that ran, by file; entries of others are not judged.
+            folders: those that were searched: a file in them that no longer exists has no findings.
         """
         codes = {self._name(project.location(path)): own for path, own in ran.items()}
         searched = [Path(os.path.realpath(folder)) for folder in folders if folder.is_dir()]
@@ -141,7 +141,7 @@ class Baseline:
 
 
 def _with_slashes(path: str) -> str:
-    """Return a path as it stands in a baseline on every system, whichever system has written it."""
+    """Return a path as baselines have it, with slashes on every system."""
     return path.replace("\\", "/")
 
 

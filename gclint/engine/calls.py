@@ -1,4 +1,4 @@
-"""Whether a change of the calls in a method means the same in the method's twin."""
+"""Decides whether a change of the calls in a method is right in the method's twin as well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.source.twins import Region, Twin, header_region
 
 
 def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
-    """Tell whether edits change nothing of a region but the header of the class that it is."""
+    """Tell whether edits change only the header of a region that is a class."""
     text = region.text
     if not text.lstrip().startswith("class"):
         return False
@@ -30,9 +30,9 @@ def call_obstacle(
     edits: Sequence[Edit],
     changed: Collection[Edit],
 ) -> str | None:
-    """Return why edits of calls in one twin are not right in the other one, whose names are others.
+    """Return why edits of calls in one twin are not right in the other one, which uses other names.
 
-    What a call means hangs on the block that it runs. So the other method's class has to name a block
+    What a call means depends on the block that it runs. So the other method's class has to name a block
     that corresponds and takes the same parameters; and it has to be a checkpointing layer, or become
     one by what is ``changed`` in that file, where a legacy branch goes.
     """

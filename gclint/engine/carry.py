@@ -1,4 +1,4 @@
-"""Fixes carried to all code that has to stay the same: copies, and what is generated.
+"""Carries fixes to all code that has to stay the same: copies, and generated code.
 
 A fix that changes one of two twins stands only if the other one changes alike: by another finding's
 fix, with which it is then linked, or by the same change, mirrored. Otherwise it is not made.
@@ -28,19 +28,19 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 @dataclass
 class _Carried:
-    """A finding with what else its fix has to change."""
+    """A finding with everything else that its fix has to change."""
 
     finding: Finding
     edits: dict[Path, list[Edit]]
     applicability: Applicability = Applicability.SAFE
-    """That of the fix, with all else that it has to change."""
+    """The applicability of the fix, including everything else that it has to change."""
     doubts: list[str] = field(default_factory=list)
-    """Why it is not safe, beside the fix's own reason."""
+    """Why it is not safe, in addition to the fix's own reason."""
     refusal: str | None = None
     outside: dict[Path, str] = field(default_factory=dict)
     """Files with twins that are not among the given ones, and what they need."""
     links: set[int] = field(default_factory=set)
-    """Other findings, by their number, that have to be repaired together with this one."""
+    """The numbers of the findings that have to be repaired together with this one."""
 
 
 def carry(
@@ -54,7 +54,7 @@ def carry(
     Args:
         project: the files.
         findings: what is reported.
-        suppressed: what is not, so that the code that it is about stays as it is.
+        suppressed: what is not reported, so its code must not change.
         tree: what the twins are.
     """
     work = _Work(project, findings, suppressed, tree)
@@ -82,7 +82,7 @@ class _Work:
         for number, carried in enumerate(self._carried):
             for path in carried.edits:
                 self._editing[path].append(number)
-        # What stays as it is: the comment says so, or nobody knows how to repair it.
+        # These stay as they are: a comment says so, or there is no fix.
         self._fixed_places: defaultdict[Path, list[Finding]] = defaultdict(list)
         for each in [*suppressed, *(finding for finding in findings if finding.fix is None)]:
             self._fixed_places[each.path].append(each)
@@ -99,7 +99,7 @@ class _Work:
             if path not in self._project.fixable:
                 continue
             edits = carried.edits[path]
-            # Headers first: whether a call may change hangs on what its block has become.
+            # Headers first: whether a call may change depends on the block after its fix.
             twins = list(self._tree.touched(path, edits))
             headers = [each for each in twins if changes_header_only(_sides(each, path)[0], edits)]
             for twin in dict.fromkeys([*headers, *twins]):
@@ -112,7 +112,7 @@ class _Work:
                     seen.clear()
 
     def _settle(self, number: int, twin: Twin, path: Path) -> Path | None:
-        """Let the other side of a twin change alike; return its file if it changes by what was added."""
+        """Make the other side of a twin change alike; return its file if something was added for that."""
         carried = self._carried[number]
         here, there = _sides(twin, path)
         other = there.file.path
@@ -229,7 +229,7 @@ class _Work:
         return groups
 
     def share(self, group: frozenset[int]) -> None:
-        """Let linked findings share what keeps one of them from being repaired, or makes it unsafe."""
+        """Let linked findings share the reasons why one of them has no fix, or an unsafe one."""
         members = [self._carried[number] for number in sorted(group)]
         refused = next((each for each in members if each.refusal is not None), None)
         doubtful = max(members, key=lambda each: [*Applicability].index(each.applicability))
@@ -241,7 +241,7 @@ class _Work:
                 member.applicability = doubtful.applicability
 
     def result(self, number: int) -> Finding:
-        """Return a finding with its fix as it is to be made."""
+        """Return a finding with its final fix."""
         carried = self._carried[number]
         finding, fix = carried.finding, carried.finding.fix
         if fix is None:

@@ -1,4 +1,4 @@
-"""Rules over files: what they find, what is suppressed, and what kept a file from being checked."""
+"""Runs rules over files: what they find, what is suppressed, and why a file could not be checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BUG = f"this is a bug in gclint {__version__}; please report it together with th
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rules say about one file; what comments suppress is still among it."""
+    """What the rules found in one file, before comments suppress some of it."""
 
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -46,7 +46,7 @@ class Verdict:
     suppressions: Suppressions | None = None
     """None if the file could not be checked."""
     counted: frozenset[Path] = frozenset()
-    """The files whose lines the findings may name by number."""
+    """The files of which findings may name line numbers."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class CheckResult:
     files: int
     """How many files were checked."""
     ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
-    """The codes of which it is known whether a checked file has a finding."""
+    """By checked file, the codes of the rules whose findings in it are known."""
     groups: tuple[frozenset[Finding], ...] = field(default=(), kw_only=True)
     """Findings whose fixes are made together, since they change copies of the same code."""
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
-    """What all of this comes from: the verdict on each file of the run."""
+    """The verdict on each file of the run, from which all of this is derived."""
     shown_in: Set[Path] = field(default=frozenset(), kw_only=True)
     """The files in whose texts something has its place: a finding, an edit, a step, or an ignore comment."""
 
 
 SUMMARY = Path("<summary>")
-"""Stands among files for what a run found as a whole: that hangs on files and questions as well."""
+"""Stands among the paths of files for the result of a whole run, which has dependencies as well."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,19 @@ class Recalled:
     """What is known of an earlier run."""
 
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
-    """Those that still stand."""
+    """The verdicts that are still valid."""
     result: CheckResult | None = None
-    """What was found as a whole, with the verdicts of that time; None unless it still stands with them."""
+    """The result of the whole run, with its verdicts; None unless all of it is still valid."""
 
 
 class Memory(Protocol):
-    """Knows what earlier runs have found."""
+    """Remembers what earlier runs have found."""
 
     def recall(self, project: Project, rules: Sequence[Rule]) -> Recalled:
-        """Return what still stands."""
+        """Return what is still valid."""
 
     def keep(self, project: Project, result: CheckResult) -> None:
-        """Take up what was found in all files of a run."""
+        """Store what was found in all files of a run."""
 
 
 def check(
@@ -100,7 +100,7 @@ def check(
 ) -> CheckResult:
     """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
 
-    With several ``jobs`` they are spread over as many processes; what ``memory`` knows is not done again.
+    With several ``jobs``, the files are distributed over processes; what ``memory`` knows is not repeated.
     """
     with collector_paused():
         known = Recalled() if memory is None else memory.recall(project, rules)
@@ -124,7 +124,7 @@ def check(
 
 
 def says_the_same(before: Verdict | None, after: Verdict) -> bool:
-    """Tell whether two verdicts on a file differ in nothing that findings are put together from."""
+    """Tell whether two verdicts on a file give the same summary."""
     if before is None:
         return not after.findings
     if before.suppressions is None or after.suppressions is None:
@@ -140,13 +140,13 @@ def says_the_same(before: Verdict | None, after: Verdict) -> bool:
 def check_again(
     project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
 ) -> CheckResult:
-    """Return what there is to find now that the texts of the ``changed`` files are other ones."""
+    """Return what there is to find now that the texts of the ``changed`` files are different."""
     paths = to_judge_again(result.verdicts, changed, project.dependents(changed))
     return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
 
 
 def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], dependents: Set[Path]) -> list[Path]:
-    """Return the files whose verdicts may be other ones now that the texts of the ``changed`` files are."""
+    """Return the files whose verdicts may be different now that the ``changed`` files are."""
     return [path for path, verdict in verdicts.items() if path in dependents or aims_at(changed, verdict)]
 
 
@@ -161,7 +161,7 @@ def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
 
 
 def _counted(project: Project, path: Path) -> frozenset[Path]:
-    """Return the files that the verdict on the one at ``path`` hangs on, and of which lines were counted."""
+    """Return the files that the verdict on one depends on, and of which lines were counted."""
     return frozenset(each for each in project.used_by(path) if project.has_counted_lines(each))
 
 
@@ -190,7 +190,7 @@ def judge(
         paths: those to judge.
         rules: what to look for.
         advance: called after each file.
-        jobs: over how many processes to spread the work.
+        jobs: the number of processes.
     """
     paths = tuple(paths)
     verdicts, trace = {}, current()
@@ -207,11 +207,11 @@ def judge(
 
 @dataclass(frozen=True)
 class _Judged:
-    """A verdict, and what its process found out on the way that others need."""
+    """A verdict, and what its process has learnt that others need."""
 
     verdict: Verdict
     uses: tuple[tuple[Path, Path], ...]
-    """Which files turned out to hang on which."""
+    """The dependencies between files that were found."""
     news: News | None
     """What was read."""
     asked: tuple[Asked, ...]
@@ -236,7 +236,7 @@ class _Judging:
         return _Judged(verdict, self._project.new_uses(), news, self._project.questions.news())
 
     def prepare(self) -> None:
-        """Read the files: each process would, to know who imports what."""
+        """Read the files, as each process otherwise would, to know what they import."""
         read_imports(self._project)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -248,8 +248,8 @@ def summarise(
 ) -> CheckResult:
     """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
-    What is found in generated files is told at its source, and what is a copy is repaired together
-    with its origin.
+    Findings in generated files are reported at their source, and copies are repaired together with
+    their origin.
 
     Args:
         project: the files.
@@ -263,7 +263,7 @@ def summarise(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
     findings, groups = comments.left(found), list[frozenset[int]]()
-    if findings:  # The tree around a single file is some hundred folders.
+    if findings:  # The tree around a single file has hundreds of folders.
         tree = tree or Tree(project)
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
@@ -277,7 +277,7 @@ def summarise(
 def with_verdicts(
     result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
 ) -> CheckResult:
-    """Return the same findings as a result of other verdicts: of files that have to do with none of them."""
+    """Return the same findings with other verdicts, on files that none of the findings involves."""
     return replace(result_of(result.findings, result.groups, verdicts, rules), shown_in=result.shown_in)
 
 
@@ -287,7 +287,7 @@ def result_of(
     verdicts: Mapping[Path, Verdict],
     rules: Sequence[Rule],
 ) -> CheckResult:
-    """Return findings as what was found in files with these verdicts."""
+    """Return the result with these findings and verdicts."""
     codes, about_comments = known_codes(rules), _about_comments(rules)
     return CheckResult(
         findings,
@@ -370,7 +370,7 @@ class _Comments:
         return self._others[path]
 
     def checked(self, rules: Iterable[CommentRule]) -> Iterator[Finding]:
-        """Yield what is wrong with the comments, once it is known what they suppress."""
+        """Yield the findings about the comments themselves, once it is known what they suppress."""
         for path, verdict in self._verdicts.items():
             if verdict.suppressions and verdict.suppressions.ignores:
                 for rule in rules:
@@ -380,17 +380,17 @@ class _Comments:
 
 @contextmanager
 def collector_paused(*, keeps: bool = True) -> Iterator[None]:
-    """Keep Python from looking for garbage: syntax trees have no cycles, and millions of objects.
+    """Disable Python's garbage collector: syntax trees have millions of objects and no cycles.
 
     Args:
-        keeps: whether nothing that was made meanwhile is ever looked at again.
+        keeps: whether to exempt the objects made meanwhile from all later collections.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # What is still needed would otherwise be looked through again and again, and at exit.
+        # Otherwise the collector would traverse what is still needed again and again, and at exit.
         if keeps:
             gc.freeze()
         if was_enabled:
@@ -398,12 +398,12 @@ def collector_paused(*, keeps: bool = True) -> Iterator[None]:
 
 
 def known_codes(rules: Iterable[Rule]) -> dict[str, str]:
-    """Return the codes by the words that comments may have for them: of all rules, and of those that run."""
+    """Return the codes by the words that comments may use for them: of all rules, and of those that run."""
     return codes_by_word((*all_rules(), *rules))
 
 
 def _decided(ran: frozenset[str], about_comments: Iterable[Rule], codes: Mapping[str, str]) -> frozenset[str]:
-    """Return the codes of which all findings are known; whether a comment is needed, all rules decide."""
+    """Return the codes whose findings are all known: those about comments only if all rules ran."""
     return ran if ran >= set(codes.values()) else ran - {rule.code for rule in about_comments}
 
 
@@ -433,14 +433,14 @@ def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[s
     ignored = ignored_codes(project.settings, path, rules)
     for rule in rules:
         try:
-            # What is ignored is looked for all the same: as with a comment, its code stays as it is.
+            # Ignored findings are needed all the same: as with a comment, their code must not change.
             findings += list(rule.check(network))
         except Exception as error:
             if rule.code not in ignored:
                 problems.append(_crash(path, rule.code, error))
         else:
             ran.add(rule.code)
-    network.facts.clear()  # They hold the network: with the collector paused, it would stay for ever.
+    network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
     counted = _counted(project, path) if any(map(_counts_lines, findings)) else frozenset[Path]()
     return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions, counted)
 
@@ -454,7 +454,7 @@ def _crash(path: Path, what: str, error: Exception) -> Problem:
 
 
 def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
-    """Return a finding without a fix that needs other files too."""
+    """Return a finding, without its fix if that needs other files too."""
     edited = {edit.path for edit in finding.edits}
     for path in sorted(edited & project.given - project.fixable):
         outside = f"{shown(path)} leads to {shown(project.location(path))}, outside the given folders"

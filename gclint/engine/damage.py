@@ -1,4 +1,4 @@
-"""Whether edits leave a file Python; only what they touch is looked at, unless that is wrong."""
+"""Checks whether a file is still Python after edits; only what they touch is parsed, unless that is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.source.syntax import compile_problem, syntax_problem
 
 
 def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
-    """Return what would be wrong with ``file`` after edits that is not wrong now."""
+    """Return the syntax error that ``file`` would have after edits and does not have now."""
     try:
         for edit in edits:
             file.encode(edit.content)
@@ -31,9 +31,9 @@ def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
 
 
 def _touched_pieces(file: SourceFile, edits: Sequence[Edit]) -> list[str] | None:
-    """Return the text afterwards of the definitions at the top level, and of what stands between them.
+    """Return the new text of the top-level definitions, and of the code between them, that edits change.
 
-    Only of those that an edit changes; None where one changes several at once.
+    Returns None if one edit changes several of them.
     """
     pieces = file.outline.pieces
     by_piece: defaultdict[int, list[Edit]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""New texts brought to the disk: at every moment a file is the old one or the new one."""
+"""Writes files atomically: at every moment a file has its old content or its new one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) 
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Let the file at ``path``, or the one that it links to, hold ``data``.
+    """Write ``data`` to the file at ``path``, or to the one that it links to.
 
-    The data goes to a new file in the same folder, which then takes the place of the old one, if
-    there is one, with its mode and, where that is allowed, its owner.
+    The data is written to a new file in the same folder, which then replaces the old one, if there is
+    one, with its mode and, where that is allowed, its owner.
 
     Raises:
         OSError: it cannot be written; then the file is as it was.
@@ -37,7 +37,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Make sure that :func:`write_atomically` can write the file at ``path``, as far as that can be told.
+    """Make sure that :func:`write_atomically` can write the file at ``path``, as far as can be checked.
 
     Raises:
         OSError: it cannot.
@@ -73,15 +73,15 @@ def require_replaceable(target: Path, status: os.stat_result) -> None:
         OSError: it may not.
     """
     if not stat.S_ISREG(status.st_mode):
-        # A device, for one, must not be replaced by a file of its name.
+        # A device, for example, must not be replaced by a file.
         raise OSError(errno.EINVAL, "this is not a file", str(target))
     if not os.access(target, os.W_OK):
-        # Replacing it would need the folder's permission only.
+        # Replacing a file needs permission only for its folder.
         raise PermissionError(errno.EACCES, "the file is read-only", str(target))
 
 
 def sync_folders(folders: Iterable[Path]) -> None:
-    """Bring to the disk which files there are in ``folders``, where the system can do that."""
+    """Flush the entries of ``folders`` to the disk, if the system can do that."""
     for folder in folders:
         with contextlib.suppress(OSError):
             handle = os.open(folder, os.O_RDONLY)
@@ -92,7 +92,7 @@ def sync_folders(folders: Iterable[Path]) -> None:
 
 
 def _fill(handle: int, data: bytes, target: Path, status: os.stat_result | None) -> None:
-    """Write a new file that is to take the place of ``target``, and bring it to the disk."""
+    """Write a new file that is to replace ``target``, and flush it to the disk."""
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)
         stream.flush()
@@ -106,7 +106,7 @@ def _fill(handle: int, data: bytes, target: Path, status: os.stat_result | None)
 def _adopt(handle: int, target: Path, status: os.stat_result) -> None:
     """Give a new file the owner, the mode and the extended attributes of the one that it replaces."""
     if hasattr(os, "fchown"):
-        # Another user's file may be ours to write, but not to give away.
+        # A file of another user may be writable, but its owner cannot be set.
         with contextlib.suppress(OSError):
             os.fchown(handle, status.st_uid, status.st_gid)
     if hasattr(os, "fchmod"):

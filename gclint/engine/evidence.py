@@ -1,4 +1,4 @@
-"""What a run says about findings: it confirms some, contradicts some, and has some of its own."""
+"""What a run says about findings: it confirms some, contradicts some, and adds some of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to rep
 
 @dataclass(frozen=True)
 class Hint:
-    """What repairs a failure: the fixes of a rule's findings at its places."""
+    """What repairs a failure: the fixes of findings of one rule at its places."""
 
     code: str
     paths: tuple[Path, ...]
@@ -30,12 +30,12 @@ class Hint:
     needs_run: bool = False
     """Whether a fix rests on what a run saw, so that only a run that proves it makes it."""
     findings: tuple[Finding, ...] = field(default=(), compare=False)
-    """Those whose fixes they are; hints that say the same to do are the same."""
+    """The findings with these fixes; hints that say the same are equal."""
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """What the linter and runs say together."""
+    """The combined results of the linter and of runs."""
 
     findings: tuple[Finding, ...] = ()
     """Those of the linter with what the runs say about them, and those that only the runs have."""
@@ -50,7 +50,7 @@ class Weighed:
 def weigh(
     project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
 ) -> Weighed:
-    """Join what the linter has found with what runs have seen.
+    """Combine the findings of the linter with the results of runs.
 
     Args:
         project: the files; those that the user gave are its ``paths``.
@@ -121,7 +121,7 @@ class _Scales:
         return "\n".join(file.line(row) for row in range(place.line, last + 1))
 
     def _about(self, rule: Rule, place: Place, sites: Iterable[RunSite]) -> list[Finding]:
-        """Return the findings of a rule that speak of a place where something failed."""
+        """Return the findings of a rule about a place where something failed."""
         here = [site for site in sites if site.place == place]
         return [
             each
@@ -149,14 +149,14 @@ class _Scales:
             )
 
     def _made_with(self, finding: Finding) -> Iterator[Finding]:
-        """Yield a finding, and those whose fixes are made together with its own."""
+        """Yield a finding, and those whose fixes are made together with it."""
         groups = (group for group in self._result.groups if finding in group)
         yield from next(groups, frozenset((finding,)))
 
     def _seen_only(
         self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]
     ) -> Iterator[Finding]:
-        """Yield findings for a failure that no finding speaks of, at its places in files that were given."""
+        """Yield findings for a failure that no other finding is about, at its places in given files."""
         explaining = [rule for rule in claims if rule.explains_all]
         for place in failure.places if explaining else ():
             path = self._project.identify(Path(place.path))
@@ -185,6 +185,6 @@ class _Scales:
 
 
 def _rests_on_run(finding: Finding) -> bool:
-    """Tell whether a finding of a rule, or its fix, would not be without what a run saw."""
+    """Tell whether a finding of a rule, or its fix, exists only because of what a run saw."""
     is_provable = finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
     return is_provable or finding.evidence is not None

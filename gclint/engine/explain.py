@@ -1,4 +1,4 @@
-"""How a place is understood: what stands there, and what each rule says of it, or why it says nothing."""
+"""Explains a place: what is there, and what each rule reports about it, or why it is silent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gclint.source.suppressions import Ignore
 
 
 class Outcome(Enum):
-    """What a rule has to say of a place."""
+    """What became of a place under a rule."""
 
     FOUND = "found"
     SUPPRESSED = "suppressed by a comment"
@@ -36,7 +36,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a rule says of a place, and why."""
+    """What a rule reports about a place, and why."""
 
     rule: Rule
     outcome: Outcome
@@ -46,7 +46,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that stands at a place."""
+    """One thing at a place."""
 
     spot: Spot
     headline: str
@@ -56,23 +56,23 @@ class Subject:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that there is to say of a place."""
+    """All that is known about a place."""
 
     project: Project
     file: SourceFile
     place: Position
-    """The column is 0 where none was asked for."""
+    """The column is 0 if none was given."""
     subjects: tuple[Subject, ...]
     comments: tuple[tuple[Ignore, tuple[Finding, ...]], ...]
-    """The ignore comments that stand for it, with what they suppress."""
+    """The ignore comments that apply to it, with what they suppress."""
     releases: str
     origin: str
-    """Where it comes from that these are the releases."""
+    """Where the releases come from."""
     notes: tuple[str, ...] = ()
 
 
 def related(project: Project, path: Path) -> tuple[Path, ...]:
-    """Return the given files whose verdicts bear on what is reported in one: itself, its source, its copy."""
+    """Return the given files whose verdicts affect the report on one: itself, its source, its copies."""
     file = project.file(path)
     source = modeling_path(file.path) if is_modular(file.path) else modular_path(file)
     beside = () if source is None else (project.identify(source),)
@@ -89,7 +89,7 @@ def explain(
     baseline: Baseline | None = None,
     notes: Iterable[str] = (),
 ) -> Explanation:
-    """Return how a place in a file of a project is understood.
+    """Explain a place in a file of a project.
 
     Args:
         project: the files of a run as it would be.
@@ -98,7 +98,7 @@ def explain(
         rules: all rules.
         selected: those that would run.
         baseline: the findings that would not be reported.
-        notes: what else is to be said of the file.
+        notes: further remarks about the file.
     """
     file = project.file(path)
     network = Network(project, file)
@@ -127,7 +127,7 @@ def explain(
 
 
 class _Judge:
-    """What the rules find in a file, before and after comments, settings and baseline take away from it."""
+    """What the rules find in a file, before and after comments, settings and baseline are applied."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class _Judge:
         return self._network.file.path
 
     def opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
-        """Return what a rule says of what stands at ``[start, end)``."""
+        """Return what a rule says about the code at ``[start, end)``."""
         found = self._about(self._reported, rule, spot, start, end)
         if found:
             if rule not in self._selected:
@@ -209,12 +209,12 @@ class _Judge:
         return False
 
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
-        """Tell whether a finding is what others were told as, at the source that a file is generated from."""
+        """Tell whether a finding at the source of a generated file stands for others."""
         symbols = {each.symbol for each in raw}
         return any(heir.path == self._path and heir.symbol in symbols for heir in finding.heirs)
 
     def comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
-        """Yield the ignore comments that stand for a place, or at it, with what they suppress."""
+        """Yield the ignore comments that apply to a place, or are there, with what they suppress."""
         suppressions = self._verdict.suppressions
         for ignore in () if suppressions is None else suppressions.ignores:
             first, last = ignore.covered

@@ -1,4 +1,4 @@
-"""Fixes made, in memory, until nothing is left to fix."""
+"""Makes fixes, in memory, until nothing is left to fix."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _Wanted = Callable[[Sequence[Finding]], Sequence[Finding]]
 
 @dataclass(frozen=True)
 class FixResult(CheckResult):
-    """What a run found and could not fix, and what it changed."""
+    """What a run found and did not fix, and what it changed."""
 
     applied: tuple[Finding, ...]
-    """Whose fix was made; their offsets are those of the text that they were found in."""
+    """The findings whose fixes were made; their offsets refer to the text in which they were found."""
     changed: Mapping[Path, tuple[str, str]]
     """The texts of the changed files, before and after."""
     together: tuple[frozenset[Path], ...] = field(default=(), kw_only=True)
     """Files that fixes changed together: one fix, or fixes of copies of the same code."""
     broken: frozenset[object] = field(default=frozenset(), kw_only=True)
-    """What identifies the fixes that were not made because of a bug in gclint."""
+    """The identities of fixes that were not made because of a bug in gclint."""
 
     def rechecked(self, project: Project, changed: Set[Path], rules: Sequence[Rule]) -> FixResult:
         """Return the result with what there is to find now that the ``changed`` files have other texts."""
@@ -56,17 +56,17 @@ def fix(
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
 
-    Fixes that get in each other's way are made one after the other: a pass makes as many as it can,
-    and what is left is looked for again in the files that it changed and those that depend on them.
+    Conflicting fixes are made one after the other: a pass makes as many as it can, and then the files
+    that it changed, and those that depend on them, are checked again.
 
     Args:
         project: the files; those that it was given are checked, and no others change. Nothing is written.
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
-        proves: whether fixes are run before they are written, so that those that rest on runs may be made.
+        proves: whether fixes are run before they are written, so that those based on runs may be made.
         advance: called after each file, when it is checked for the first time.
-        wanted: picks the findings whose fixes are made; what is left are all others.
-        jobs: over how many processes to spread the first check; the others are of a few files.
+        wanted: selects the findings whose fixes are made; all others are left.
+        jobs: the number of processes for the first check; later ones are of a few files.
         known: what there is to find, where the files have been checked already.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
@@ -94,7 +94,7 @@ class _Repair:
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
                 break
-            # What was known of the old texts is garbage now, and the collector is paused.
+            # Facts about the old texts are garbage now, and the collector is paused.
             gc.collect()
             result = check_again(self._project, result, changed, rules)
         else:
@@ -121,7 +121,7 @@ class _Repair:
             applicable = [finding for finding in findings if self._is_applicable(finding)]
             units = _together(applicable, groups)
             chosen = self._sound(_compatible(self._project, units))
-            # Behind a fix that was refused, another one may have waited.
+            # A fix that was refused may have blocked another one.
             if chosen or len(self._broken) == refused:
                 break
         made = set(chosen)
@@ -161,7 +161,7 @@ class _Repair:
         return None if changes else "it changes nothing"
 
     def _sound(self, units: Sequence[Sequence[Finding]]) -> list[Finding]:
-        """Return the findings whose fixes together leave every file Python; refuse the bad units."""
+        """Return the findings whose fixes together leave every file valid Python; refuse the other units."""
         findings = [finding for unit in units for finding in unit]
         if self._damage(findings, self._texts(findings)) is None:
             return findings
@@ -172,7 +172,7 @@ class _Repair:
                 kept += unit
                 continue
             problem = self._damage(unit, own)
-            # What is good only by itself waits for the next pass.
+            # What works only by itself waits for the next pass.
             if problem is not None:
                 for finding in unit:
                     self._refuse(finding, f"the result would not be Python ({problem.message})")
@@ -204,7 +204,7 @@ class _Repair:
         self._problems.append(Problem(finding.path, message, position))
 
     def _tell_restless(self, findings: Iterable[Finding]) -> None:
-        """Add a problem for each file that has something to fix however often it is fixed."""
+        """Add a problem for each file that always has something left to fix."""
         codes: defaultdict[Path, set[str]] = defaultdict(set)
         for finding in filter(self._is_applicable, findings):
             codes[finding.path].add(finding.code)
@@ -223,7 +223,7 @@ class _Repair:
 
 
 def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:
-    """Return a result in which nothing claims a fix that is broken by a bug."""
+    """Return a result without the fixes that are broken by a bug."""
     refused = "its fix failed because of a bug in gclint"
     findings = (each.refused(refused) if _identity(each) in broken else each for each in result.findings)
     return replace(result, findings=tuple(findings))
@@ -240,7 +240,7 @@ def _edits_of(findings: Iterable[Finding]) -> list[Edit]:
 
 
 def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]]) -> list[list[Finding]]:
-    """Return the findings, those of a group side by side; a group that is not complete is left out."""
+    """Return the findings by group; incomplete groups are left out."""
     group_of = {finding: group for group in groups for finding in group}
     applicable = set(findings)
     units: dict[object, list[Finding]] = {}
@@ -252,13 +252,13 @@ def _together(findings: Sequence[Finding], groups: Iterable[frozenset[Finding]])
 
 
 def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Sequence[Finding]]:
-    """Return as many units as have fixes that do not get in each other's way."""
+    """Return as many units as possible whose fixes do not conflict."""
     chosen: list[Sequence[Finding]] = []
     taken: _Edits = {}
     for unit in units:
         own = _added(project, {}, unit)
         if own is None and len(unit) > 1:
-            # They get in each other's way in some file; what is left follows in the next pass.
+            # They conflict in some file; the rest follows in the next pass.
             singles = _compatible(project, [[finding] for finding in unit])
             unit = [finding for single in singles for finding in single]
         both = _added(project, taken, unit)
@@ -269,7 +269,7 @@ def _compatible(project: Project, units: Iterable[Sequence[Finding]]) -> list[Se
 
 
 def _added(project: Project, taken: _Edits, findings: Iterable[Finding]) -> _Edits | None:
-    """Return ``taken`` with the edits of more findings; None where one of them conflicts with another's."""
+    """Return ``taken`` with the edits of more findings; None if they conflict."""
     both = dict(taken)
     for finding in findings:
         own = by_file(finding.edits)
@@ -298,8 +298,8 @@ def _near(edits: Sequence[Edit], edit: Edit) -> Iterator[Edit]:
 def _conflict(edit: Edit, other: Edit, text: str) -> bool:
     """Tell whether two edits of different fixes exclude each other.
 
-    Two equal ones, such as the same import for two classes, are made once. An edit that replaces
-    something by itself is there to exclude others: what it covers decided how the fix looks.
+    Two equal ones, such as the same import for two classes, are made once. An edit that replaces text
+    with itself is there to exclude others: the fix depends on that text.
     """
     if edit == other:
         return text[edit.start : edit.end] == edit.content

@@ -1,4 +1,4 @@
-"""Ignore comments for findings, in memory: what is left for later is written down where it stands."""
+"""Adds ignore comments for findings, in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gclint.source.project import Project
 def with_ignores(
     project: Project, result: CheckResult, findings: Sequence[Finding], rules: Sequence[Rule]
 ) -> tuple[FixResult, Mapping[Path, int]]:
-    """Return what is left once each finding has an ignore comment, and how many were suppressed in each file.
+    """Add an ignore comment for each finding; return what is left, and how many each file had suppressed.
 
     Args:
         project: the files; only those that it was given change, and nothing is written.

@@ -1,4 +1,4 @@
-"""Which files import from which, whatever they import: what is changed in one matters to all of them."""
+"""Which files import from which: a change in one may affect all that import from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gclint.source.surroundings import files_mentioning
 
 _INIT = "__init__.py"
 _DEPTH = 8
-"""How many packages a name is followed through; what goes on longer goes in a circle."""
+"""How many packages a name is followed through; a longer chain is a circle."""
 _Origin = tuple[Path, str | None]
 """A file, and a name that is written in it; None for the file itself."""
 
@@ -31,10 +31,10 @@ class Imports:
         self._found: dict[tuple[Path, str, int, str | None], tuple[_Origin, ...]] = {}
 
     def users(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the files that import from ``changed`` ones, and these.
+        """Return the ``changed`` files, and those that import from them.
 
-        Also those that do so through given files, or what lies beside them. Through others, such as the
-        library's own, nearly everything imports everything.
+        This includes imports through given files, and through those beside them, but not through others, such
+        as the library's own: through these, nearly everything imports everything.
         """
         folders = {self._project.location(path).parent for path in self._project.paths}
         found: set[Path] = set()
@@ -50,7 +50,7 @@ class Imports:
     def bound(self, path: Path) -> dict[str, tuple[_Origin, ...]]:
         """Return what imports bind in a file: a file and a name in it; no name where it is the whole file.
 
-        What ``from x import *`` gives stands under ``*``.
+        The names of ``from x import *`` are under ``*``.
         """
         if path not in self._known:
             file = self._file(path)
@@ -61,7 +61,7 @@ class Imports:
     def _importers(self) -> defaultdict[Path, set[Path]]:
         importers: defaultdict[Path, set[Path]] = defaultdict(set)
         waiting = list({*self._project.paths, *files_mentioning(self._project, MODEL_BASE)})
-        # What else lies beside the given files may be on the way between two of them.
+        # A file beside the given ones may lie on the way between two of them.
         folders = {self._project.location(path).parent for path in self._project.paths}
         seen = set(waiting)
         while waiting:
@@ -72,7 +72,7 @@ class Imports:
                 for origin, name in group
                 if origin.name != _INIT or (name is None and path.name != _INIT)
             }:
-                # What is taken from a package by its name has been followed to where that is written.
+                # A name that is imported from a package has been followed to its definition.
                 importers[origin].add(path)
                 if origin not in seen and self._project.location(origin).parent in folders:
                     seen.add(origin)
@@ -93,7 +93,7 @@ class Imports:
             module = statement.module
             for item in statement.items:
                 if module is None:
-                    # `import a.b` binds `a`, and gives `a.b` as well.
+                    # `import a.b` binds `a`, and makes `a.b` available as well.
                     origin = self._at(file, item.path, 0)
                     if origin is not None:
                         stars.append((origin.path, None))
@@ -115,14 +115,14 @@ class Imports:
         return self._modules[key]
 
     def _written(self, file: SourceFile, imported: ImportedName) -> tuple[_Origin, ...]:
-        """Return where an imported name is written; the same for all files of a folder."""
+        """Return where an imported name is defined; the same for all files of a folder."""
         key = file.path.parent, imported.module, imported.level, imported.name
         if key not in self._found:
             self._found[key] = tuple(self._origins(file, imported, _DEPTH))
         return self._found[key]
 
     def _origins(self, file: SourceFile, imported: ImportedName, left: int) -> Iterator[_Origin]:
-        """Yield where an imported name is written."""
+        """Yield where an imported name is defined."""
         origin = self._at(file, imported.module, imported.level) if left else None
         is_package = origin is None or origin.path.name == _INIT
         if is_package and imported.name is not None:
@@ -140,7 +140,7 @@ class Imports:
         yield from self._exported(origin, imported.name, left)
 
     def _exported(self, package: SourceFile, name: str, left: int) -> Iterator[_Origin]:
-        """Yield where a name is written that a package gives, which it imports itself."""
+        """Yield where a name is defined that a package re-exports."""
         inner = package.outline.imported(name)
         if inner is not None:
             yield from self._origins(package, inner, left - 1)

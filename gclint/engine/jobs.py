@@ -1,8 +1,8 @@
-"""Work on many files, spread over processes where there is enough of it.
+"""Distributes work on many files over processes, if there is enough of it.
 
-What comes out is the same with any number of processes. A file that no process has an answer for, since
-one was killed or none could be started, is worked on here. What starts processes is imported when one is
-to be started: a run over few files has no use for it.
+The result is the same with any number of processes. A file for which no process has an answer, since one
+was killed or none could be started, is processed here. The modules that start processes are imported only
+when they are needed: a run over few files does not need them.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 _WORTH_A_FORK = 2_000_000
-"""Bytes of code that take so long that a process for them is started in no time."""
+"""Bytes of code from which on another forked process pays off."""
 _WORTH_A_START = 4_000_000
-"""The same where a process has to import everything anew."""
+"""The same for a process that has to import everything again."""
 _PORTIONS = 6
-"""How many times each process is handed files, so that all are done at the same time."""
+"""How many portions each process gets, so that all finish at about the same time."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 _Answer = TypeVar("_Answer", covariant=True)
 
 
 class Work(Protocol[_Answer]):
-    """What is done with each of some files; where processes cannot be forked, it is pickled."""
+    """What is done with each file; pickled if processes cannot be forked."""
 
     def __call__(self, path: Path) -> _Answer:
-        """Return what is found out about a file."""
+        """Return the result for a file."""
 
     def prepare(self) -> None:
-        """Find out what every process needs, before they are forked."""
+        """Prepare what every process needs, before they are forked."""
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, and the files that it owes answers for."""
+    """A process, and the files that it is working on."""
 
     process: BaseProcess
     connection: Connection
@@ -55,11 +55,11 @@ class _Worker:
 def spread(
     work: Work[_Answer], paths: Sequence[Path], jobs: int
 ) -> Generator[tuple[Path, _Answer], None, None]:
-    """Yield what ``work`` says of each file, as soon as it is known, in no order.
+    """Yield the result of ``work`` for each file as soon as it is known, in any order.
 
     Args:
         work: what to do.
-        paths: the files; neighbours are worked on by the same process, which knows their folder then.
+        paths: the files; files of one folder are processed by the same process.
         jobs: how many processes to use; with one, it is this one.
     """
     answered: set[Path] = set()
@@ -73,7 +73,7 @@ def spread(
 
 
 def fitting_jobs(paths: Iterable[Path]) -> int:
-    """Return over how many processes it pays to spread the work on these files."""
+    """Return how many processes pay off for these files."""
     cores = _cores()
     if cores == 1:
         return 1
@@ -99,7 +99,7 @@ def _cores() -> int:
 
 
 def _start_method() -> str:
-    """Return how processes are started: a fork costs nothing, but must not happen beside other threads."""
+    """Return how to start processes: a fork is cheapest, but not allowed while other threads run."""
     is_safe = sys.platform == "linux" and threading.active_count() == 1
     return "fork" if is_safe else "spawn"
 
@@ -110,7 +110,7 @@ def _start_method() -> str:
 def _from_workers(
     work: Work[_Answer], paths: Sequence[Path], jobs: int
 ) -> Generator[tuple[Path, _Answer], None, None]:
-    """Yield what other processes answer; of files that they did not get to, nothing."""
+    """Yield the answers of other processes; nothing for files that they did not get to."""
     from multiprocessing.connection import wait
 
     portions = _portions(paths, jobs * _PORTIONS)
@@ -138,7 +138,7 @@ def _from_workers(
 
 
 def _portions(paths: Sequence[Path], count: int) -> list[list[Path]]:
-    """Divide files into portions, those of one folder never; the first portion is the last of the list."""
+    """Divide files into portions without dividing folders; the first portion is the last of the list."""
     folders: dict[Path, list[Path]] = {}
     for path in paths:
         folders.setdefault(path.parent, []).append(path)
@@ -151,7 +151,7 @@ def _portions(paths: Sequence[Path], count: int) -> list[list[Path]]:
 
 
 def _hand_on(worker: _Worker, portions: list[list[Path]]) -> bool:
-    """Give a process the next portion, and tell whether it has something to do then."""
+    """Give a process the next portion; return whether it has something to do."""
     if not portions:
         return False
     try:
@@ -166,7 +166,7 @@ def _started(work: Work[object], jobs: int) -> list[_Worker]:
     """Return the processes that could be started."""
     import multiprocessing
 
-    if multiprocessing.current_process().daemon:  # It may have no children.
+    if multiprocessing.current_process().daemon:  # This process may have no children.
         return []
     method = _start_method()
     if method == "fork":
@@ -175,12 +175,12 @@ def _started(work: Work[object], jobs: int) -> list[_Worker]:
     workers: list[_Worker] = []
     for _ in range(jobs):
         ours, theirs = context.Pipe()
-        # A fork has a copy of every end: those that are not its own would keep the others from ending.
+        # A fork has a copy of every end; those that are not its own would keep the others from ending.
         foreign = [ours, *(each.connection for each in workers)] if method == "fork" else []
         process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)  # type: ignore[attr-defined]
         try:
             with warnings.catch_warnings():
-                # Threads of libraries that were imported; a fork for this needs none of them.
+                # These are threads of imported libraries, which this fork does not need.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
         except Exception:  # No more processes are allowed, or the work cannot be pickled.
@@ -196,7 +196,7 @@ def _started(work: Work[object], jobs: int) -> list[_Worker]:
 
 
 def _serve(work: Callable[[Path], object], connection: Connection, foreign: Sequence[Connection]) -> None:
-    """Answer for the files that come in until no more do; what fails here is done by the other side."""
+    """Process incoming files until there are no more; the other side repeats what fails here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The other side ends this process.
     for each in foreign:
         each.close()

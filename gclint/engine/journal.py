@@ -1,12 +1,12 @@
-"""The journal of a write: while files are replaced, it holds what a kill would leave unfinished.
+"""The journal of a write: with it, a write that was interrupted can be finished or undone.
 
-It lies in the innermost folder that holds all files of the write, so that whoever looks at one of them,
-from wherever, meets it on the way up. Where that folder cannot be written to, each file's own folder
-holds one. While a run writes, it holds a lock on its journal; one that nobody holds was interrupted.
+It lies in the innermost folder that contains all files of the write, so every run over one of them finds
+it in a folder above. If that folder cannot be written to, each file's own folder has a journal. While a run
+writes, it holds a lock on its journal; a journal without a lock was interrupted.
 
-It says which files are to change, so that the new texts that wait beside them can be cleared away; then
-what the files hold before and after, and a digest of all of this. Files are replaced only once that is on
-the disk: where a journal has no digest, no file has changed yet.
+It lists the files that are to change, so that the new texts beside them can be removed; then the contents
+of the files before and after, and a digest of all of this. Files are replaced only once this is on the disk:
+if a journal has no digest, no file has changed yet.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 
 
 class Busy(Exception):
-    """Another run writes here, or has left something unfinished; the message is meant for the user."""
+    """Another run is writing here, or was interrupted; the message is meant for the user."""
 
 
 class Unusable(Exception):
-    """What has the name of a journal cannot be acted on; the message is meant for the user."""
+    """A file with the name of a journal cannot be used; the message is meant for the user."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a file, spelled without links, holds before and after."""
+    """The content of a file, whose path has no links, before and after."""
 
     target: Path
     before: bytes
     after: bytes
     temporary: Path
-    """Where its new text waits."""
+    """Where its new text is until it replaces the file."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a journal says of a file."""
+    """A file in a journal."""
 
     target: Path
     temporary: Path
     digests: tuple[str, str]
-    """Of what it holds before and after."""
+    """Digests of its content before and after."""
     texts: tuple[bytes, bytes] | None
-    """What it holds before and after; None for a file that changes by itself, and is whole either way."""
+    """Its content before and after; None for a unit of one file, which is complete either way."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a journal says."""
+    """The content of a journal."""
 
     units: tuple[tuple[Recorded, ...], ...] = ()
     """The files, those that change all or none side by side."""
@@ -78,7 +78,7 @@ class Record:
 
 @dataclass
 class Journal:
-    """The journal of the present write."""
+    """The journal of the current write."""
 
     units: Sequence[Sequence[Change]]
     """The files, those that change all or none side by side."""
@@ -86,7 +86,7 @@ class Journal:
     _handles: list[int] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Claim the folders, and say which files are to change.
+        """Claim the folders, and record which files are to change.
 
         Raises:
             Busy: another run was here first.
@@ -102,7 +102,7 @@ class Journal:
             raise
 
     def commit(self) -> None:
-        """Say what the files hold before and after: from now on they may be replaced.
+        """Record the contents of the files before and after: from now on they may be replaced.
 
         Raises:
             OSError: it cannot be written.
@@ -112,8 +112,8 @@ class Journal:
             _append(handle, texts + hashlib.sha256(self._head(home) + texts).digest())
 
     def end(self) -> None:
-        """Remove the journal: what was to be changed together has been, or has not."""
-        # A file system that keeps its own order brings the replacements to the disk with this, too.
+        """Remove the journal: each unit has been replaced completely, or not at all."""
+        # On a file system that keeps the order of operations, this flushes the replacements as well.
         sync_folders(self._homes)
         for home in self._homes:
             with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ class Journal:
         self.leave()
 
     def leave(self) -> None:
-        """Leave the journal to the next run."""
+        """Leave the journal for the next run."""
         for handle in self._handles:
             os.close(handle)
         self._homes, self._handles = [], []
@@ -166,22 +166,22 @@ class Journal:
 
 
 def new_temporary(target: Path) -> Path:
-    """Return a path beside ``target`` that nobody else takes, and that is not too long."""
+    """Return an unused path beside ``target`` whose name is not too long."""
     return target.with_name(f"{NAME}-{secrets.token_hex(8)}.tmp")
 
 
 def digest_of(data: bytes) -> str:
-    """Return what a journal recognises a file's content by."""
+    """Return the digest that identifies a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 
 @contextlib.contextmanager
 def held(path: Path, *, to_recover: bool) -> Iterator[Record]:
-    """Yield what the journal at ``path`` says, while no other run can act on it.
+    """Yield the content of the journal at ``path``, while no other run can use it.
 
     Args:
         path: where it lies.
-        to_recover: whether files are changed meanwhile; a reader only makes sure that nobody writes.
+        to_recover: whether files are changed meanwhile; a reader only makes sure that no run is writing.
 
     Raises:
         Busy: a run is at work.
@@ -189,7 +189,7 @@ def held(path: Path, *, to_recover: bool) -> Iterator[Record]:
     """
     try:
         handle = os.open(path, (os.O_RDWR if to_recover else os.O_RDONLY) | _FLAGS)
-    except FileNotFoundError:  # Its run has ended just now.
+    except FileNotFoundError:  # Its run has just ended.
         yield Record()
         return
     except OSError as error:
@@ -235,7 +235,7 @@ def _common(folders: Sequence[Path]) -> Path | None:
 
 
 def _record(path: Path, data: bytes, *, is_own: bool) -> Record:
-    """Return what is written in the journal at ``path``; it may end anywhere."""
+    """Return the content of the journal at ``path``, which may be cut off anywhere."""
     head, newline, rest = data.removeprefix(_MAGIC).partition(b"\n")
     if _MAGIC.startswith(data) or (data.startswith(_MAGIC) and not newline):
         return Record(homes=(path.parent,))
@@ -256,7 +256,7 @@ def _parsed(home: Path, data: bytes, document: dict[str, object], rest: bytes, *
 
     def place(written: object) -> Path:
         parts = Path(str(written)).parts
-        # Somebody else's journal has no say over what lies elsewhere.
+        # A journal must not affect files outside of its folder.
         if not is_own and (os.pardir in parts or Path(str(written)).is_absolute()):
             raise ValueError
         return Path(os.path.normpath(home / str(written)))
@@ -282,7 +282,7 @@ def _parsed(home: Path, data: bytes, document: dict[str, object], rest: bytes, *
     return Record(units, homes, is_complete, writer)
 
 
-# -- whose it is
+# -- ownership
 
 
 def _claimed(path: Path) -> int:

@@ -1,6 +1,6 @@
-"""The findings of files that are being edited: what changes is judged again, with what hangs on it.
+"""The findings of files that are being edited: what changes is checked again, with what depends on it.
 
-The work is done in steps, a file each, so that whoever drives it can answer questions in between.
+The work is done in steps of one file, so that the server can answer requests in between.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from gclint.source.tokens import Kind, logical_lines
 
 
 class Live:
-    """A project whose files change, and what there is to find in it."""
+    """A project whose files change, and the findings in it."""
 
     def __init__(self, project: Project, rules: Sequence[Rule]) -> None:
-        """Know that all given files are to be judged, and judge none yet."""
+        """Queue all given files, without checking one yet."""
         self.project = project
         self.rules = rules
         self.broken: dict[Path, Problem] = {}
-        """What is wrong with texts that are not Python; others see the last good text of such a file."""
+        """The problems of texts that are not valid Python; other files see the last valid text."""
         self._verdicts: dict[Path, Verdict] = {}
         self._waiting: dict[Path, None] = dict.fromkeys(project.paths)
         self._result: CheckResult | None = None
         self._is_same = False
-        """Whether the findings are still those of the result, whose verdicts may be other ones."""
+        """Whether the findings are still those of the result, even if its verdicts are different."""
         self._involved: Set[Path] = frozenset()
-        """The files that the findings were looked up in when they were put together."""
+        """The files that were consulted when the findings were put together."""
         self._tree_paths: tuple[Path, ...] | None = None
         self._is_warm = False
-        """Whether all files were judged once."""
+        """Whether all files have been checked once."""
 
     @property
     def waiting(self) -> Set[Path]:
-        """The files that are still to be judged."""
+        """The files that are still to be checked."""
         return self._waiting.keys()
 
     @property
     def result(self) -> CheckResult:
-        """What is found in all files that are judged."""
+        """The findings in all files that have been checked."""
         if self._result is None or not self._is_same:
             self._result = self._summary()
             self._is_same = True
@@ -78,7 +78,7 @@ class Live:
         return result
 
     def judge_next(self, first: Collection[Path] = ()) -> bool:
-        """Judge one of the files that wait, of ``first`` if there is one; return whether some are left."""
+        """Check one of the waiting files, of ``first`` if possible; return whether some are left."""
         path = next((each for each in first if each in self._waiting), None)
         path = path or next(iter(self._waiting), None)
         if path is None:
@@ -92,7 +92,7 @@ class Live:
         return bool(self._waiting)
 
     def put(self, path: Path, text: str) -> None:
-        """Let a file hold ``text``, whatever lies on the disk; it need not be there."""
+        """Give a file the content ``text``, whatever is on the disk; it need not exist there."""
         path = self.project.identify(path)
         problem: Problem | None
         facts: Mapping[object, object]
@@ -116,7 +116,7 @@ class Live:
         self._replace(path, data, facts)
 
     def drop(self, path: Path) -> None:
-        """Let a file hold what lies on the disk, which may be new."""
+        """Give a file the content that is on the disk, which may be new."""
         path = self.project.identify(path)
         self.broken.pop(path, None)
         if self.project.knows(path):
@@ -125,7 +125,7 @@ class Live:
             self.project.hold(path, None)
 
     def _is_good(self, path: Path) -> bool:
-        """Tell whether the text of a file that the project knows is Python."""
+        """Tell whether the text of a file that the project knows is valid Python."""
         try:
             return syntax_problem(self.project.file(path)) is None
         except (OSError, UnreadableFile):
@@ -142,7 +142,7 @@ class Live:
         is_mentioned = forget_mentions(self.project, path)
         dependents = self.project.dependents({path})
         if not is_mentioned and _differ_in_layout_only(before, after):
-            # What is said of other files may name a line of this one.
+            # Findings in other files may name a line of this one.
             naming = {each for each in dependents if each in self._verdicts and self._verdicts[each].findings}
             again = [*to_judge_again(self._verdicts, {path}, naming), *self._asking(path, is_known=True)]
             self._is_same &= self._result is not None and path not in self._result.shown_in
@@ -157,16 +157,16 @@ class Live:
         self._waiting.update(dict.fromkeys([*own, *again]))
 
     def _asking(self, path: Path, *, is_known: bool) -> list[Path]:
-        """Return the files whose verdicts may hang on another one that they do not import.
+        """Return the files whose verdicts may depend on another file that they do not import.
 
-        Who asks which files import, inherit or mention something has something to report.
+        Only files with findings ask which files import, inherit or mention something.
 
         Args:
             path: the other file, which has changed.
             is_known: whether it gives such questions the same answers as before.
         """
         asking = [each for each, verdict in self._verdicts.items() if verdict.findings]
-        # Who has asked looks into the file as well, which uses what is defined there.
+        # A file that has asked has consulted the other one as well, which uses its definitions.
         used = self.project.used_by(path) if is_known else asking
         return [each for each in asking if each in used]
 
@@ -178,7 +178,7 @@ class Live:
 
 
 def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) -> bool:
-    """Tell whether a file is the same to all others, though not a character is where it was."""
+    """Tell whether a file differs only in layout, so that it is the same to all other files."""
     if before is None or after is None:
         return False
     return _copies(before) == _copies(after) and _code(before) == _code(after)
@@ -186,7 +186,7 @@ def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) 
 
 @of_text
 def _code(file: SourceFile) -> tuple[object, ...]:
-    """Return a file's lines as Python counts them: how far they are indented, and their code."""
+    """Return the logical lines of a file: their indentation and their code."""
     lines = ([token for token in line if token.kind is not Kind.COMMENT] for line in logical_lines(file.text))
     return tuple(
         (file.position(line[0].start).column, *(token.text for token in line)) for line in lines if line
@@ -198,7 +198,7 @@ def _copies(file: SourceFile) -> list[object]:
 
 
 def _known_to_all(file: SourceFile | None) -> object:
-    """Return what all files may be asked for: imports, headers of classes, copies, switches."""
+    """Return the facts that questions to all files are about: imports, class headers, copies, switches."""
     if file is None:
         return None
     classes = (each for each in file.outline.definitions if each.is_class)

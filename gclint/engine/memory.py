@@ -1,9 +1,9 @@
-"""Verdicts of an earlier run that still stand, and what a later run has to know to tell which do.
+"""Verdicts of an earlier run, and what a later run needs to tell which of them are still valid.
 
-A verdict hangs on files, in turn on what these hang on, on questions to all files, and on facts about the
-packages around. Where a file is another one now, or a question has another answer, the files that hang on it
-are judged again; where a fact about the packages is another one, all are. A file that only looks different
-matters to what names a place in it.
+A verdict depends on files, in turn on what these depend on, on questions to all files, and on facts about the
+packages around. If a file has changed, or a question has another answer, the files that depend on it are
+checked again; if a fact about the packages has changed, all are. A file whose layout alone has changed
+affects only findings that name a place in it.
 """
 
 from __future__ import annotations
@@ -72,20 +72,21 @@ _TOPICS = {
 }
 _OF_SUMMARIES = (COPIES.name, FOLLOWERS.name)
 _OF_THE_LINT = ("", OF_FILES, AROUND, str(SUMMARY))
-"""The phases of facts that verdicts hang on; what others are about, each run finds out anew."""
+"""The phases of facts that verdicts depend on; the facts of others are computed in each run."""
 
 
 _PastVerdict = tuple["tuple[Finding, ...]", "frozenset[str]", bool, "frozenset[Path]"]
-"""The findings, the codes of the rules that ran, whether there are ignore comments, and whose lines count."""
+"""The findings, the codes of the rules that ran, whether there are ignore comments, and the files whose line
+numbers matter."""
 
 
 _PastSummary = tuple["tuple[Finding, ...]", "tuple[tuple[int, ...], ...]", "tuple[Path, ...]"]
-"""What was found as a whole, which of that is repaired together, and the files that it is shown in."""
+"""The findings of the whole run, which are repaired together, and the files that they are shown in."""
 
 
 @dataclass(frozen=True)
 class _Past:
-    """What an earlier run has kept."""
+    """What an earlier run has stored."""
 
     facts: Known
     phases: Mapping[Fact, str]
@@ -101,11 +102,11 @@ class Memory:
     """The verdicts of runs with the same settings and rules on the same paths."""
 
     def __init__(self, folder: Path, run: Sequence[object]) -> None:
-        """Look at nothing yet.
+        """Remember where the verdicts are; read nothing yet.
 
         Args:
             folder: the cache.
-            run: what stands for such runs; its ``repr`` does.
+            run: identifies such runs, by its ``repr``.
         """
         self.store = Store(folder)
         self._name = f"verdicts-{digest(repr(run).encode('utf-8', 'surrogatepass'))[:32]}"
@@ -125,7 +126,7 @@ class Memory:
         return _Recall(project, trace, past).recalled(rules)
 
     def keep(self, project: Project, result: CheckResult) -> None:
-        """Keep what was found, if nothing has changed meanwhile."""
+        """Store what was found, if nothing has changed meanwhile."""
         trace = current()
         code = None if trace is None or trace.is_torn else code_facts()
         if trace is None or code is None:
@@ -156,7 +157,7 @@ class Memory:
 
 
 class _Recall:
-    """What of the past still stands in a project."""
+    """Finds out which stored verdicts are still valid in a project."""
 
     def __init__(self, project: Project, trace: Trace, past: _Past) -> None:
         self._project = project
@@ -165,7 +166,7 @@ class _Recall:
         self._files: dict[Path, SourceFile | None] = {}
 
     def recalled(self, rules: Sequence[Rule]) -> Recalled:
-        """Return what still stands, and let the project know what it hangs on."""
+        """Return what is still valid, and tell the project what it depends on."""
         past, project = self._past, self._project
         own = {fact: past.facts[fact] for fact in past.facts if past.phases[fact] in _OF_THE_LINT}
         now = changed(own)
@@ -203,7 +204,7 @@ class _Recall:
     def _verdicts(
         self, stale: Set[Path], files: Set[Path], laid_out: Set[Path], codes: Mapping[str, str]
     ) -> Iterator[tuple[Path, Verdict]]:
-        """Yield the verdicts that still stand."""
+        """Yield the verdicts that are still valid."""
         project = self._project
         for path, (findings, ran, has_comments, counted) in self._past.verdicts.items():
             if path not in project.given or path in stale or not laid_out.isdisjoint(counted):
@@ -223,7 +224,7 @@ class _Recall:
         codes: Mapping[str, str],
         rules: Sequence[Rule],
     ) -> CheckResult | None:
-        """Return what was found as a whole, if nothing but other verdicts could change it."""
+        """Return the result of the whole run, if only different verdicts could change it."""
         past = self._past
         if past.summary is None or SUMMARY in stale:
             return None
@@ -240,7 +241,7 @@ class _Recall:
         return replace(result_of(findings, repaired, before, rules), shown_in=frozenset(shown_in))
 
     def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
-        """Return the answers that all questions have now; only of changed files they have to be found."""
+        """Return the current answers to all questions; only changed files have to be asked."""
         past, project = self._past, self._project
         around = {Path(fact.path) for fact in past.facts if self._is_searched(fact)}
         asked = {Path(fact.path) for fact in now if self._is_searched(fact)} | files
@@ -275,7 +276,7 @@ class _Recall:
         return self._files[path]
 
     def _note(self, own: Known, now: Mapping[Fact, str], laid_out: Set[Path]) -> None:
-        """Let what verdicts hang on be among what this run has read."""
+        """Record the dependencies of valid verdicts as read by this run."""
         for fact, kept in own.items():
             with phase(self._past.phases[fact]):
                 self._trace.note(fact, now.get(fact, kept.text))
@@ -285,7 +286,7 @@ class _Recall:
                 self._trace.layout_free.setdefault(fact.path, kept.layout_free)
 
     def _learn(self, files: set[Path], answers: Mapping[Question, frozenset[Path]]) -> None:
-        """Let the project know what hangs on what; what changed files hung on is found out anew."""
+        """Tell the project the known dependencies; those of changed files are computed again."""
         past, project = self._past, self._project
         project.learn_uses(
             (user, used) for user, several in past.uses.items() if user not in files for used in several
@@ -299,7 +300,7 @@ class _Recall:
 
 
 def _past(document: Mapping[str, Any]) -> _Past:
-    """Return what was kept.
+    """Return what was stored.
 
     Raises:
         Damaged: it is something else.
@@ -334,7 +335,7 @@ def _past(document: Mapping[str, Any]) -> _Past:
 
 
 def _summary(project: Project, result: CheckResult) -> object:
-    """Return what was found as a whole, as it is kept; nothing where that hangs on files beside the given."""
+    """Return the result of the whole run for storage; nothing if it depends on files beside the given."""
     if any(verdict.findings for verdict in result.verdicts.values()):
         with phase(str(SUMMARY)):
             if not project.given.issuperset(Tree(project).paths):
@@ -345,7 +346,7 @@ def _summary(project: Project, result: CheckResult) -> object:
 
 
 def _past_summary(document: Any) -> _PastSummary | None:
-    """Return what was kept of that.
+    """Return the stored result of the whole run.
 
     Raises:
         Damaged: it is something else.

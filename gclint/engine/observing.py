@@ -1,4 +1,4 @@
-"""What runs saw, put as the source has it: what the linter reads beside the text."""
+"""Translates what runs saw into observations about the source, which the linter uses beside the text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, RunSite
 
 _LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
-"""What keeps checkpointing from recomputing a block that does not inherit from the base class."""
+"""Why checkpointing does not recompute a block that does not inherit from the base class."""
 _Key = tuple[Path, int, int, str, Path]
 
 
@@ -69,7 +69,7 @@ def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
         site.place.end_line,
         site.block,
         project.identify(Path(site.definition.path)),
-        # What an override keeps off, say, is another matter.
+        # What an override disables, for example, is another matter.
         is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
         keywords=frozenset(site.keyword_activations),
         containers=frozenset(site.contained_activations),

@@ -1,8 +1,8 @@
-"""Repairs that are run before they are written: each file's is proven, or not made.
+"""Proves repairs: they are run before they are written, and those that are not proven are not made.
 
-A repair is proven only if every class that leads to what it changes was run, in the changed files and in the
-given ones that import from them; if nothing is worse than before in any scenario and mode; if everything that
-it changes was run; and if the defect was seen and is gone.
+A repair is proven only if every class that leads to the changed code was run, in the changed files and in the
+given ones that import from them; if nothing is worse than before in any scenario and mode; if all changed
+code was executed; and if the defect was seen before and is gone.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Proof:
-    """What became of the repair of files that are written together or not at all."""
+    """The outcome for the repair of files that are written together or not at all."""
 
     paths: tuple[Path, ...]
     repairs: tuple[Finding, ...]
     before: Mapping[Path, FileRun]
-    """What was run: the files themselves, and the given ones that import from them."""
+    """The runs of the files themselves, and of the given ones that import from them, as they were."""
     after: Mapping[Path, FileRun]
     obstacles: tuple[str, ...]
-    """What keeps the repair from being written; none if it is proven."""
+    """Why the repair is not written; empty if it is proven."""
     users_not_given: tuple[Path, ...] = ()
-    """Files that import from these, and were not run since they were not given."""
+    """Files that import from these, but were not run, since they were not given."""
     changed: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
     """The texts of the files before and after, whether they are written or not."""
 
@@ -65,15 +65,14 @@ def prove(
 ) -> list[Proof]:
     """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
-    A file whose repair does not stand stays as it was for those that import from it, so these are
-    run once more with what is left.
+    If the repair of a file is refused, the files that import from it are run again without that repair.
 
     Args:
         project: the files, repaired in memory.
         repaired: what was repaired.
-        rules: the rules that were run; they know what their defects look like in a run.
+        rules: the rules that were run; they recognise their defects in a run.
         run: runs files.
-        seen: what files did as they are, as far as that is known: some run others that they do not import.
+        seen: earlier runs of the files as they are: some run others that they do not import.
 
     Raises:
         NothingRuns: no file at all can be run.
@@ -90,12 +89,12 @@ class _Unit:
     paths: list[Path]
     repairs: list[Finding] = field(default_factory=list)
     run_files: list[Path] = field(default_factory=list)
-    """The files whose runs decide: these and those that use them, but no modular source."""
+    """The files whose runs decide: these and those that use them, except for modular sources."""
     users_not_given: list[Path] = field(default_factory=list)
 
     @property
     def has_product(self) -> bool:
-        """Whether one of the files is what is imported: not a modular source, which no model is in."""
+        """Whether one of the files is imported at run time, as modular sources are not."""
         return any(not is_modular(path) for path in self.paths)
 
 
@@ -157,11 +156,11 @@ class _Prover:
         return units
 
     def _users(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the files that import from changed ones, or were seen to run blocks of theirs, and these."""
+        """Return the changed files, and those that import from them or were seen to run their blocks."""
         return self._imports.users(changed) | self._seen_users(changed)
 
     def _seen_users(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the files whose classes were seen to run blocks of changed ones, however they got them."""
+        """Return the files whose classes were seen to run blocks of changed ones, imported or not."""
         own, users = set(changed), set()
         for path, run in self._seen.items():
             places = {
@@ -186,7 +185,7 @@ class _Prover:
         )
 
     def _obstacles(self, unit: _Unit) -> Iterator[str]:
-        """Yield what is wrong with the repaired files, and what nobody has seen to be right."""
+        """Yield what is wrong with the repaired files, and what no run has shown to be right."""
         if not unit.has_product:
             yield "the generated file, which is what runs, is not repaired along with it"
             return
@@ -197,7 +196,7 @@ class _Prover:
             earlier, later = _by_name(self._before[path]), _by_name(self._after[path])
             if self._after[path].problem is not None:
                 continue
-            # A GPU may add in another order each time.
+            # A GPU may add in a different order each time.
             exact = self._before[path].device == "cpu"
             for name in {**earlier, **later}:
                 found += regressions(earlier.get(name), later.get(name), exact=exact)
@@ -214,14 +213,14 @@ class _Prover:
         return self._texts[path][1] if path in self._texts else self._project.file(path).text
 
     def _unused(self, unit: _Unit, reach: Reach) -> Iterator[str]:
-        """Yield the classes that use what is changed, and that no class which was run is made of."""
+        """Yield the classes that use changed code, and are not a part of any class that was run."""
         results = {result.name: result for path in unit.run_files for result in self._after[path].results}
         made = {each for result in results.values() for each in result.made_of}
         if not made:
             return
         places = [each.rpartition("::") for each in made]
         known = {(self._project.identify(Path(path)), name) for path, _, name in places}
-        # What is a result of its own, or what the repair is about, has its own reason.
+        # A class with a result of its own, or that the repair is about, has its own reason.
         told = {*results, *(finding.symbol for finding in unit.repairs)}
         for path in unit.run_files:
             for name in reach.blocks_in(path, self._text(path)):
@@ -232,7 +231,7 @@ class _Prover:
                     )
 
     def _not_run(self, unit: _Unit, reach: Reach) -> Iterator[str]:
-        """Yield which files and classes could not be run, and may run what is changed."""
+        """Yield which files and classes could not be run, and may use changed code."""
         for path in unit.run_files:
             before, after = self._before[path], self._after[path]
             if after.problem is not None:
@@ -242,8 +241,8 @@ class _Prover:
             earlier = _by_name(before)
             for result in after.results:
                 known = earlier.get(result.name)
-                # What cannot be switched on by itself runs as a part of other classes, or not at all.
-                # What was run before is told as something that is worse.
+                # A class for which checkpointing cannot be enabled runs as a part of others, or not at all.
+                # What was run before is reported as a regression.
                 is_told = was_run(known) or result.category == NO_FLAG
                 if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
                     continue
@@ -259,7 +258,7 @@ class _Prover:
                     yield f"{result.name} could not be run before{why}, so nothing can be compared"
 
     def _doubts(self, unit: _Unit, finding: Finding) -> Iterator[str]:
-        """Yield why it is not seen that a defect was there and is gone."""
+        """Yield why the runs do not show that a defect was there and is gone."""
         rule = self._rules.get(finding.code)
         if rule is not None and not rule.changes_code:
             return
@@ -278,7 +277,7 @@ class _Prover:
             yield f"{finding.code}: no run of {what} shows the defect before the repair"
 
     def _doubts_of_failures(self, unit: _Unit, finding: Finding, rule: Rule | None) -> Iterator[str]:
-        """The same for a defect that is in no call of a block: failures show it, and are gone."""
+        """Yield the same for a defect outside of calls of blocks: failures show it, and must be gone."""
         showing = [] if rule is None else list(self._showing(unit, finding, rule))
         if rule is None or not showing:
             yield (
@@ -292,7 +291,7 @@ class _Prover:
             for failure in later.failures
             if failure.cause in rule.causes
         ]
-        # Another part of the model may have the same defect, which is left where this one is gone.
+        # Another part of the model may have the same defect, which remains when this one is gone.
         own = [
             (later, failure)
             for later, failure in left
@@ -306,7 +305,7 @@ class _Prover:
     def _showing(
         self, unit: _Unit, finding: Finding, rule: Rule
     ) -> Iterator[tuple[ClassResult, ClassResult]]:
-        """Yield the classes that showed a defect before the repair, as they were and as they are."""
+        """Yield the classes that showed a defect before the repair, before and after it."""
         before = self._texts[finding.path][0] if finding.path in self._texts else ""
         row = before.count("\n", 0, finding.start) + 1
         for path in unit.run_files:
@@ -318,17 +317,17 @@ class _Prover:
                     yield run, later[run.name]
 
     def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
-        """Tell whether the defect was there in a run before the repair."""
+        """Tell whether a run before the repair showed the defect."""
         if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
             return True
-        # A class that fails before it comes to its blocks shows a defect by failing.
+        # A class that fails before it reaches its blocks shows a defect by failing.
         results = [result for path in unit.run_files for result in self._before[path].results]
         stopped = [result for result in results if result.outcome == "failed" and not result.sites]
         causes = {failure.cause for result in results for failure in result.failures}
         return bool(stopped) or not causes.isdisjoint(rule.causes)
 
     def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
-        """Return the calls of blocks of these names which lie, or whose blocks lie, in the unit's files."""
+        """Return the calls of blocks of these names that are, or whose blocks are, in the unit's files."""
         paths = set(unit.paths)
         return [
             site
@@ -343,7 +342,7 @@ class _Prover:
         ]
 
     def _why_none(self, unit: _Unit) -> str:
-        """Return why no class runs a block, in words that follow its name."""
+        """Return why no class runs a block, as words that follow its name."""
         results = [result for path in unit.run_files for result in self._after[path].results]
         if not results:
             files = " and ".join(path.name for path in unit.run_files)
@@ -357,7 +356,7 @@ class _Prover:
         return f": {first.name} could not be run ({why_not_run(first)}){more}"
 
     def _not_executed(self, unit: _Unit) -> Iterator[str]:
-        """Yield the changed code that no class has run."""
+        """Yield the changed code that no class has executed."""
         executed = {
             (self._project.identify(Path(place.path)), place.line)
             for path in unit.run_files
@@ -379,7 +378,7 @@ class _Prover:
 
 
 def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure, project: Project) -> bool:
-    """Tell whether a failure may be that of a finding: lines are others in the repaired text."""
+    """Tell whether a failure may be that of a finding; the repaired text has other line numbers."""
     if not failure.places:
         return rule.concerns(finding, failure, later)
     paths = {finding.path, *(heir.path for heir in finding.heirs)}

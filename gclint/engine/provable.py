@@ -1,4 +1,4 @@
-"""Which repairs are tried: those that a run, made before, came to."""
+"""Which repairs are worth a proof: those whose code an earlier run has executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gclint.source.project import Project
 
 
 class Reached:
-    """Which repairs a run can prove: it came to the calls that they are about."""
+    """The repairs that a run can prove: those of calls that it has executed."""
 
     def __init__(self, project: Project, rules: Iterable[Rule]) -> None:
         """Judge findings by what ``project`` has observed."""
@@ -24,17 +24,17 @@ class Reached:
 
     def provable(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings without those that would keep others in their files from being proven."""
-        # What is repaired is not found any more in the next pass.
+        # A repaired finding does not occur in the next pass.
         self._files.update(each.path for each in findings if self._has(each))
         return [each for each in findings if self._has(each) or each.path not in self._files]
 
     def judged(self, result: FixResult) -> FixResult:
-        """Return what is left, without fixes that nobody can prove."""
+        """Return what is left, without fixes that no run can prove."""
         left = (_not_reached(each) if each.fix and not self._has(each) else each for each in result.findings)
         return replace(result, findings=tuple(left))
 
     def _has(self, finding: Finding) -> bool:
-        """Tell whether a repair can be proven, as far as the calls go that it is about."""
+        """Tell whether the calls that a repair is about allow a proof."""
         names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
         return finding.code not in self._about_calls or not self._blocks.isdisjoint(names)
 

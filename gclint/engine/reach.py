@@ -1,4 +1,4 @@
-"""Which classes can run what a repair changes, as far as names lead."""
+"""Which classes can run the code that a repair changes, as far as names can be followed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Reach:
     """Follows names from a class through files to what has changed."""
 
     def __init__(self, imports: Imports, texts: Mapping[Path, tuple[str, str]]) -> None:
-        """Know what has changed.
+        """Find out which definitions have changed.
 
         Args:
             imports: which files import from which.
@@ -27,7 +27,7 @@ class Reach:
         self._changed = {path: frozenset(_differing(*both)) for path, both in texts.items()}
         self._names: dict[Path, _Names] = {}
         self._nowhere: set[tuple[Path, str]] = set()
-        """What is known to lead to no change."""
+        """The names that are known not to lead to a change."""
 
     def has(self, path: Path, name: str, text: str) -> bool:
         """Tell whether the class ``name`` in the file at ``path``, with this ``text``, leads to a change."""
@@ -87,7 +87,7 @@ class Reach:
 
 @lru_cache(maxsize=512)
 def _used(text: str) -> _Names:
-    """Return the names that each definition at the top of a text uses; repairs lead to the same texts."""
+    """Return the names that each top-level definition of a text uses; repairs often give the same texts."""
     found: dict[str, frozenset[str]] = {}
     for name, nodes in _definitions(text).items():
         found[name] = frozenset(
@@ -97,7 +97,7 @@ def _used(text: str) -> _Names:
 
 
 def _differing(before: str, after: str) -> Iterator[str]:
-    """Yield the names of the definitions at the top whose code is not the same."""
+    """Yield the names of the top-level definitions whose code differs."""
     earlier, later = _definitions(before), _definitions(after)
     for name in {**earlier, **later}:
         if _dump(earlier.get(name, ())) != _dump(later.get(name, ())):
@@ -109,7 +109,7 @@ def _dump(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def _definitions(text: str) -> dict[str, list[ast.stmt]]:
-    """Return the statements at the top of a text by the names that they bind; imports are left out."""
+    """Return the top-level statements of a text by the names that they bind, without imports."""
     try:
         waiting = list(ast.parse(text).body)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""Fixes that were interrupted while their files were written: found, and finished or undone."""
+"""Finds fixes that were interrupted while their files were written, and finishes or undoes them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NAMES_SHOWN = 5
 
 
 class Unfinished(Exception):
-    """A fix was interrupted, so what is written may not fit together; the message says what to do."""
+    """A fix was interrupted, so files may be inconsistent; the message says what to do."""
 
 
 def refuse_unfinished(paths: Iterable[Path]) -> None:
     """Make sure that no fix of the files at ``paths``, or of files beside them, was interrupted.
 
     Raises:
-        Unfinished: one was, or is being written just now.
+        Unfinished: one was, or is being written right now.
     """
     for journal in journals_above(paths):
         with _usable(journal, to_recover=False) as record:
@@ -41,13 +41,13 @@ def refuse_unfinished(paths: Iterable[Path]) -> None:
 def recover(paths: Iterable[Path]) -> list[str]:
     """Finish or undo what was interrupted, and return what was done.
 
-    A file that somebody has edited since then is left alone, and so are those that change with it.
+    A file that was edited since then is left alone, and so are those that change with it.
 
     Args:
-        paths: files and folders; what was interrupted in them, or in the folders that they lie in, counts.
+        paths: files and folders; fixes in them, and in the folders that contain them, are considered.
 
     Raises:
-        Unfinished: something is left to do for the user.
+        Unfinished: the user has something left to do.
     """
     done: list[str] = []
     for journal in journals_above(paths):
@@ -83,7 +83,7 @@ def _recovered(journal: Path, record: Record) -> list[str]:
 
 
 def _settled(journal: Path, unit: Sequence[Recorded]) -> str | None:
-    """Let all files of a unit be as before, or all as after; return what was done for it."""
+    """Give all files of a unit their old content, or all their new one; return what was done."""
     if len(unit) == 1:
         return None
     states = [_state(each) for each in unit]
@@ -115,7 +115,7 @@ def _bring(unit: Sequence[Recorded], goal: int) -> None:
 
 
 def _state(each: Recorded) -> int | None:
-    """Tell whether a file is as before or as after; None if it is something else, or cannot be read."""
+    """Tell whether a file has its old or its new content; None if neither, or if it cannot be read."""
     if os.path.realpath(each.target) != str(each.target):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a class did before a repair and does not do after it, and what it fails at more gravely."""
+"""What is worse in a class after a repair: what it no longer does, and what fails more severely."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mod
 from gclint.verify.worker.scenarios import SCENARIOS, scenario_named
 
 _TOLERANCE = 1e-3
-"""How far values on a GPU may be apart, as a part of their norm."""
+"""How much values on a GPU may differ, relative to their norm."""
 _TIMES = 10
-"""How many times what they differ by from run to run they may be apart besides."""
+"""How much they may differ, as a multiple of the difference between two runs."""
 _SHARE_OF_BYTES = 0.5
 """How much of what checkpointing saved may be kept again: arguments that are now passed by position, say, are
 counted where they were not."""
@@ -27,7 +27,7 @@ _Key = tuple[str, Mode]
 
 @dataclass(frozen=True)
 class Regression:
-    """Something that is worse after a repair."""
+    """Something that a repair makes worse."""
 
     name: str
     """The class."""
@@ -35,13 +35,13 @@ class Regression:
     scenario: str | None = None
     mode: Mode | None = None
     before: str = ""
-    """How it was before, in a sentence."""
+    """How it was before, as a sentence."""
     kind: tuple[object, ...] = ()
-    """What regressions of several classes have in common that are one and the same."""
+    """The same for regressions of several classes that are really one."""
 
 
 def was_run(result: ClassResult | None) -> TypeGuard[ClassResult]:
-    """Tell whether anything of a class was run; one that is broken by itself has failed before that."""
+    """Tell whether anything of a class was run; a class that is broken by itself has failed earlier."""
     if result is None or result.outcome == "not run":
         return False
     return bool(result.scenarios or result.verdicts or result.fingerprints)
@@ -59,7 +59,7 @@ def regressions(before: ClassResult | None, after: ClassResult | None, *, exact:
     Args:
         before: what the class did as its file is; None if there was none.
         after: what it does once the file is repaired; None if there is none.
-        exact: whether what is computed without checkpointing has to be the same to the bit.
+        exact: whether results without checkpointing must be the same bit for bit.
     """
     return list(_regressions(before, after, exact=exact))
 
@@ -82,7 +82,7 @@ def _regressions(
 
 
 def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> Iterator[Regression]:
-    """Yield where plain steps compute something else."""
+    """Yield where steps without checkpointing give other results."""
     found = {each.scenario: each for each in after.fingerprints}
     for expected in before.fingerprints:
         now = found.get(expected.scenario)
@@ -102,7 +102,7 @@ def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> I
 
 
 def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regression]:
-    """Yield what was run or covered before and is not any more."""
+    """Yield what was run or covered before, but not after."""
     verdicts = {(each.scenario, each.mode): each for each in after.verdicts}
     lost = [name for name in after.not_covered if name not in before.not_covered]
     if lost:
@@ -116,7 +116,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
             yield Regression(after.name, f"{text}{f' ({why})' if why else ''}", *where, kind=("not run",))
             continue
         if any(each.check == _ERROR for each in (*now.observations, *verdict.observations)):
-            continue  # The error itself is what is to be said; where there was one, there was nothing else.
+            continue  # The error itself is reported; a run with an error has nothing else.
         fewer = [name for name in now.not_compared if name not in verdict.not_compared]
         if fewer:
             text = f"{_names(fewer)} could be compared before, and cannot be any more"
@@ -128,7 +128,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         if idle:
             text = f"{_names(idle)} was recomputed before, and is not any more"
             yield Regression(after.name, text, *where, kind=("recomputed",))
-        # With a frozen base, what is let require grad has a graph, which may be what a repair is for.
+        # With a frozen base, a repair may be there to give a graph to what is made to require grad.
         is_frozen = scenario_named(verdict.scenario).frozen_base
         is_same = not verdict.observations and verdict.compared == now.compared and not is_frozen
         if is_same and _grows(verdict.saved_bytes, now.saved_bytes, _plain_bytes(after)):
@@ -138,7 +138,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
 
 
 def _is_covered(name: str, names: Iterable[str]) -> bool:
-    """Tell whether a block, or what it is a part of or made of, is among others."""
+    """Tell whether a block, or a part of it, or what contains it, is among others."""
     return any(
         name == each or name.startswith(f"{each}.") or each.startswith(f"{name}.") or not each
         for each in names
@@ -156,7 +156,7 @@ def _grows(before: int | None, after: int | None, plain: int | None) -> bool:
 
 
 def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regression]:
-    """Yield the failures that were not there before, or were not as grave."""
+    """Yield the failures that are new, or more severe than before."""
     known = _observed(before) if was_run(before) else {}
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
@@ -174,19 +174,19 @@ def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regressi
 
 
 def _telling(observations: list[Observation]) -> list[Observation]:
-    """Leave out a warning of torch beside what it warns of."""
+    """Leave out a warning of torch if what it warns of is reported as well."""
     return [each for each in observations if each.check != _WARNING] or observations
 
 
 def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
-    """Return what was wrong by scenario and mode: as the checks saw it, or else as failures tell it."""
+    """Return what was wrong by scenario and mode, according to the checks or else to the failures."""
     found: dict[_Key, list[Observation]] = {
         (each.scenario, each.mode): list(each.observations) for each in result.verdicts
     }
     told = {key for key, observations in found.items() if observations}
     for failure in result.failures:
         key = failure.scenario, failure.mode
-        # One that ended the process, or is of a step without checkpointing, has no verdict of its own.
+        # A failure that ended the process, or of a step without checkpointing, has no verdict of its own.
         if key not in told:
             found.setdefault(key, []).append(_told(failure))
     return found
@@ -197,11 +197,11 @@ def _told(failure: Failure) -> Observation:
 
 
 def _is_as_grave(before: Observation, after: Observation) -> bool:
-    """Tell whether a failure is no more than one that was there before."""
+    """Tell whether a failure is no more severe than one that was there before."""
     if before.check != after.check:
         return False
     if after.about:
-        # What gets no gradient gets none, whatever it is that keeps it away.
+        # No gradient is no gradient, whatever the cause.
         is_same = after.check == _LOST or before.cause == after.cause
         return is_same and set(before.about).issuperset(after.about)
     return _NUMBERS.sub("0", before.message) == _NUMBERS.sub("0", after.message)
@@ -213,7 +213,7 @@ def _sentence(observation: Observation) -> str:
 
 
 def _before(now: Observation, known: list[Observation] | None, verdict: Verdict | None) -> str:
-    """Return how it was before, in a sentence."""
+    """Return how it was before, as a sentence."""
     same = [each for each in known or () if each.check == now.check and each.about]
     if same and now.about:
         new = [name for name in now.about if not any(name in each.about for each in same)]
@@ -230,7 +230,7 @@ def _before(now: Observation, known: list[Observation] | None, verdict: Verdict 
 
 
 def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
-    """Tell whether adapters went into other modules, as into those that only the repair makes blocks."""
+    """Tell whether adapters are in other modules, for example in those that only the repair makes blocks."""
     is_frozen = any(each.frozen_base for each in SCENARIOS if each.name == expected.scenario)
     return is_frozen and expected.parts.keys() != found.parts.keys()
 
@@ -240,7 +240,7 @@ def _agree(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:
 
 
 def _apart(expected: Fingerprint, found: Fingerprint) -> Iterator[str]:
-    """Yield the names of what differs more than a GPU explains."""
+    """Yield the names of values that differ more than a GPU explains."""
     for name in {**expected.parts, **found.parts}:
         if expected.parts.get(name) == found.parts.get(name):
             continue
@@ -280,10 +280,10 @@ def _more(count: int) -> str:
 
 
 def summarised(found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]) -> Iterator[str]:
-    """Yield a sentence or two for each thing that is worse, once for all classes.
+    """Yield a sentence or two for each regression, once for all classes.
 
     Args:
-        found: what is worse.
+        found: the regressions.
         ran: the modes in which the classes were run.
     """
     everything = list(found)

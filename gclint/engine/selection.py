@@ -1,4 +1,4 @@
-"""Which findings of a run are reported: those in what has changed, without those that are known."""
+"""Which findings of a run are reported: those in changed files, without those of a baseline."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _Result = TypeVar("_Result", bound=CheckResult)
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a baseline and a run have in common, and what only the baseline has."""
+    """The findings that a baseline and a run have in common, and those that only the baseline has."""
 
     known: int = 0
-    """How many findings are not reported, since they are known."""
+    """How many findings are not reported, since they are in the baseline."""
     stale: Mapping[Entry, int] = field(default_factory=dict)
-    """The entries that no longer occur, and how often they are too many."""
+    """The entries that no longer occur, and how many of each are superfluous."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class Selection:
     paths: Sequence[Path]
     """What the user gave."""
     changed: Set[Path] | None = None
-    """The paths of what has changed, without links; None where it makes no difference."""
+    """The resolved paths of changed files; None to report findings in all files."""
     baseline: Baseline | None = None
 
     def reported(self, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """Return the findings to report; what depends on a changed file is known after a check only."""
+        """Return the findings to report; the dependents of a changed file are known only after a check."""
         scope = self._scope()
         if scope is not None:
             findings = [each for each in findings if _is_in(each, scope)]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 
     def files(self, rules: Sequence[Rule]) -> Sequence[Path]:
-        """Return the files that findings to report can be in; ``rules`` find out what depends on a change."""
+        """Return the files that may have findings to report; ``rules`` show what depends on a change."""
         if self.changed is None:
             return self.project.paths
-        check(self.project, rules)  # What depends on what is known afterwards.
+        check(self.project, rules)  # The dependencies are known afterwards.
         scope = self.project.dependents(self.changed)
         return [path for path in self.project.paths if path in scope]
 

@@ -18,13 +18,13 @@ def is_shown(
     failure: Failure,
     identify: Callable[[Path], Path],
 ) -> bool:
-    """Tell whether a failure shows a defect: at its place, or in a run of the model that it is about.
+    """Tell whether a failure shows a defect: at its place, or in a run of its model.
 
     Args:
         rule: that of the finding.
-        finding: what says that there is a defect.
-        row: where the finding stands in the text that was run.
-        run: what a class did.
+        finding: the finding about the defect.
+        row: the row of the finding in the text that was run.
+        run: the result of a class.
         failure: one of its failures.
         identify: returns the path that identifies a file.
     """

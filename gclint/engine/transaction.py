@@ -1,4 +1,4 @@
-"""What is left of repairs when only the proven ones are made."""
+"""Undoes the repairs that are not proven."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def proven_only(
     """Return ``repaired`` without the files whose repair is not proven, and with their findings again.
 
     Args:
-        project: the files, repaired in memory; those that are refused get their texts back.
+        project: the files, repaired in memory; those that are refused get their old texts back.
         repaired: what was repaired.
-        proofs: what the runs say about it.
+        proofs: the verdicts on the repairs.
         rules: the rules that were run.
     """
     refused = {path: proof for proof in proofs if proof.obstacles for path in proof.paths}
@@ -42,7 +42,7 @@ def proven_only(
 
 
 def _refused(finding: Finding, refused: dict[Path, Proof]) -> Finding:
-    """Return a finding of a refused file, whose repair is known now not to be one."""
+    """Return a finding of a refused file, with the reason in place of its fix."""
     proof = refused.get(finding.path)
     if proof is None or not any(_is_same(finding, each) for each in proof.repairs):
         return finding

@@ -1,4 +1,4 @@
-"""The tree around the given files: which of its files hold copies of which code, or are generated from it."""
+"""The tree around the given files: which files contain copies of which code, or are generated from it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def _copies_from(file: SourceFile, module: str) -> bool:
 
 
 COPIES = Topic("copies", _copies_from)
-"""Which given files call something a copy of what a module has."""
+"""Which given files call something a copy of code in a module."""
 
 
 class Tree:
-    """The twins of the code in a run's files."""
+    """The twins of code in the files of a run."""
 
     def __init__(self, project: Project, paths: tuple[Path, ...] | None = None) -> None:
         """Look at the given files and, for a fix, at those beside them.
@@ -47,7 +47,7 @@ class Tree:
         self._place_twins: dict[Place, list[Twin]] = {}
 
     def scan(self) -> None:
-        """Find out at once what all files have to be asked for: later, only some are looked into."""
+        """Ask all files at once: later, only some of them are read."""
         self.lineage.scan()
         _ = self._copying
 
@@ -63,12 +63,12 @@ class Tree:
 
     @cached_property
     def lineage(self) -> Lineage:
-        """What is generated from what, among all files of the tree."""
+        """Which files of the tree are generated from which."""
         return Lineage(library_of(self._project), self.paths)
 
     @cached_property
     def _copying(self) -> Mapping[str, Sequence[Path]]:
-        """The files that call something a copy, by the modules that it is a copy of."""
+        """The files that call something a copy, by the modules of its origins."""
         found: defaultdict[str, list[Path]] = defaultdict(list)
         for path in self.paths:
             try:
@@ -99,7 +99,7 @@ class Tree:
         return known
 
     def _comments(self, file: SourceFile) -> Iterator[tuple[SourceFile, CopyComment]]:
-        """Yield the comments that call something a copy which is in a file, or of what is in it."""
+        """Yield the comments that call something in a file a copy, or something a copy of code in it."""
         module = module_of(self._project, file)
         if module is None:
             return

@@ -1,4 +1,4 @@
-"""Where the journals of writes lie that have not ended; most runs meet none, and need no more than this."""
+"""Finds the journals of unfinished writes; most runs find none, and import nothing else for that."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gclint.facts import Places, is_there
 from gclint.source.disk import is_own
 
 NAME = ".gclint-fix"
-"""What a journal is called."""
+"""The name of a journal."""
 
 
 def journals_above(paths: Iterable[Path]) -> list[Path]:
-    """Return the journals in the given folders, and in those that the given files and folders lie in."""
+    """Return the journals in the given folders, and in those that contain the given files and folders."""
     places = Places()
     seen: set[Path] = set()
     found = []
     for path in paths:
         folder = places.location(path)
-        # Thousands of files are asked about. A folder that is called so lies above its own.
+        # This is asked for thousands of files. A folder with this name is above its own content.
         if folder.suffix == ".py":
             folder = folder.parent
         while folder not in seen:
@@ -40,7 +40,7 @@ def _is_journal(path: Path) -> bool:
 
 
 def is_trusted(status: os.stat_result, folder: Path) -> bool:
-    """Tell whether a file may be a journal: in a folder for everybody, anybody can give one a name."""
+    """Tell whether a file may be a journal: in a folder that all can write to, anyone could create one."""
     if not stat.S_ISREG(status.st_mode):
         return False
     return is_own(status) or status.st_uid == folder.stat().st_uid

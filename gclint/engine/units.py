@@ -1,4 +1,4 @@
-"""Which changed files belong together: what is made of one of them, and what of the others."""
+"""Which changed files belong together, and are written or judged together."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gclint.source.project import Project
 
 
 def fixed_together(project: Project, repaired: FixResult) -> list[list[Path]]:
-    """Return all changed files: those of one fix side by side, and a source with its product."""
+    """Return all changed files in groups: those of one fix, and a source with its generated file."""
     return _Units(repaired.changed).joined(_ties(project, repaired))
 
 
 def written_together(project: Project, repaired: FixResult) -> list[list[Path]]:
-    """Return all changed files, also those side by side of which one was judged by the text of the other.
+    """Return all changed files in groups, with those together that were checked with each other's text.
 
-    What was repaired in a file hangs on what was repaired in those that it imports from.
+    The repair of a file depends on the repairs of those that it imports from.
     """
     ties = [*_ties(project, repaired)]
     for path in repaired.changed:
@@ -38,7 +38,7 @@ class _Units:
         self._units = {path: [path] for path in paths}
 
     def joined(self, ties: Iterable[Iterable[Path]]) -> list[list[Path]]:
-        """Return the files, those that are tied directly or by others side by side."""
+        """Return the files in groups of those that are linked, directly or through others."""
         for tie in ties:
             known = [path for path in tie if path in self._units]
             for path in known[1:]:

@@ -1,4 +1,4 @@
-"""Changed texts written to disk: those that belong together all or none, whatever happens."""
+"""Writes changed files: those that belong together all or none, whatever happens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHANGED = "this file changed after it was read, so it was not fixed; run gclint
 
 
 def write_text(path: Path, text: str) -> list[Problem]:
-    """Let the file at ``path``, new or not, hold ``text`` in UTF-8, and return what went wrong."""
+    """Write ``text`` in UTF-8 to the file at ``path``, new or not, and return what went wrong."""
     try:
         write_atomically(path, text.encode(errors="backslashreplace"))
     except OSError as error:
@@ -37,12 +37,12 @@ def write_all(
 ) -> list[Problem]:
     """Write the new texts of ``changed`` files (before, after), and return a problem for each that is not.
 
-    A file that is no longer what was read is left alone.
+    A file that has changed since it was read is left alone.
 
     Args:
         project: the files.
         changed: their texts.
-        together: the files of which either all are written or none; others are written one by one.
+        together: groups of files of which either all are written or none; others are written one by one.
     """
     tied = [list(paths) for paths in together]
     single = changed.keys() - {path for paths in tied for path in paths}
@@ -69,7 +69,7 @@ class _File:
 
         Raises:
             _Unwritable: it is not, or may not.
-            OSError: nobody can tell.
+            OSError: this cannot be found out.
         """
         status = self.change.target.stat()
         require_replaceable(self.change.target, status)
@@ -78,7 +78,7 @@ class _File:
         self._seen = _signature(status)
 
     def stage(self) -> None:
-        """Let the new text wait beside the file."""
+        """Write the new text to a temporary file beside the file."""
         stage(self.change.target, self.change.after, self.change.temporary)
 
     def check_again(self) -> None:
@@ -88,7 +88,7 @@ class _File:
             raise _Unwritable(_CHANGED)
 
     def replace(self) -> None:
-        """Put the new text in the place of the old one."""
+        """Replace the old text by the new one."""
         os.replace(self.change.temporary, self.change.target)  # noqa: PTH105 (as in disk)
 
     def restore(self) -> None:
@@ -99,23 +99,23 @@ class _File:
 
 @dataclass
 class _Unit:
-    """Files that are written all or none."""
+    """Files of which all are written or none."""
 
     files: list[_File]
     is_torn: bool = False
-    """Whether some of the files may be new ones, and some old ones."""
+    """Whether some of the files may have their new content, and some their old one."""
 
     @property
     def changes(self) -> list[Change]:
-        """What the files hold before and after."""
+        """The contents of the files before and after."""
         return [file.change for file in self.files]
 
     def check(self) -> list[Problem]:
-        """Return a problem for each file if one of them is not as it was, or cannot be replaced."""
+        """Return a problem for each file if one of them has changed, or cannot be replaced."""
         return self.attempt(_File.check)
 
     def replace(self) -> list[Problem]:
-        """Put the new texts in the place of the old ones; if one cannot be, put the others back."""
+        """Replace the old texts by the new ones; if one cannot be replaced, restore the others."""
         problems = self.attempt(_File.check_again)
         if problems:
             return problems
@@ -137,7 +137,7 @@ class _Unit:
         return problems
 
     def discard(self) -> None:
-        """Remove the texts that wait."""
+        """Remove the temporary files."""
         for change in self.changes:
             with contextlib.suppress(OSError):
                 change.temporary.unlink()
@@ -175,11 +175,11 @@ class _Write:
     def __init__(self, units: Sequence[_Unit]) -> None:
         self._units = units
         self._left = list(units)
-        """Those of which all files can still be written."""
+        """The units of which all files can still be written."""
         self._problems: list[Problem] = []
 
     def run(self) -> list[Problem]:
-        """Write, and return a problem for each file that is as it was."""
+        """Write, and return a problem for each file that was not written."""
         self._take_step(_Unit.check)
         journal = Journal([unit.changes for unit in self._left])
         try:
@@ -197,7 +197,7 @@ class _Write:
         return self._problems
 
     def _stage(self) -> None:
-        """Let the new texts wait, several at a time: a disk takes them sooner together than one by one."""
+        """Write the temporary files, several at a time, which is faster than one by one."""
         files = [file for unit in self._left for file in unit.files]
         if len(files) < _FILES_WORTH_THREADS:
             self._take_step(lambda unit: unit.attempt(_File.stage))
@@ -217,7 +217,7 @@ class _Write:
                 self._left.append(unit)
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Do what all units need."""
+        """Take a step for each unit."""
         if not self._left:
             return
         try:

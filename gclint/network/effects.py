@@ -3,195 +3,234 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import libcst as cst
 
+from gclint.network.activation import is_constant
 from gclint.network.binding import bind
-from gclint.network.evaluation.body import Binding
+from gclint.network.changes import OWN, Origins, global_name, is_buffer
 from gclint.network.evaluation.classes import ClassInfo, remembered
-from gclint.network.evaluation.reaching import Reaching
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.signature import Kind
-from gclint.network.evaluation.values import External, Instance
-from gclint.network.evaluation.walk import dotted_name, walk
-from gclint.network.traits import changes_own_state, forward_nodes
+from gclint.network.evaluation.values import External, ExternalInstance, Function, Instance
+from gclint.network.evaluation.walk import dotted_name
+from gclint.network.outside import receiver_before
+from gclint.network.reached import Code, reached
+from gclint.network.traits import changes_own_state, stores_on_self
+from gclint.source.words import word_ends
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
-_RANDOM = re.compile(r"(?:random|numpy\.random)\.\w")
-_MAX_DEPTH = 2
-_FILLING = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"))
-"""What changes a list or a dict."""
-_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+_RANDOM = re.compile(r"(?:random|numpy\.random|secrets|uuid)\.\w|os\.urandom$")
+_GENERATOR = re.compile(r"(?:random|numpy\.random)\.\w+$")
+_ASSIGNED = re.compile(r"[ \t]{0,99}=(?!=)")
+_INITIALIZING = "_init_weights"
+_MAX_DEPTH = 3
+_GRADED = frozenset(("requires_grad", "grad_fn", "is_leaf"))
+"""What a tensor has, or is, only where gradients are recorded."""
+_GRADING = frozenset(("register_hook", "retain_grad", "backward", "register_post_accumulate_grad_hook"))
+"""What a tensor only does then."""
 
 
 def effects(info: ClassInfo) -> Iterator[str]:
     """Yield what recomputation does a second time, or does not do alike, in words."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
         name = f"`{part.name}.forward`"
-        if part is not info and changes_own_state(part):
+        if (part is not info and changes_own_state(part)) or _changes_own(part):
             yield f"{name} changes the state of `self`, which recomputation repeats"
-        if _asks_python_for_random_numbers(part):
-            yield f"{name} draws random numbers that are not torch's, so recomputation draws different ones"
-        if "is_grad_enabled" in part.text and any(map(_asks_for_gradients, forward_nodes(part))):
-            yield (
-                f"{name} checks whether gradients are enabled, which they are not in the forward pass of "
-                "reentrant checkpointing"
-            )
-        if any(isinstance(node, cst.Global) for node in forward_nodes(part)):
-            yield f"{name} changes a global variable, which recomputation repeats"
+        if part is not info:
+            yield from _kept_for_others(part)
+        for code in reached(part):
+            yield from (f"{name} {what}" for check in _CHECKS for what in check(code))
     for name in sorted(changed_inputs(info)):
         yield f"`{info.name}.forward` changes `{name}` in place, which recomputation repeats"
 
 
-def _asks_python_for_random_numbers(info: ClassInfo) -> bool:
-    method = info.find_method("forward")
-    if method is None or not any("random" in base.file.text for base in info.mro):
-        return False
-    scope = info.scope(method[1], method[0].module)
+def _changes_own(info: ClassInfo) -> bool:
+    """Tell whether what the object holds is changed by another name, or by a method of what it holds."""
+    if stores_on_self(info):
+        return False  # Which is said already.
     return any(
-        isinstance(value, External) and _RANDOM.match(value.name) is not None
-        for node in forward_nodes(info)
-        if isinstance(node, cst.Call)
-        for value in scope.module.resolve(dotted_name(node.func) or "")
+        OWN in origins.of_change(node) or _sets_object(info, code.scope, node)
+        for code in reached(info)
+        for origins in (Origins(code),)
+        for node in code.nodes
     )
 
 
-def _asks_for_gradients(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Call) and (dotted_name(node.func) or "").endswith("is_grad_enabled")
+def _sets_object(info: ClassInfo, scope: Scope, node: cst.CSTNode) -> bool:
+    """Tell whether a method of what the object holds sets an attribute there."""
+    return (
+        scope.owner is not None
+        and scope.owner not in info.mro
+        and isinstance(node, (cst.AssignTarget, cst.AugAssign))
+        and isinstance(node.target, cst.Attribute)
+        and dotted_name(node.target.value) == scope.self_name
+    )
+
+
+def _kept_for_others(info: ClassInfo) -> Iterator[str]:
+    """Yield what a part keeps of its last call, if code outside of its class reads it."""
+    text = info.file.outline.code
+    for name in sorted(_kept(info)):
+        ends = word_ends(text, f".{name}", 0, len(text))
+        if any(_is_read_of_part(info, name, end) for end in ends):
+            yield (
+                f"`{info.name}.forward` keeps `{name}` for others, and losses computed from it have no "
+                "gradient under reentrant checkpointing"
+            )
+
+
+def _is_read_of_part(info: ClassInfo, name: str, end: int) -> bool:
+    """Tell whether an attribute is read where some other object holds the one that keeps it."""
+    if info.definition.start <= end < info.definition.end:
+        return False
+    text = info.file.outline.code
+    around = (each for each in info.file.outline.definitions if each.name == _INITIALIZING)
+    if any(each.start <= end < each.end for each in around):
+        return False
+    receiver = receiver_before(text, end - len(name) - 1)
+    return receiver != "self" and "config" not in receiver and _ASSIGNED.match(text, end) is None
+
+
+def _kept(info: ClassInfo) -> set[str]:
+    """Return the attributes of the object that ``forward`` gives a value which it has computed."""
+    return {
+        target.target.attr.value
+        for code in reached(info)
+        for node in code.nodes
+        if isinstance(node, cst.Assign) and not is_constant(node.value)
+        for target in node.targets
+        if isinstance(target.target, cst.Attribute)
+        and dotted_name(target.target.value) == code.scope.self_name
+        and not is_buffer(code.scope, target.target)
+    }
+
+
+# -- what a function's code does
+
+
+def _draws(code: Code) -> Iterator[str]:
+    """Yield that random numbers come from elsewhere than torch's own generators."""
+    if any(_is_drawn(code.scope, call) for call in code.calls):
+        yield "draws random numbers that are not torch's, so recomputation draws different ones"
+    options = (arg for call in code.calls for arg in call.args if arg.keyword is not None)
+    given = (arg for arg in options if arg.keyword is not None and arg.keyword.value == "generator")
+    if any(dotted_name(arg.value) != "None" for arg in given):
+        yield (
+            "draws random numbers with a `generator` of its own, whose state checkpointing does not restore, "
+            "so recomputation draws different ones"
+        )
+
+
+def _is_drawn(scope: Scope, call: cst.Call) -> bool:
+    values = scope.module.resolve(dotted_name(call.func) or "")
+    if any(isinstance(value, External) and _RANDOM.match(value.name) for value in values):
+        return True
+    if not isinstance(call.func, cst.Attribute) or isinstance(call.func.value, cst.Call):
+        return False
+    made = scope.evaluate(call.func.value)
+    return any(isinstance(value, ExternalInstance) and _GENERATOR.match(value.name) for value in made)
+
+
+def _asks_for_gradients(code: Code) -> Iterator[str]:
+    """Yield that something depends on whether gradients are recorded."""
+    asked = next((what for node in code.nodes for what in _asked(code.scope, node)), None)
+    if asked is not None:
+        yield f"{asked}, which they are not in the forward pass of reentrant checkpointing"
+
+
+def _asked(scope: Scope, node: cst.CSTNode) -> Iterator[str]:
+    if isinstance(node, cst.Call):
+        name = dotted_name(node.func) or ""
+        called = node.func.attr.value if isinstance(node.func, cst.Attribute) else name
+        if called == "is_grad_enabled":
+            yield "checks whether gradients are enabled"
+        elif called in _GRADING or name.endswith("autograd.grad"):
+            yield f"calls `{called}`, which needs gradients to be enabled"
+    elif isinstance(node, (cst.If, cst.IfExp)):
+        for each in _tested(node.test):
+            if isinstance(each, cst.Attribute) and each.attr.value in _GRADED:
+                root = (dotted_name(each) or "").partition(".")[0]
+                if root != scope.self_name:
+                    yield f"checks `{each.attr.value}` of a tensor, and so whether gradients are enabled"
+
+
+def _tested(test: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    waiting = [test]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, cst.BooleanOperation):
+            waiting += [node.left, node.right]
+        elif isinstance(node, cst.UnaryOperation):
+            waiting.append(node.expression)
+        elif isinstance(node, cst.Comparison):
+            waiting += [node.left]
+
+
+def _changes_globals(code: Code) -> Iterator[str]:
+    """Yield that something at the top of a module is changed."""
+    if any(isinstance(node, cst.Global) for node in code.nodes):
+        yield "changes a global variable, which recomputation repeats"
+        return
+    origins = Origins(code)
+    found = (global_name(origin) for node in code.nodes for origin in origins.of_change(node))
+    name = next(filter(None, found), None)
+    if name is not None:
+        yield f"changes `{name}`, which is not its own, and recomputation repeats that"
+
+
+_CHECKS: Sequence[Callable[[Code], Iterator[str]]] = (_draws, _asks_for_gradients, _changes_globals)
+
+
+# -- what it changes of its arguments
 
 
 @remembered
 def changed_inputs(info: ClassInfo) -> frozenset[str]:
     """Return which arguments ``forward`` changes in place; caches are none."""
-    return _changed_inputs(info, frozenset())
-
-
-def _changed_inputs(info: ClassInfo, outer: frozenset[ClassInfo]) -> frozenset[str]:
     scope = info.method_scope("forward")
-    if scope is None or scope.body is None or info.signature is None or len(outer) > _MAX_DEPTH:
+    return frozenset() if scope is None else _changed_arguments(scope, ())
+
+
+def _changed_arguments(scope: Scope, outer: tuple[object, ...]) -> frozenset[str]:
+    """Return which parameters of a function it changes in place, or hands on to be changed."""
+    if scope.body is None or len(outer) > _MAX_DEPTH:
         return frozenset()
-    names = {
-        parameter.name
-        for parameter in info.signature.parameters
-        if parameter.kind is not Kind.VAR_KEYWORD and parameter.name not in CACHE_ARGUMENTS
-    }
-    pieces = scope.body.pieces()
-    nodes = [node for piece in pieces for root in piece.nodes or () for node in walk(root)]
-    inputs = _Inputs(scope, names, nodes)
-    targets = [target for node in nodes for target in _changed(node)]
-    for node in nodes:
-        if isinstance(node, cst.Call):
-            targets += _changed_by_parts(scope, node, outer | {info})
-    return frozenset(name for target in targets for name in inputs.of(target))
+    code = Code(scope)
+    origins = Origins(code)
+    found = {origin for node in code.nodes for origin in origins.of_change(node)}
+    for call in code.calls:
+        for value in _changed_by_called(scope, call, outer):
+            found |= origins.of(value)
+    named = {*scope.parameters.names, *scope.parameters.variable} - {scope.self_name}
+    return frozenset(found & named) - CACHE_ARGUMENTS
 
 
-def _changed_by_parts(scope: Scope, call: cst.Call, outer: frozenset[ClassInfo]) -> Iterator[cst.CSTNode]:
-    """Yield the arguments of a call that the module which it runs changes in place."""
-    for part in (value.info for value in scope.evaluate(call.func) if isinstance(value, Instance)):
-        if part in outer or part.signature is None:
-            continue
-        changed = _changed_inputs(part, outer)
-        for bound in bind(call.args, part.signature).arguments if changed else ():
-            if bound.parameter is not None and bound.parameter.name in changed:
-                yield bound.arg.value
+def _changed_by_called(
+    scope: Scope, call: cst.Call, outer: tuple[object, ...]
+) -> Iterator[cst.BaseExpression]:
+    """Yield the arguments of a call that the module, method or function which it runs changes in place."""
+    for value in scope.evaluate(call.func):
+        if isinstance(value, Instance) and value.info not in outer and value.info.signature is not None:
+            inner = value.info.method_scope("forward")
+            changed = frozenset() if inner is None else _changed_arguments(inner, (*outer, value.info))
+            for bound in bind(call.args, value.info.signature).arguments if changed else ():
+                if bound.parameter is not None and bound.parameter.name in changed:
+                    yield bound.arg.value
+        elif isinstance(value, Function) and value.node not in outer:
+            entered = scope.enter(value, call.args)
+            changed = _changed_arguments(entered, (*outer, value.node))
+            yield from _given(entered, changed).values()
+    if isinstance(call.func, cst.Attribute) and scope.owner is not None and scope.self_name is not None:
+        method = call.func.attr.value
+        if dotted_name(call.func.value) == scope.self_name and method not in outer:
+            own = scope.enter_method(scope.owner, method, call.args)
+            if own is not None:
+                yield from _given(own, _changed_arguments(own, (*outer, method))).values()
 
 
-def _changed(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield what a statement or a call changes in place, if that is a tensor or a container."""
-    if isinstance(node, cst.AugAssign):
-        is_counted = isinstance(node.value, cst.BaseNumber) and not isinstance(node.operator, _SCALING)
-        if not is_counted and not isinstance(node.value, cst.Tuple):
-            yield node.target
-    elif isinstance(node, (cst.AssignTarget, cst.Del)):
-        if isinstance(node.target, cst.Subscript):
-            yield node.target
-    elif isinstance(node, cst.Call):
-        yield from _changed_by_call(node)
-
-
-def _changed_by_call(call: cst.Call) -> Iterator[cst.CSTNode]:
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    options = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    is_in_place = _IN_PLACE.fullmatch(method) is not None
-    if isinstance(call.func, cst.Attribute) and (is_in_place or method in _FILLING):
-        yield call.func.value
-    if "out" in options:
-        yield options["out"]
-    # Functions such as `torch.relu_(states)`, and `next(noise)`.
-    is_flagged = "inplace" in options and dotted_name(options["inplace"]) == "True"
-    if call.args and (is_in_place or is_flagged or dotted_name(call.func) == "next"):
-        yield call.args[0].value
-
-
-_SCALING = (cst.MultiplyAssign, cst.DivideAssign)
-"""What is done to a tensor with a number; a number is added to another as well."""
-
-
-class _Inputs:
-    """Finds out which parameters an expression may be, or may be a view of."""
-
-    def __init__(self, scope: Scope, names: set[str], nodes: Iterable[cst.CSTNode]) -> None:
-        self._scope, self._names = scope, names
-        # What is added to a tensor in place is not what it stands for from then on.
-        self._added = {node.value for node in nodes if isinstance(node, cst.AugAssign)}
-        self._reaching: dict[str, Reaching] = {}
-
-    def of(self, node: cst.CSTNode, seen: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
-        """Return the parameters that ``node`` may stand for."""
-        while not isinstance(node, cst.Name):
-            if isinstance(node, cst.Subscript):
-                node = node.value
-            elif (
-                isinstance(node, cst.Call)
-                and isinstance(node.func, cst.Attribute)
-                and node.func.attr.value in _VIEWS
-            ):
-                node = node.func.value
-            else:
-                return set()
-        if node in seen:
-            return set()
-        found: set[str] = set()
-        for entry in self._at(node):
-            if entry is None:
-                found |= {node.value} & self._names
-            elif isinstance(entry, Binding) and self._is_whole(entry):
-                found |= self.of(entry.value, seen | {node})
-        return found
-
-    def _is_whole(self, binding: Binding) -> bool:
-        """Tell whether a name stands for all of what is bound to it."""
-        return not (binding.added or binding.iterated or binding.path or binding.value in self._added)
-
-    def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
-        if name.value not in self._reaching:
-            assert self._scope.body is not None
-            self._reaching[name.value] = Reaching(name.value, self._scope.body.pieces())
-        return self._reaching[name.value].at(name)
-
-
-_VIEWS = frozenset(
-    [
-        "chunk",
-        "contiguous",
-        "expand",
-        "expand_as",
-        "flatten",
-        "movedim",
-        "narrow",
-        "permute",
-        "reshape",
-        "select",
-        "squeeze",
-        "swapaxes",
-        "t",
-        "transpose",
-        "unbind",
-        "unflatten",
-        "unsqueeze",
-        "view",
-        "view_as",
-    ]
-)
-"""Methods of tensors whose result may share the tensor's memory."""
+def _given(scope: Scope, names: frozenset[str]) -> Mapping[str, cst.BaseExpression]:
+    """Return what a call that was entered gives for some parameters."""
+    given = ((name, scope.argument(name)) for name in names)
+    return {name: argument[1] for name, argument in given if argument is not None}

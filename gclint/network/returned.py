@@ -9,10 +9,14 @@ import libcst as cst
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, External
-from gclint.network.evaluation.walk import dotted_name, walk_scope
+from gclint.network.evaluation.walk import code, dotted_name, walk_scope
 from gclint.source.outline import Definition
 
 _BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": "a dict", "list": "a list"}
+_CACHED = re.compile(
+    r"(?i)past|present|cache|(?<!hidden_)state|key|value|\bkv\b|memory|mems|attn|attention|weights|prob"
+)
+"""Words in what holds caches, or attention weights."""
 _OUTPUT = re.compile(r"(?:Output\w*|SimpleNamespace|UserDict|TensorDict)$")
 
 
@@ -76,13 +80,27 @@ def _container(scope: Scope, value: cst.BaseExpression, seen: frozenset[Definiti
     if isinstance(value, cst.IfExp):
         return _container(scope, value.body, seen) or _container(scope, value.orelse, seen)
     if isinstance(value, cst.Tuple):
-        # Behind it stand caches, which need no gradient.
-        first = value.elements[0].value if value.elements else None
-        is_nested = isinstance(first, (cst.Tuple, cst.List, cst.Dict))
-        return "a nested tuple" if is_nested else None
+        return _container_in_tuple(scope, value, seen)
     if isinstance(value, cst.Name):
         return _container_of_name(scope, value.value, seen)
     return _container_of_call(scope, value, seen) if isinstance(value, cst.Call) else None
+
+
+def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: frozenset[Definition | str]) -> str | None:
+    first, *others = (element.value for element in value.elements) if value.elements else (None,)
+    if isinstance(first, (cst.Tuple, cst.List, cst.Dict)):
+        return "a nested tuple"
+    for other in others:
+        # Behind the first stand caches, which need no gradient.
+        if _CACHED.search(code(other)) is None:
+            inner = (
+                "a tuple"
+                if isinstance(other, cst.Tuple) and other.elements
+                else _container(scope, other, seen)
+            )
+            if inner is not None:
+                return f"{inner} inside a tuple"
+    return None
 
 
 def _container_of_name(scope: Scope, name: str, seen: frozenset[Definition | str]) -> str | None:

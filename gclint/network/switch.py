@@ -106,7 +106,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
 
 
 def _condition(site: RunSite) -> OtherSwitch | None:
-    """Return what a checkpointed call hangs on, if it is something else than the flag and the mode."""
+    """Return what a checkpointed call depends on, if it is something else than the flag and the mode."""
     test = _deciding_test(site)
     if test is None:
         return None

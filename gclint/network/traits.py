@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.walk import dotted_name, structure, walk
+from gclint.source.words import has_word
+
+if TYPE_CHECKING:
+    from gclint.network.evaluation.modules import Module
 
 _MIXING_WORDS = frozenset(
     [
@@ -50,11 +56,17 @@ _LEARNED = re.compile(
     r"|GRU|RNN|MultiheadAttention|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\("
 )
 _STATISTICS = re.compile(
-    r"(?<![A-Za-z])(?:BatchNorm[123]d|SyncBatchNorm)\s*\(|track_running_stats\s*=\s*True"
+    r"(?<![A-Za-z])(?:Lazy)?(?:BatchNorm[123]d|SyncBatchNorm)\b|track_running_stats\s*=\s*True"
+    r"|\b(?:batch_norm|spectral_norm)\s*\("
+)
+_TOP_LEVEL = re.compile(
+    r"^(?:class[ \t]+|async[ \t]+def[ \t]+|def[ \t]+)?(\w+)[ \t]*(?=[(:=\[])", re.MULTILINE
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
-_IN_PLACE = re.compile(r"(?:add|copy|mul|sub|div|zero|fill)_")
-_FILLING = frozenset(("append", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault"))
+_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+_FILLING = frozenset(
+    ("append", "appendleft", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault")
+)
 """What changes a list or a dict."""
 
 
@@ -104,9 +116,29 @@ def is_learned(info: ClassInfo) -> bool:
 def statistics_class(info: ClassInfo) -> str | None:
     """Return the name of the class, or of the part of it, that keeps running statistics."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
-        if any(_STATISTICS.search(base.text) for base in part.mro):
+        if any(_STATISTICS.search(base.text) or _uses_statistics(base) for base in part.mro):
             return part.name
     return None
+
+
+def _uses_statistics(info: ClassInfo) -> bool:
+    """Tell whether a class uses a table or function of its file that gives layers with running statistics."""
+    names = _tables_with_statistics(info.module)
+    definition = info.definition
+    return any(has_word(info.file.outline.code, name, definition.header, definition.end) for name in names)
+
+
+@remembered
+def _tables_with_statistics(module: Module) -> frozenset[str]:
+    """Return the names at the top of a file, not those of classes, whose definitions name such layers."""
+    code = module.file.outline.code
+    starts = [(match.start(), match[1]) for match in _TOP_LEVEL.finditer(code)]
+    found: set[str] = set()
+    for match in _STATISTICS.finditer(code):
+        row = bisect_right(starts, (match.start(), "~")) - 1
+        if row >= 0 and starts[row][1] not in module.classes:
+            found.add(starts[row][1])
+    return frozenset(found)
 
 
 @remembered

@@ -1,4 +1,4 @@
-"""LibCST's nodes without their layout, made of what Python's own parser finds in a text."""
+"""Makes LibCST's nodes, without their layout, from the result of Python's own parser."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import libcst as cst
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Span: TypeAlias = "tuple[int, int]"
-# A single literal that needs no look into it, as nearly all are.
+# A simple string literal, as nearly all are.
 _ONE_STRING = re.compile(r"[a-zA-Z]{0,2}(?:\"\"\"[^\"\\]*\"\"\"|\"[^\"\\\n]*\"|'[^'\\\n]*')")
-# Python counts columns in bytes, and has other ends of lines.
+# Python counts columns in bytes, and has other line ends.
 _ODD = ("\r", "\f")
 
 
 class _NotRead(Exception):
-    """Something is too rare to be known here."""
+    """The text has something rare that is left to LibCST."""
 
 
 def read_bare(text: str) -> tuple[list[cst.BaseStatement], dict[cst.CSTNode, Span]] | None:
-    """Return a text's statements, and where they and the calls in them stand; None if LibCST has to read it.
+    """Return a text's statements, and the places of these and of calls; None if LibCST has to read it.
 
-    Fields that are layout are not there at all: see ``gclint.source.tree``.
+    Fields for layout are missing altogether: see ``gclint.source.tree``.
     """
     if not text.isascii() or any(each in text for each in _ODD):
         return None
@@ -40,7 +40,7 @@ def read_bare(text: str) -> tuple[list[cst.BaseStatement], dict[cst.CSTNode, Spa
 
 
 def _maker(kind: type[_Node], *names: str) -> Callable[..., _Node]:
-    """Return what makes a node of a kind that has only these fields, by their order."""
+    """Return a function that makes a node of a kind from its fields, in this order."""
     new = cast("Callable[[type[_Node]], _Node]", object.__new__)
     setters = [cast("Any", kind).__dict__[name].__set__ for name in names]
     if len(setters) == 1:
@@ -191,7 +191,7 @@ _DEFAULT = cst.MaybeSentinel.DEFAULT
 
 
 class _Reader:
-    """Writes down the nodes of a text."""
+    """Converts the nodes of a text."""
 
     def __init__(self, text: str) -> None:
         self.places: dict[cst.CSTNode, Span] = {}
@@ -211,7 +211,7 @@ class _Reader:
     # -- statements
 
     def statements(self, body: Iterable[ast.stmt]) -> Iterator[cst.BaseStatement]:
-        """Yield what LibCST makes of statements: several in one line are one of its own."""
+        """Yield what LibCST makes of statements: it groups those on one line in a statement of its own."""
         line: list[cst.BaseSmallStatement] = []
         begin = end = last_row = 0
         for statement in body:
@@ -238,7 +238,7 @@ class _Reader:
         first = body[0]
         start = self._starts[first.lineno - 1]
         if self._text[start : start + first.col_offset].strip():
-            raise _NotRead  # It stands behind the colon.
+            raise _NotRead  # It is on the line of the colon.
         return _block(tuple(self.statements(body)), None)
 
     def _orelse(self, body: Sequence[ast.stmt]) -> cst.Else | None:
@@ -347,7 +347,7 @@ class _Reader:
         parts = [node.slice]
         if isinstance(node.slice, ast.Tuple):
             if self._text[self._span(node.slice)[0]] == "(":
-                raise _NotRead  # It may be one tuple, or begin with one.
+                raise _NotRead  # It may be a tuple, or begin with one.
             parts = node.slice.elts
         return _subscript(self.of(node.value), tuple(_subscript_element(self._index(each)) for each in parts))
 
@@ -496,15 +496,15 @@ class _Reader:
 
 
 def _by_libcst(code: str) -> cst.BaseExpression:
-    """Return strings that are formatted or stand one behind the other, which takes LibCST to read."""
+    """Return a formatted or concatenated string, as LibCST reads it."""
     found = cst.parse_expression(f"({code})")
     for name in ("lpar", "rpar"):
-        object.__delattr__(found, name)  # These brackets are not in the text.
+        object.__delattr__(found, name)  # These brackets are not part of the text.
     return found
 
 
 class _Table(dict[Any, Any]):
-    """The methods that write down each kind of node."""
+    """The methods that convert each kind of node."""
 
     def __missing__(self, kind: object) -> Any:
         raise _NotRead

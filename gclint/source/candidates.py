@@ -1,7 +1,7 @@
-"""Files that look like models from the outside: what a folder may hold beside those that are read.
+"""Finds files that look like models: those that a folder may contain beside those that are checked.
 
-Half of the third-party files with a stack of blocks and a checkpoint call have names of their own. To know
-of them costs a search for a few words, in files whose names do not say already that they hold something else.
+Half of the third-party files with a stack of blocks and a checkpoint call have other names. Finding them
+takes a search for a few words, in files whose names do not already say that they contain something else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gclint.facts import search
 
 _TESTS = ("test_*.py", "*_test.py", "tests.py", "conftest.py")
 _ASIDE = frozenset(("tests", "test", "build", "dist", "site-packages", ".eggs"))
-# What packages like transformers hold beside models, which would be most of what there is to read.
+# Files beside the models in packages like transformers; most of the code would be in these.
 _NO_MODELS = (
     "__init__.py",
     "configuration_*.py",
@@ -33,11 +33,11 @@ _CHECKPOINTING = re.compile(
     rb"|(?<!\bdef )(?:\bcheckpoint|\bcheckpoint_sequential|\b_gradient_checkpointing_func)\("
 )
 _READ = 4_000_000
-"""More characters are data, whatever the name says."""
+"""Files with more characters are data, whatever their names."""
 
 
 def lies_aside(folder: str) -> bool:
-    """Tell whether a folder of this name holds tests, or what a build leaves."""
+    """Tell whether a folder of this name contains tests or build output."""
     return folder in _ASIDE or folder.endswith(".egg-info")
 
 
@@ -47,7 +47,7 @@ def is_test(name: str) -> bool:
 
 
 def may_look_like_model(name: str) -> bool:
-    """Tell whether a file of this name is worth a look into it."""
+    """Tell whether a file of this name is worth reading."""
     return (
         name.endswith(".py")
         and not is_test(name)
@@ -56,7 +56,7 @@ def may_look_like_model(name: str) -> bool:
 
 
 def looks_like_model(path: Path) -> bool:
-    """Tell whether a file has a stack and something about checkpointing; an unreadable one has not."""
+    """Tell whether a file has a stack and mentions checkpointing; False for an unreadable one."""
     try:
         text = search(path)[:_READ]
     except OSError:

@@ -1,4 +1,4 @@
-"""What git says has changed since a base: in commits, in the working tree, and what is not tracked."""
+"""Asks git what has changed since a base: in commits, in the working tree, and untracked files."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-# In a hook, git names the hook's repository in these; the files may lie in another one.
+# In a hook, git sets these to the hook's repository; the files may be in another one.
 _POINTERS = frozenset(
     ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 )
 
 
 class ChangesUnknown(Exception):
-    """Git cannot say what has changed; the message tells the user what to do."""
+    """Git cannot say what has changed; the message says what to do."""
 
 
 def changed_files(files: Iterable[Path], base: str) -> set[Path]:
-    """Return the resolved paths of what has changed in the repositories that ``files`` lie in.
+    """Return the resolved paths of what has changed in the repositories that contain ``files``.
 
-    What is new, renamed (under both of its names), deleted or not tracked has changed as well; what
-    git ignores has not. A submodule that has changed counts with all of ``files`` in it.
+    This includes new, renamed (under both names), deleted and untracked files, but not those that git
+    ignores. Of a submodule that has changed, all of ``files`` in it have.
 
     Args:
         files: the files of a run.
         base: a commit or branch; the state before the change is its merge base with HEAD.
 
     Raises:
-        ChangesUnknown: there is no git, no repository, no such base, or nothing in common with it.
+        ChangesUnknown: there is no git, no repository, no such base, or no common ancestor.
     """
     return _with_submodules(files, lambda root: _changed(root, base))
 
@@ -36,8 +36,8 @@ def changed_files(files: Iterable[Path], base: str) -> set[Path]:
 def staged_files(files: Iterable[Path]) -> set[Path]:
     """Return the resolved paths of what the next commit changes in the repositories of ``files``.
 
-    Of a merge that is what differs from both sides. Files are read from the working tree, so what is not
-    staged should be put aside before, as pre-commit does.
+    In a merge, this is what differs from both sides. Files are read from the working tree, so changes
+    that are not staged should be stashed before, as pre-commit does.
 
     Raises:
         ChangesUnknown: there is no git, or no repository.
@@ -46,7 +46,7 @@ def staged_files(files: Iterable[Path]) -> set[Path]:
 
 
 def _with_submodules(files: Iterable[Path], changes: Callable[[Path], Iterator[Path]]) -> set[Path]:
-    """Return what has changed in all repositories, and the files of submodules that have."""
+    """Return what has changed in all repositories, with the files of submodules that have."""
     resolved = {Path(os.path.realpath(file)) for file in files}
     found = {path for root in _roots(resolved) for path in changes(root)}
     folders = tuple(path for path in found if path.is_dir())
@@ -55,7 +55,7 @@ def _with_submodules(files: Iterable[Path], changes: Callable[[Path], Iterator[P
 
 
 def _roots(files: Iterable[Path]) -> list[Path]:
-    """Return a folder in each repository that ``files`` lie in, without a call of git for each file."""
+    """Return a folder in each repository that contains ``files``, without calling git for each file."""
     roots = set()
     for folder in {file.parent for file in files}:
         inside = (each for each in (folder, *folder.parents) if (each / ".git").exists())
@@ -64,16 +64,16 @@ def _roots(files: Iterable[Path]) -> list[Path]:
 
 
 def _changed(folder: Path, base: str) -> Iterator[Path]:
-    """Yield what has changed in the repository that ``folder`` lies in."""
+    """Yield what has changed in the repository of ``folder``."""
     root = _top(folder)
     common = _merge_base(root, base)
-    # Without renames, the old name is listed too: who read the file under that one reads it no more.
+    # Without renames, the old name is listed too: what depended on it is affected as well.
     yield from _names(root, "diff", "--name-only", "--no-renames", "-z", common, "--")
     yield from _names(root, "ls-files", "--others", "--exclude-standard", "-z")
 
 
 def _staged(folder: Path) -> Iterator[Path]:
-    """Yield what is staged in the repository that ``folder`` lies in; before its first commit, everything."""
+    """Yield what is staged in the repository of ``folder``; before its first commit, everything."""
     root = _top(folder)
     staged = ("diff", "--cached", "--name-only", "--no-renames", "-z")
     index = _hooks_index(root)
@@ -84,7 +84,7 @@ def _staged(folder: Path) -> Iterator[Path]:
 
 
 def _merged(root: Path) -> list[str]:
-    """Return the commits that a merge, if there is one in progress, brings into HEAD."""
+    """Return the commits that a merge in progress, if any, brings into HEAD."""
     path = _answer(root, "rev-parse", "--git-path", "MERGE_HEAD")
     try:
         return (root / path).read_text(encoding="ascii").split() if path else []
@@ -93,7 +93,7 @@ def _merged(root: Path) -> list[str]:
 
 
 def _hooks_index(root: Path) -> Path | None:
-    """Return the index that git made for a commit of some files only, if that is one of this repository."""
+    """Return the index that git made for a commit of only some files, if it belongs to this repository."""
     named = os.environ.get("GIT_INDEX_FILE")
     own = _answer(root, "rev-parse", "--absolute-git-dir")
     if not named or not own:
@@ -103,7 +103,7 @@ def _hooks_index(root: Path) -> Path | None:
 
 
 def _top(folder: Path) -> Path:
-    """Return the folder of the working tree that ``folder`` lies in."""
+    """Return the root of the working tree that contains ``folder``."""
     top = _answer(folder, "rev-parse", "--show-toplevel")
     if not top:
         raise ChangesUnknown(
@@ -142,7 +142,7 @@ def _commit(root: Path, name: str) -> str:
 
 
 def _answer(folder: Path, *arguments: str) -> str:
-    """Return the one line that git prints, or nothing where it fails."""
+    """Return the single line that git prints, or nothing if it fails."""
     done = _git(folder, arguments)
     return "" if done.returncode else os.fsdecode(done.stdout).removesuffix("\n")
 

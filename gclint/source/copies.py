@@ -1,7 +1,7 @@
-"""Code that says of itself that it is a copy: ``# Copied from transformers.models.bert… with Bert->X``.
+"""Finds code that is marked as a copy: ``# Copied from transformers.models.bert… with Bert->X``.
 
-A check of the transformers repository keeps such code equal to its origin. A comment stands for the
-class, method or function below it; ``# Ignore copy`` keeps a method out of it.
+A check in the transformers repository keeps such code equal to its origin. A comment applies to the
+class, method or function below it; ``# Ignore copy`` exempts a method.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ _COMMENT = re.compile(
     r"[ \t]*(?:@\w+[ \t]+)?#(?P<before>.*)\b[Cc]opied from transformers\.(?P<path>\w[\w.]*\w)(?P<rest>.*)"
 )
 _REPLACEMENTS = 100
-"""More in one comment are no renaming of words."""
+"""A comment with more of them is not a renaming."""
 _REPLACEMENT = re.compile(r"\s*(?:with\s+)?(\S+)->(\S+)(.*)")
 _IGNORE = re.compile(r"^[ \t]*#\s*Ignore copy\b[^\n]*$", re.MULTILINE)
 _GONE = "NO LONGER"
 _MODULE = re.compile(r"(?:\w+\.)*?mod(?:eling|ular)_\w+(?=\.)")
 _PACKAGE = "transformers"
 _Above = dict[Definition, int]
-"""Where the comments above definitions begin, as far as anybody has looked."""
+"""Where the comments above definitions begin, as far as this is known."""
 
 
 @dataclass(frozen=True)
 class CopyComment:
-    """A comment that calls a definition a copy."""
+    """A comment that marks a definition as a copy."""
 
     definition: Definition
     path: str
-    """Where the origin is, as a dotted name below ``transformers``."""
+    """The origin, as a dotted name below ``transformers``."""
     renaming: Renaming
 
 
 @of_text
 def copy_comments(file: SourceFile) -> tuple[CopyComment, ...]:
-    """Return the comments of a file that call a definition a copy; most files have none."""
+    """Return the comments of a file that mark a definition as a copy; most files have none."""
     return tuple(_copy_comments(file)) if MARKER in file.text else ()
 
 
 def _copy_comments(file: SourceFile) -> Iterator[CopyComment]:
     above: _Above = {}
-    # A line is one comment, however often it says the same.
+    # A line is one comment, even if it repeats the words.
     rows = {file.position(offset).row: offset for offset in offsets_of(file.text, (MARKER,))}
     for row, offset in rows.items():
         match = _COMMENT.fullmatch(file.line(row))
@@ -63,7 +63,7 @@ def _copy_comments(file: SourceFile) -> Iterator[CopyComment]:
 
 
 def parse_renaming(text: str) -> Renaming:
-    """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; what is none is left out."""
+    """Read ``with Bert->X,BERT->X`` or ``with Bert->X all-casing``; anything else is ignored."""
     found: list[tuple[str, str]] = []
     for part in text.split(",", _REPLACEMENTS)[:_REPLACEMENTS]:
         match = _REPLACEMENT.match(part)
@@ -77,7 +77,7 @@ def parse_renaming(text: str) -> Renaming:
 
 
 def twin_of(project: Project, file: SourceFile, comment: CopyComment) -> Twin | None:
-    """Return a copy together with its origin; None where there is none at hand."""
+    """Return a copy together with its origin; None if that is not available."""
     origin = _origin(project, file, comment.path)
     if origin is None:
         return None
@@ -107,7 +107,7 @@ def origin_module(path: str) -> str | None:
 
 
 def _below(file: SourceFile, offset: int, above: _Above) -> Definition | None:
-    """Return the definition that a comment ending at ``offset`` stands above, or between whose decorators."""
+    """Return the definition below the comment that ends at ``offset``, or whose decorators surround it."""
     definitions = file.outline.definitions
     index = bisect_left(definitions, offset, key=lambda each: each.header)
     if index == len(definitions):
@@ -117,7 +117,7 @@ def _below(file: SourceFile, offset: int, above: _Above) -> Definition | None:
         return found if offset < found.header else None
     if found not in above:
         above[found] = _comments_start(file, found.start)
-    # The comment may be the line above these, without its end.
+    # The comment may be the line above these, without its line end.
     return found if above[found] - offset <= len("\r\n") else None
 
 
@@ -158,5 +158,5 @@ def _origin(project: Project, user: SourceFile, path: str) -> tuple[SourceFile, 
 
 
 def _package(project: Project, file: SourceFile) -> Path | None:
-    """Return the folder of the package that copies name their origins in."""
+    """Return the folder of the package in which copies have their origins."""
     return next((each for each in project.location(file.path).parents if each.name == _PACKAGE), None)

@@ -1,4 +1,4 @@
-"""Which files a run looks at: the given ones, and the modeling files in the given folders."""
+"""Which files a run checks: the given ones, and the modeling files in the given folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_PYTHON = frozenset(
         *(".pyc", ".pyd", ".so", ".dll", ".zip", ".gz", ".tar", ".whl", ".xz", ".7z"),
     )
 )
-"""Much of this is Python to a parser, such as a JSON file, and says nothing."""
+"""A parser takes much of this for Python, such as a JSON file, but it is not code."""
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
 
 
@@ -40,18 +40,18 @@ class Survey:
     problems: list[Problem]
     """What went wrong."""
     overlooked: list[Path]
-    """Files in the given folders that look like models, and are not read because of their names."""
+    """Files in the given folders that look like models, but are not checked because of their names."""
     skipped: list[tuple[Path, str]] = field(default_factory=list)
-    """What was left out on purpose, and why."""
+    """What was skipped deliberately, and why."""
 
 
 def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     """Return what ``paths`` lead to.
 
-    A file in ``paths`` is taken whatever its name; in a folder, and in the folders in it, the files
-    named ``modeling_*.py`` and ``modular_*.py`` are, and those that the settings include: of these, no
-    tests and nothing that a build leaves. Links are followed. Hidden folders, virtual environments and
-    caches are left out, and so is what the settings exclude, even if it is given.
+    A file in ``paths`` is checked whatever its name. In a folder and its subfolders, the files named
+    ``modeling_*.py`` and ``modular_*.py`` are, and those that the settings include, except for tests and
+    build output. Links are followed. Hidden folders, virtual environments and caches are skipped, and so
+    is what the settings exclude, even if it is given.
     """
     walk = _Walk(settings)
     for path in paths:
@@ -60,7 +60,7 @@ def survey(paths: Sequence[Path], settings: Settings) -> Survey:
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
-    """Return the files to check and what went wrong, of what :func:`survey` finds."""
+    """Return the files to check and the problems that :func:`survey` finds."""
     found = survey(paths, settings)
     return found.files, found.problems
 
@@ -72,9 +72,9 @@ class _Folder:
     path: Path
     identity: tuple[int, int]
     aside: bool
-    """Whether it is one of tests or of a build, or lies in one."""
+    """Whether it contains tests or build output, or is in such a folder."""
     entries: Iterator[tuple[str, bool]]
-    """What was not looked at yet."""
+    """The entries that have not been looked at yet."""
 
 
 class _Walk:
@@ -87,9 +87,9 @@ class _Walk:
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
         self._found = 0
-        """Modeling files met in folders, and what is excluded there and may hold some."""
+        """The number of modeling files in folders, and of excluded entries there that may contain some."""
         self._candidates: list[Path] = []
-        """Files met in folders whose names do not say whether they are models."""
+        """Files in folders whose names do not say whether they are models."""
 
     def take(self, path: Path) -> None:
         """Take a file or folder that the user gave."""
@@ -102,7 +102,7 @@ class _Walk:
             self._take_file(path, own)
             return
         found, failed, seen = self._found, len(self.problems), len(self._candidates)
-        # What was walked before, as a part of another folder, still counts as found in this one.
+        # What was walked before, as a part of another folder, counts as found in this one, too.
         self._visited.clear()
         self._walk(path)
         if self._found == found and len(self.problems) == failed:
@@ -115,7 +115,7 @@ class _Walk:
         return sorted(path for real, path in others.items() if real not in self._taken)
 
     def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
-        """Say that there is nothing to check in a folder, and what ``others`` look like models there."""
+        """Report that there is nothing to check in a folder, and which ``others`` look like models there."""
         names = " or ".join((*_MODELING_FILES, *self._settings.include))
         message = f"there is no file named {names} in this folder"
         if others:
@@ -143,12 +143,12 @@ class _Walk:
                 opened += self._opened(path, opened, aside=folder.aside or lies_aside(path.name))
 
     def _opened(self, path: Path, above: Sequence[_Folder], *, aside: bool) -> list[_Folder]:
-        """Return the folder that is to be walked next; none if it was, or cannot be.
+        """Return a folder that is to be walked; None if it has been, or cannot be.
 
         Args:
             path: the folder.
-            above: the folders that it lies in.
-            aside: whether it is one of tests or of a build, or lies in one.
+            above: the folders that contain it.
+            aside: whether it contains tests or build output, or is in such a folder.
         """
         try:
             self._places.location(path)
@@ -166,7 +166,7 @@ class _Walk:
             return []
 
     def _enters(self, folder: Path, *, aside: bool) -> bool:
-        """Tell whether a folder that was met is to be walked, and remember what is said of it otherwise."""
+        """Tell whether a folder is to be walked, and remember why if it is skipped."""
         if self._leaves_out(folder):
             self._found += 1
             return False
@@ -178,7 +178,7 @@ class _Walk:
         return not why
 
     def _take_entry(self, path: Path, *, aside: bool) -> None:
-        """Take a file that was met, if it is a modeling file."""
+        """Take a file in a folder, if it is a modeling file."""
         if self._is_modeling(path, aside=aside):
             self._found += 1
             own = None if self._leaves_out(path) else self._mode(path)
@@ -193,7 +193,7 @@ class _Walk:
         )
 
     def _leaves_out(self, path: Path) -> bool:
-        """Tell whether the settings exclude what was met at ``path``, and remember it."""
+        """Tell whether the settings exclude ``path``, and remember that."""
         pattern = self._settings.excluded_by(path)
         if pattern is not None:
             self.skipped.append((path, f"the settings exclude {pattern!r}"))
@@ -216,7 +216,7 @@ class _Walk:
             self.files.append(path)
 
     def _mode(self, path: Path) -> int | None:
-        """Return what kind of thing ``path`` leads to; None, and a problem, if it leads nowhere."""
+        """Return the mode of what is at ``path``; if there is nothing, add a problem and return None."""
         try:
             return mode(path)
         except OSError as error:
@@ -232,7 +232,7 @@ class _Walk:
 
 
 def not_python(path: Path) -> str | None:
-    """Return why a file is not read, going by its name; None if it may hold Python."""
+    """Return why a file is not read, going by its name; None if it may contain Python."""
     ending = path.suffix.lower()
     if ending == ".ipynb":
         return (

@@ -1,4 +1,4 @@
-"""Files that are locked while they are written, and whose they are."""
+"""Locks and owners of files."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def lock(handle: int, *, shared: bool) -> bool | None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Tell whether a file belongs to the user who runs this."""
+    """Tell whether a file belongs to the current user."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()

@@ -1,4 +1,4 @@
-"""Where the packages of Python environments lie, found without running anything."""
+"""Finds the packages of Python environments without running anything."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def active_environments() -> tuple[Path, ...]:
 
 
 def package_folders(environment: Path, name: str) -> Iterator[Path]:
-    """Yield where the package ``name`` may lie in an environment.
+    """Yield the folders in an environment where the package ``name`` may be.
 
     Args:
-        environment: its folder, or its interpreter.
+        environment: the folder of the environment, or its interpreter.
         name: a top-level package; it is not imported.
     """
     if environment == Path(sys.executable):
@@ -52,7 +52,7 @@ def _matching(prefix: Path, pattern: str) -> Iterator[Path]:
 
 
 def _prefixes(environment: Path) -> Iterator[Path]:
-    """Yield the folders of an environment, and of the one that it was made from if it sees that one."""
+    """Yield the folders of an environment, and of its base environment if it uses that one's packages."""
     if is_dir(environment):
         yield environment
         return
@@ -62,7 +62,7 @@ def _prefixes(environment: Path) -> Iterator[Path]:
     try:
         configuration = read_text(folder / "pyvenv.cfg", "replace")
     except OSError:
-        sees_more = True  # This is no virtual environment: the interpreter may be a link to one elsewhere.
+        sees_more = True  # This is not a virtual environment: the interpreter may be a link to one elsewhere.
     else:
         words = configuration.lower().replace(" ", "")
         sees_more = "include-system-site-packages=true" in words

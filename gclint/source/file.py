@@ -1,4 +1,4 @@
-"""A file's bytes as text, and back, without losing one of them."""
+"""The text of a Python file, and the way back to its exact bytes."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class UnreadableFile(Exception):
 
 
 class SourceFile:
-    """A Python file: its text, its outline, and where in the text things stand.
+    """A Python file: its text, its outline, and positions in the text.
 
-    Line endings, a byte order mark and the declared encoding are kept: ``encode(text)`` gives the
-    file's own bytes again.
+    Line endings, a byte order mark and the declared encoding are kept: ``encode(text)`` returns the
+    original bytes.
     """
 
     def __init__(self, path: Path, data: bytes) -> None:
         """Decode ``data`` as Python would.
 
         Raises:
-            UnreadableFile: the bytes are not text in the encoding that the file declares.
+            UnreadableFile: the bytes are not valid in the encoding that the file declares.
         """
         self.path = path
         self.facts: dict[object, object] = {}
-        """What others have found in the text, and in nothing else."""
+        """Facts that others have derived from the text alone."""
         self._places: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
@@ -65,12 +65,12 @@ class SourceFile:
                 "or declare its encoding in the first line",
                 _position(line_starts(good), len(good)),
             ) from None
-        # What a codec does not give back as it was would change wherever a fix is made.
+        # If a codec does not round-trip, a fix would change other parts of the file.
         if self.encoding != "utf-8" and self.text.encode(self.encoding, "replace") != body:
             raise UnreadableFile(_not_for_code(self.encoding), Position(1, 1))
 
     def encode(self, text: str) -> bytes:
-        """Return ``text`` as the bytes that this file would hold.
+        """Return the bytes of ``text`` in the encoding of this file.
 
         Raises:
             UnicodeEncodeError: the declared encoding has no such character.
@@ -83,7 +83,7 @@ class SourceFile:
         return Outline(self.text)
 
     def occurrence(self, code: str, start: int) -> int:
-        """Return at how many other places a piece of code was asked for before it was at this one."""
+        """Return at how many other places the same code was asked for before this one."""
         places = self._places[hash(code)]
         return places.setdefault(start, len(places))
 
@@ -94,7 +94,7 @@ class SourceFile:
 
     @property
     def has_counted_lines(self) -> bool:
-        """Whether anybody has asked for a line's number."""
+        """Whether a line number has been asked for."""
         return "line_starts" in vars(self)
 
     def position(self, offset: int) -> Position:
@@ -102,7 +102,7 @@ class SourceFile:
         return _position(self.line_starts, offset)
 
     def row_start(self, row: int) -> int:
-        """Return the offset at which a row (counted from 1) begins; behind the last row the text's end."""
+        """Return the offset at which a row (counted from 1) begins; after the last, the end of the text."""
         return self.line_starts[row - 1] if row <= len(self.line_starts) else len(self.text)
 
     def line(self, row: int) -> str:
@@ -122,7 +122,7 @@ class SourceFile:
 
 
 def of_text(function: Callable[[SourceFile], _Fact]) -> Callable[[SourceFile], _Fact]:
-    """Find out a fact about a file's text once, however often the files around it change."""
+    """Compute a fact about a file's text only once, however often the files around it change."""
 
     @wraps(function)
     def recall(file: SourceFile) -> _Fact:
@@ -134,7 +134,7 @@ def of_text(function: Callable[[SourceFile], _Fact]) -> Callable[[SourceFile], _
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as the bytes of a file that holds it, in the encoding that it declares itself.
+    """Return a text as the bytes of a file, in the encoding that the text itself declares.
 
     Raises:
         UnreadableFile: that encoding does not exist, or has no such character.
@@ -166,10 +166,10 @@ def _declared_encoding(data: bytes) -> str:
 
 @cache
 def _is_for_code(encoding: str) -> bool:
-    """Tell whether a codec writes ASCII as it is: others turn code into something else, or take for ever."""
+    """Tell whether a codec keeps ASCII: others turn code into something else, or take forever."""
     try:
         return _ASCII.encode(encoding) == _ASCII.encode() and _ASCII.encode().decode(encoding) == _ASCII
-    except Exception:  # A codec may be anybody's.
+    except Exception:  # A codec may be third-party code.
         return False
 
 
@@ -178,9 +178,9 @@ def _not_for_code(encoding: str) -> str:
 
 
 def line_starts(text: str) -> Sequence[int]:
-    """Return the offsets of line beginnings; Python ends lines at LF, CR LF and CR only."""
+    """Return the offsets of line beginnings; for Python, only LF, CR LF and CR end a line."""
     ends = _ANY_LINE_END if "\r" in text else _LINE_END
-    # A list would need nine times as much memory.
+    # A list would take nine times as much memory.
     return array("L", chain((0,), (match.end() for match in ends.finditer(text))))
 
 

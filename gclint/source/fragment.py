@@ -1,4 +1,4 @@
-"""A piece of a file's text as a LibCST tree, with its nodes' places in the file."""
+"""A piece of a file's text as a LibCST tree, with the places of its nodes in the file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KEPT_TREES = 512
 class Fragment:
     """A parsed definition or statement.
 
-    Nothing but the tree is computed until a place is asked for: LibCST needs several times as long
-    for places as for parsing, and most definitions have no finding.
+    Places are computed only when one is asked for: LibCST needs several times as long for places as
+    for parsing, and most definitions have no finding.
     """
 
     def __init__(self, file: SourceFile, start: int, end: int, indent: str, completion: str = "") -> None:
@@ -28,17 +28,17 @@ class Fragment:
 
         Args:
             file: the file whose text it is.
-            start: where the piece begins: at a line's beginning where there is an ``indent``.
+            start: where the piece begins: at the beginning of a line if there is an ``indent``.
             end: where it ends.
             indent: the first line's indentation.
-            completion: code to put behind a piece that is not complete, such as a header alone.
+            completion: code to append to a piece that is incomplete, such as a header.
 
         Raises:
-            libcst.ParserSyntaxError: the text is not what the outline took it for.
+            libcst.ParserSyntaxError: the outline was wrong about the text.
         """
         self.file = file
         self._start, self._end = start, end
-        # An indented block stands alone under a header of our own.
+        # An indented block is parsed under a header that is added here.
         self._header = f"if 1:{file.newline}" if indent else ""
         self._text = self._header + file.text[start:end] + completion
         self._tree = _parse(self._text, file.occurrence(self._text, start), is_block=bool(indent))
@@ -46,7 +46,7 @@ class Fragment:
 
     @property
     def module(self) -> cst.Module:
-        """The whole piece, under a header of its own where it is indented."""
+        """The whole piece, under an added header if it is indented."""
         return self._tree.module
 
     @cached_property
@@ -56,15 +56,15 @@ class Fragment:
 
     @cached_property
     def _encoded(self) -> bytes | None:
-        """The text in UTF-8 where its bytes and characters differ."""
+        """The text in UTF-8 if its bytes and characters differ."""
         return None if self._text.isascii() else self._text.encode("utf-8")
 
     def holds(self, node: cst.CSTNode) -> bool:
-        """Tell whether a node is one of this piece, so that its place is known."""
+        """Tell whether a node belongs to this piece, so that its place is known."""
         return node in self._tree.nodes
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Return where a node's code begins and ends, in characters of the file's text."""
+        """Return where the code of a node begins and ends, in characters of the file's text."""
         place = self._tree.places.get(node)
         if place is None:
             span = self._spans[node]
@@ -72,9 +72,9 @@ class Fragment:
         return self._offset(place[0]), self._offset(place[1])
 
     def statement_range(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Return a range that holds a node, and where only its whole statement counts, all of that.
+        """Return a range that contains a node; its whole statement, if that is all that matters.
 
-        So no place needs to be computed where the piece is nothing but one statement of a function.
+        So no place has to be computed if the piece is a single statement of a function.
         """
         whole = self.body[0]
         if len(self.body) == 1 and not isinstance(whole, (cst.FunctionDef, cst.ClassDef)):
@@ -92,13 +92,13 @@ class Fragment:
 
 @lru_cache(maxsize=_KEPT_TREES)
 def _parse(text: str, occurrence: int, *, is_block: bool) -> Tree:
-    """Parse a text; models repeat each other's code, so more than half of it has been seen before.
+    """Parse a text, once: models repeat each other's code, so more than half of it has been seen before.
 
     Args:
         text: the code.
-        occurrence: at how many other places the same file has the same code, as far as it was asked
-            for. Files may share a tree, but within one file a node stands for one place.
-        is_block: whether the code is what stands under its first line.
+        occurrence: at how many other places of the same file the same code was asked for before. Files
+            may share a tree, but within one file a node stands for one place.
+        is_block: whether the code is the block under its first line.
     """
     return Tree(text, is_block=is_block)
 

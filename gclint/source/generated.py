@@ -1,4 +1,4 @@
-"""Files that transformers generates: ``modeling_x.py`` is made of ``modular_x.py``, and says so."""
+"""Files that transformers generates: ``modeling_x.py`` from ``modular_x.py``, as its header says."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MODELING = "modeling_"
 
 
 def modular_path(file: SourceFile) -> Path | None:
-    """Return where the file is that this one was generated from; None for a file that is written by hand."""
+    """Return the path of the file that this one was generated from; None for a file written by hand."""
     match = _HEADER.search(file.text, 0, _HEADER_LENGTH)
-    # Always its neighbour; the path in the header begins at the repository's root.
+    # It is always in the same folder; the path in the header begins at the root of the repository.
     return None if match is None else file.path.with_name(PurePosixPath(match[1]).name)
 
 
@@ -28,5 +28,5 @@ def is_modular(path: Path) -> bool:
 
 
 def modeling_path(path: Path) -> Path:
-    """Return where the modeling file is that is generated from the modular one at ``path``."""
+    """Return the path of the modeling file that is generated from the modular one at ``path``."""
     return path.with_name(_MODELING + path.name.removeprefix(_MODULAR))

@@ -1,4 +1,4 @@
-"""What a piece of code is recognised by when lines have moved: baselines and fingerprints hang on it."""
+"""Recognises a piece of code when lines have moved: for baselines and fingerprints."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _PIECE = re.compile(r"\w+|[^\s\w]")
 
 
 def code_hash(code: str) -> str:
-    """Return what a piece of code is known by: the same for every layout, and with or without comments."""
+    """Return a hash of a piece of code that does not depend on layout and comments."""
     pieces = " ".join(_pieces(code))
-    # A formatter puts a comma there where it breaks a line.
+    # A formatter adds a comma there when it breaks a line.
     laid_out_in_one_line = re.sub(r", ([)\]}])", r"\1", pieces)
     return hashlib.sha256(laid_out_in_one_line.encode(errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]
 
 
 def _pieces(code: str) -> Iterator[str]:
-    """Yield what the hashes of this version are made of, which are finer than tokens.
+    """Yield the pieces that the hashes of this version are made of, which are finer than tokens.
 
-    Words, single characters and strings, where a string's prefix is a word, and the string behind it
-    ends as one without a prefix does. Comments and white space are left out.
+    These are words, single characters and strings; the prefix of a string is a word, and the string after
+    it ends as one without a prefix does. Comments and white space are left out.
     """
     for token in tokens(code):
         if token.kind is Kind.STRING:

@@ -1,7 +1,7 @@
-"""What of a text is layout: what stands for the rest stays the same where only that changes.
+"""Reduces a text to what is not layout, so that changes of the layout alone can be recognised.
 
-Layout is what nobody reads but people: blank lines, and comments in plain words. Searches that do not parse
-see comments as well; so one counts as code where it says anything that may be looked for: markers of copies
+Layout is what only people read: blank lines, and comments in plain words. Searches that do not parse see
+comments as well, so a comment counts as code if it has anything that may be searched for: markers of copies
 and of generated files, gclint's own comments, names, and code.
 """
 
@@ -19,7 +19,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t\f]*\n)+")
 _PROSE = re.compile(
     r"#+[ \t]*(?:(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[,;:!?'-][ \t]*|\.?[ \t]+|\.?\Z))*",
 )
-"""Matches plain words: none has an underscore or capitals inside, or a dot or bracket behind it."""
+"""Matches plain words: without underscores or capitals inside, or a dot or bracket after them."""
 _TELLING = re.compile(
     r"attention|attn|auto|block|buffer|cach|cast|check|class|cod(?:e|ing)|cop(?:y|ied)|def|detach|embed|"
     r"enable|eval|fmt|forward|from|func|gclint|generat|grad|head|hidden|hook|ignore|import|key|lambda|layer|"
@@ -27,13 +27,13 @@ _TELLING = re.compile(
     r"router|ruff|self|state|super|switch|torch|train|transformers|type|use|with",
     re.IGNORECASE,
 )
-"""Matches words that are looked for, and beginnings of such."""
+"""Matches words that are searched for, and their beginnings."""
 _BLANKS = " \t\f"
 
 
 @of_text
 def layout_free(file: SourceFile) -> str:
-    """Return what stands for a file's text and encoding, but for its layout."""
+    """Return a file's text and encoding without layout."""
     ends, text = _with_line_feeds(file.text)
     mark = f"{file.encoding}\n{len(file.encode(''))}\n{ends}\n"
     code = text if "\r" in text else _without_layout(text)
@@ -41,7 +41,7 @@ def layout_free(file: SourceFile) -> str:
 
 
 def layout_free_content(path: Path, data: bytes) -> str | None:
-    """Return the same for what the file at ``path`` holds; None where that is not Python text."""
+    """Return the same for the file at ``path``; None if it is not Python text."""
     try:
         return layout_free(SourceFile(path, data))
     except UnreadableFile:
@@ -49,7 +49,7 @@ def layout_free_content(path: Path, data: bytes) -> str | None:
 
 
 def _with_line_feeds(text: str) -> tuple[str, str]:
-    """Return how all lines of a text end, and the text with line feeds for that."""
+    """Return the line ending of a text, and the text with line feeds instead."""
     number = text.count("\r\n")
     if number and text.count("\n") == text.count("\r") == number:
         return "\r\n", text.replace("\r\n", "\n")
@@ -72,7 +72,7 @@ def _without_layout(text: str) -> str:
                 start -= 1
         elif kind != "blank":
             continue
-        # Behind a backslash, neither a comment nor a blank line is what it is elsewhere.
+        # After a backslash, comments and blank lines have another meaning.
         if not text.endswith("\\", 0, start):
             pieces.append(text[end:start])
             end = stop

@@ -1,4 +1,4 @@
-"""How transformers calls its models: all that is known of a class whose file is not at hand."""
+"""How transformers names its models: all that is known of a class whose file is not available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def names_model(name: str, *, is_librarys: bool) -> bool:
     """Tell whether a class of this name is a model.
 
     Args:
-        name: the class's, perhaps with that of its module before it.
-        is_librarys: whether it comes from transformers, which calls nothing else so.
+        name: the name of the class, perhaps with that of its module before it.
+        is_librarys: whether it comes from transformers, which uses such names for nothing else.
     """
     return name.endswith(MODEL_BASE) or (is_librarys and _OF_LIBRARY.search(name) is not None)

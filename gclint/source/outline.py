@@ -1,9 +1,9 @@
 """The definitions and imports of a text, found by one scan that does not parse it.
 
-Parsing with LibCST costs ten times what ``ast.parse`` costs, and most of a modeling file cannot
-matter to any rule. So a text is first split where its ``class``, ``def`` and ``import`` lines stand,
-and a definition is parsed only when somebody asks for it. The scan knows strings and comments; what
-it takes for a definition is checked when it is parsed (see ``gclint.source.fragment``).
+Parsing with LibCST takes ten times as long as ``ast.parse``, and most of a modeling file does not
+matter to any rule. So a text is first split at its ``class``, ``def`` and ``import`` lines, and a
+definition is parsed only when it is needed. The scan knows strings and comments; what it takes for a
+definition is checked when it is parsed (see ``gclint.source.fragment``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _GOES_ON = re.compile(
     r"|[-+*/%&|^<>=.,:!\"'(\[{~])"
 )
 _AWAITS_MORE = frozenset(",([{=+-*/%&|^<>@.:~")
-# Nothing but names, which need not be taken apart.
+# Only names, which need not be tokenized.
 _PLAIN_BASES = re.compile(r"class\s+\w+\s*\(([\w.,\s]*)\)\s*:")
 _OPENING = ("(", "[", "{")
 _CLOSING = (")", "]", "}")
@@ -58,7 +58,7 @@ _IMPORT_WORDS = re.compile(rf"{COMMENT}|{JOIN}|\w+|\.+|[*,]")
 
 @dataclass(eq=False)
 class Definition:
-    """A class or function in a text, wherever it stands.
+    """A class or function in a text, wherever it is.
 
     ``start`` is the beginning of the first line (that of the first decorator), ``header`` the offset
     of ``class``, ``def`` or ``async``.
@@ -72,9 +72,9 @@ class Definition:
     header: int
     parent: Definition | None = field(repr=False)
     limit: int = field(repr=False)
-    """Where the next definition stands that is no part of this one: at or behind its end."""
+    """Where the next definition outside of this one begins: at or after its end."""
     seen: int = field(repr=False)
-    """Up to where the scan knows that it goes on."""
+    """The offset up to which the scan knows that the definition goes on."""
     children: list[Definition] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -84,12 +84,12 @@ class Definition:
 
     @cached_property
     def header_end(self) -> int | None:
-        """The offset behind the header's colon; None where there is none."""
+        """The offset after the header's colon; None if there is none."""
         return header_end(self.outline.text, self.header, self.end)
 
     @property
     def is_local(self) -> bool:
-        """Whether it stands in a function, at any depth."""
+        """Whether it is inside a function, at any depth."""
         return self.parent is not None and (not self.parent.is_class or self.parent.is_local)
 
     @property
@@ -99,7 +99,7 @@ class Definition:
 
     @property
     def code(self) -> str:
-        """The definition's text as searches expect it."""
+        """The definition's text, straightened for searches."""
         return self.outline.code[self.start : self.end]
 
     @cached_property
@@ -123,7 +123,7 @@ class Definition:
 
     @cached_property
     def bases(self) -> tuple[str, ...]:
-        """A class's bases as they are written; what is not a dotted name is left out."""
+        """The bases of a class as they are written, if they are dotted names."""
         simple = _PLAIN_BASES.match(self.outline.code, self.header)
         if simple is not None:
             return tuple(name.strip() for name in simple[1].split(",") if name.strip())
@@ -137,7 +137,7 @@ class Definition:
                 continue
             depth += (token.text in _OPENING) - (token.text in _CLOSING)
             if not is_inside:
-                is_inside = depth == 1 and token.text == "("  # Type parameters stand before it.
+                is_inside = depth == 1 and token.text == "("  # Type parameters come before it.
             elif depth == 0 or (depth == 1 and token.text == ","):
                 yield argument
                 argument = []
@@ -147,7 +147,7 @@ class Definition:
                 argument.append(token.text)
 
     def methods(self) -> Iterator[Definition]:
-        """Yield the functions directly in a class; of several with one name the last one counts."""
+        """Yield the functions directly in a class; of several with one name, only the last."""
         latest = {child.name: child for child in self.children if not child.is_class}
         yield from latest.values()
 
@@ -164,25 +164,25 @@ class ImportedName:
     """What an import statement makes of one name: ``from ..a import b as c`` binds ``c``."""
 
     bound: str
-    """The name that can be used; for ``import a.b`` it is ``a``."""
+    """The name that is bound; for ``import a.b``, it is ``a``."""
     module: str
     """The module, without leading dots."""
     level: int
     """How many leading dots it has."""
     name: str | None
-    """What is taken from the module; None where the module itself is imported."""
+    """The name in the module; None if the module itself is imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportItem:
-    """One of the things that an import statement lists, and where it does."""
+    """One of the items of an import statement, with its place."""
 
     start: int
     end: int
     path: str
-    """What is imported, as it is written: dotted where a module is; ``*`` is everything."""
+    """What is imported, as it is written: a dotted name for a module, ``*`` for everything."""
     alias: str | None
-    """What it is called behind ``as``."""
+    """The name after ``as``."""
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,13 @@ class ImportStatement:
 
     @cached_property
     def module(self) -> str | None:
-        """The module behind ``from``, with its leading dots; None without ``from``."""
+        """The module after ``from``, with its leading dots; None without ``from``."""
         before, _ = self._words()
         return "".join(before[1:]) if before else None
 
     @property
     def items(self) -> tuple[ImportItem, ...]:
-        """What the statement lists."""
+        """The items of the statement."""
         found: list[ImportItem] = []
         listed: list[re.Match[str]] = []
         for word in [*self._words()[1], None]:
@@ -232,7 +232,7 @@ class ImportStatement:
         return tuple(found)
 
     def _words(self) -> tuple[list[str], list[re.Match[str]]]:
-        """The words before ``import``, and those behind it."""
+        """The words before ``import``, and those after it."""
         before: list[str] = []
         words = (match for match in _IMPORT_WORDS.finditer(self.text) if match[0][0] not in "#\\")
         for match in words:
@@ -246,20 +246,20 @@ class Outline:
     """What a text defines and imports."""
 
     def __init__(self, text: str) -> None:
-        """Scan ``text``; a text that is not Python gives some outline, never an error."""
+        """Scan ``text``; if it is not valid Python, the result is some outline, never an error."""
         self.text = text
         self.code = straightened(text)
-        """The text as searches expect it: everything has the same offset, or nearly."""
+        """The text, straightened for searches: everything has the same offset, or nearly."""
         self.definitions: list[Definition] = []
         self.imports: list[ImportStatement] = []
-        # Of these there are thousands, and a list needs nine times as much memory for each.
+        # There are thousands of these, and a list would take nine times as much memory for each.
         self._long_starts = array("L")
         self._long_ends = array("L")
         self._scan()
 
     @cached_property
     def classes(self) -> dict[str, Definition]:
-        """Classes by name, those in functions left out; of several with one name the last one."""
+        """Classes by name, except those in functions; of several with one name, the last."""
         return {
             definition.name: definition
             for definition in self.definitions
@@ -287,7 +287,7 @@ class Outline:
 
     @property
     def pieces(self) -> list[tuple[int, int]]:
-        """The places of the definitions at the top level, and of what stands between them."""
+        """The places of the top-level definitions, and of the code between them."""
         bounds = [0]
         for definition in self.definitions:
             if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
@@ -295,7 +295,7 @@ class Outline:
         return list(pairwise([*bounds, len(self.text)]))
 
     def block_end(self, header: int, indent: int) -> int:
-        """Return where the block ends whose header starts at ``header`` with ``indent`` characters."""
+        """Return the end of the block whose header is at ``header``, indented by ``indent`` characters."""
         known, depth = header, 0
         for match in _dedent(indent).finditer(self.code, header):
             end = match.end()
@@ -309,7 +309,7 @@ class Outline:
         return len(self.text)
 
     def _is_left(self, definition: Definition, offset: int) -> bool:
-        """Tell whether a definition has ended before ``offset``, a line behind all that were asked about."""
+        """Tell whether a definition has ended before ``offset``, a line after all that were asked about."""
         indent = len(definition.indent)
         dedents = _dedent(indent).finditer(self.code, definition.seen - 1, offset)
         definition.seen = offset
@@ -319,12 +319,12 @@ class Outline:
         return not _may_be_inside(self.code, first) or self.block_end(definition.header, indent) <= offset
 
     def in_long_string(self, offset: int) -> bool:
-        """Tell whether an offset lies inside a triple-quoted string."""
+        """Tell whether an offset is inside a triple-quoted string."""
         index = bisect_right(self._long_starts, offset) - 1
         return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
 
     def is_code(self, offset: int) -> bool:
-        """Tell whether an offset lies inside of no string and no comment."""
+        """Tell whether an offset is outside of strings and comments."""
         if self.in_long_string(offset):
             return False
         start = self.code.rfind("\n", 0, offset) + 1
@@ -337,7 +337,7 @@ class Outline:
         )
 
     def in_comment(self, offset: int) -> bool:
-        """Tell whether an offset lies in a comment."""
+        """Tell whether an offset is in a comment."""
         start = self.code.rfind("\n", 0, offset) + 1
         if self.code.find("#", start, offset) == -1:
             return False
@@ -350,7 +350,7 @@ class Outline:
         decorators: re.Match[str] | None = None
         for match, end in scan(_TOKENS, self.code):
             kind = match.lastgroup
-            # A string in single quotes can go on behind a backslash at a line's end, or in a field.
+            # A string in single quotes can continue after a backslash at the end of a line, or in a field.
             if kind == "long" or (kind != "word" and self.code.find("\n", match.start(), end) != -1):
                 self._long_starts.append(match.start())
                 self._long_ends.append(end)
@@ -385,9 +385,9 @@ class Outline:
             return None
         indent = match["indent"]
         _close(open_definitions, len(indent), start)
-        # A function, or a class in another, can be left by a line that is no definition (`if …:`).
+        # A function, or a class in another, can be ended by a line that is not a definition (`if …:`).
         while open_definitions and (open_definitions[-1].indent or not open_definitions[-1].is_class):
-            # Not its `end`, which would be remembered: strings further on are not known yet.
+            # Not its `end`, which is cached: strings further on are not known yet.
             if not self._is_left(open_definitions[-1], match.start()):
                 break
             open_definitions.pop().limit = start
@@ -410,7 +410,7 @@ class Outline:
 
 
 def _dotted_name(code: list[str]) -> str | None:
-    """Return what tokens say that are a dotted name, in brackets or not."""
+    """Return the dotted name that tokens spell, in brackets or not."""
     while code[:1] == ["("] and code[-1:] == [")"]:
         code = code[1:-1]
     name = "".join(code)
@@ -418,9 +418,9 @@ def _dotted_name(code: list[str]) -> str | None:
 
 
 def _may_be_inside(code: str, offset: int) -> bool:
-    """Tell whether the line at ``offset`` may go on with a statement whose brackets are not closed yet.
+    """Tell whether the line at ``offset`` may continue a statement whose brackets are still open.
 
-    It does not where the line before ends with an operand, and this one begins with one.
+    It does not if the line before ends with an operand, and this one begins with one.
     """
     if _GOES_ON.match(code, offset) is not None:
         return True
@@ -434,15 +434,15 @@ def _may_be_inside(code: str, offset: int) -> bool:
 
 
 def _close(definitions: list[Definition], indent: int, offset: int) -> None:
-    """Take the definitions from a stack that a line at ``offset`` with this indentation ends."""
+    """Remove from a stack the definitions that end before a line at ``offset`` with this indentation."""
     while definitions and len(definitions[-1].indent) >= indent:
         definitions.pop().limit = offset
 
 
 @cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """Match up to a line's beginning whose code is indented by at most ``indent`` characters.
+    """Match up to the beginning of a line whose code is indented by at most ``indent`` characters.
 
-    The line's end before it is a part of the match: what begins with a literal is searched for fast.
+    The line end before it is part of the match: a pattern that begins with a literal is fast.
     """
     return re.compile(rf"\n(?=[ \t\f]{{0,{indent}}}[^\s#)\]}}])")

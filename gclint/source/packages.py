@@ -1,4 +1,4 @@
-"""Where a name leads to that code imports, as Python would find it, and which folder is transformers."""
+"""Resolves imported modules as Python would, and finds the folder of transformers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _INIT = "__init__.py"
 
 @dataclass(frozen=True)
 class LibraryTree:
-    """A folder that is transformers: judged by what it holds, whatever it is called."""
+    """A folder that is transformers, judged by its content, whatever its name."""
 
     folder: Path
     is_context: bool
-    """Whether it lies outside of the user's tree: it is read, never changed, and never reported."""
+    """Whether it is outside of the user's tree: it is read, but never changed or reported."""
 
     @cached_property
     def releases(self) -> Releases | None:
-        """The release that it is, by what it says itself."""
+        """The release that it claims to be."""
         found = _VERSION.search(_text(self.folder / _INIT))
         if found is not None:
             with suppress(ValueError):
@@ -39,15 +39,15 @@ class LibraryTree:
 
     @classmethod
     def at(cls, folder: Path, *, is_context: bool) -> LibraryTree | None:
-        """Return the library in a folder; None where there is something else, or nothing."""
+        """Return the library in a folder; None if there is something else, or nothing."""
         found = _BASE_CLASS.search(_text(folder / "modeling_utils.py"))
-        # A package's own class of that name says where it has it from.
+        # In another package, a class of that name derives from the one of transformers.
         is_library = found is not None and "PreTrainedModel" not in found[1]
         return cls(folder, is_context) if is_library else None
 
 
 class Packages:
-    """The packages around the files of a run."""
+    """The packages that the files of a run may import."""
 
     def __init__(
         self, given: Callable[[], Iterable[Path]], library: Path | None, environments: Iterable[Path]
@@ -56,8 +56,8 @@ class Packages:
 
         Args:
             given: returns the folders of the given files.
-            library: where the user says that transformers lies.
-            environments: where else it may lie.
+            library: the path of transformers that the user gave.
+            environments: where else it may be.
         """
         self._given = given
         self._library = library
@@ -68,10 +68,10 @@ class Packages:
         self._found: dict[tuple[Path, str], tuple[Path | None, tuple[Path, ...]]] = {}
 
     def base(self, folder: Path, name: str, level: int) -> Path | None:
-        """Return where a module is, without a suffix, that a file in ``folder`` imports.
+        """Return the path, without suffix, of a module that a file in ``folder`` imports.
 
         Args:
-            folder: without links.
+            folder: the resolved folder.
             name: the dotted module name, without leading dots.
             level: how many leading dots it has.
         """
@@ -94,7 +94,7 @@ class Packages:
         return None if parent_of_regular is None else parent_of_regular.joinpath(*parts)
 
     def root(self, folder: Path) -> Path:
-        """Return the folder that the package of the files in ``folder`` lies in."""
+        """Return the folder that contains the package of the files in ``folder``."""
         met = []
         while folder not in self._roots:
             met.append(folder)
@@ -107,7 +107,7 @@ class Packages:
         return root
 
     def library_around(self, folder: Path) -> LibraryTree | None:
-        """Return the library that the files in ``folder`` are a part of."""
+        """Return the library that the files in ``folder`` belong to."""
         met = []
         while folder not in self._around:
             met.append(folder)
@@ -121,7 +121,7 @@ class Packages:
         return tree
 
     def library_in_tree(self, folder: Path) -> LibraryTree | None:
-        """Return the library that the files in ``folder`` are a part of, or find beside their package."""
+        """Return the library that the files in ``folder`` belong to, or that is beside their package."""
         around = self.library_around(folder)
         if around is not None:
             return around
@@ -132,7 +132,7 @@ class Packages:
         return self._in_tree[root]
 
     def library(self, folder: Path) -> LibraryTree | None:
-        """Return what ``import transformers`` gives the files in ``folder``; None where it is not at hand."""
+        """Return the library that files in ``folder`` import; None if it is not available."""
         return (
             self.library_around(folder)
             or (self.installed if self._library is not None else None)
@@ -142,7 +142,7 @@ class Packages:
 
     @cached_property
     def installed(self) -> LibraryTree | None:
-        """The library that the user names, or that is installed."""
+        """The library that the user names, or the installed one."""
         if self._library is not None:
             return named_library(self._library)
         for environment in self._environments:
@@ -153,12 +153,12 @@ class Packages:
         return None
 
     def is_context(self, path: Path) -> bool:
-        """Tell whether a file belongs to a library that is only read; none is searched for that."""
+        """Tell whether a file belongs to a known library that is only read."""
         installed = self.__dict__.get("installed")
         return installed is not None and path.is_relative_to(installed.folder)
 
     def _top(self, root: Path, name: str) -> tuple[Path | None, tuple[Path, ...]]:
-        """Return the folder with a package or module of that name, and those with a mere folder before it."""
+        """Return the folder with a package or module of that name, and the namespace folders before it."""
         key = (root, name)
         if key not in self._found:
             namespaces: list[Path] = []
@@ -174,21 +174,21 @@ class Packages:
 
     @cached_property
     def _given_packages(self) -> dict[str, Path]:
-        """The packages that hold given files, by name, with the folders that they lie in."""
+        """The packages that contain given files, by name, with the folders that contain the packages."""
         folders = {self.root(folder): folder for folder in self._given()}
         tops = {folder.relative_to(root).parts[0]: root for root, folder in folders.items() if folder != root}
         return dict(sorted(tops.items()))
 
 
 def named_library(path: Path) -> LibraryTree | None:
-    """Return the library at ``path``: its folder, one that holds it, a checkout, or an environment."""
+    """Return the library at ``path``: its folder, the folder above, a checkout, or an environment."""
     inside = [path, path / LIBRARY, path / "src" / LIBRARY, *package_folders(path, LIBRARY)]
     trees = (LibraryTree.at(real_path(each), is_context=True) for each in inside)
     return next(filter(None, trees), None)
 
 
 def _importable(root: Path) -> Iterator[Path]:
-    """Yield the folders whose packages a file may import: its root, and those around it in the same tree."""
+    """Yield the folders from which a file may import packages: its root, and those around it in the tree."""
     for folder in (root, *root.parents):
         yield folder
         if folder != root:

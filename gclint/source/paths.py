@@ -1,4 +1,4 @@
-"""How paths, and texts that others wrote, are written where people read them."""
+"""Formats paths and foreign text for people."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pathlib import Path
 
 
 def shown(path: Path | str) -> str:
-    """Return a path for people: from the working directory where that is shorter, and printable."""
+    """Return a path for people: relative to the working directory if that is shorter, and printable."""
     return printable(shortened(path))
 
 
 def shortened(path: Path | str) -> str:
-    """Return a path as it is; from the working directory where that is shorter."""
+    """Return a path as it is, or relative to the working directory if that is shorter."""
     written = str(path)
-    # What `..` leads to behind a link is not written in the path.
+    # After a link, `..` leads to a folder that the path does not name.
     if os.pardir in Path(path).parts:
         return written
     try:
         return min(written, os.path.relpath(written), key=len)
-    except OSError:  # The working directory is gone.
+    except OSError:  # The working directory does not exist any more.
         return written
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` with escapes, such as ``\x1b``, for what moves a cursor, or cannot be written."""
+    r"""Return ``text`` with control characters and what cannot be encoded escaped, such as ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,4 +1,4 @@
-"""The files of a run, read once, and what a name in one of them refers to in another."""
+"""The files of a run, each read once, and the files that they import and depend on."""
 
 from __future__ import annotations
 
@@ -19,88 +19,88 @@ from gclint.source.questions import Questions, Topic
 from gclint.trace import current, phase
 
 OF_FILES = "files"
-"""Facts of this phase are the contents of files that verdicts hang on."""
+"""The phase of facts about the contents of files that verdicts depend on."""
 
 
 class Surroundings(Protocol):
-    """What users say of the code beside the files: names that gclint does not know, and what it runs with."""
+    """What users say about the code: names that gclint does not know, and what it runs with."""
 
     @property
     def target_version(self) -> Releases | None:
-        """The releases of transformers that the code may run with; None to find out."""
+        """The releases of transformers that the code may run with; None to find them out."""
 
     @property
     def library(self) -> Path | None:
-        """Where the source of transformers lies; None to find out."""
+        """The path of the source of transformers; None to find it."""
 
     @property
     def environments(self) -> tuple[Path, ...]:
         """The Python environments that the code may run in, the likeliest first."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
-        """Return what a setting holds, or None where the user says nothing."""
+        """Return the value of a setting, or None if the user has not set it."""
 
     def ignored_in(self, path: Path) -> tuple[str, ...]:
-        """Return which rules report nothing in a file: their codes, prefixes of them, or names."""
+        """Return the rules that are ignored in a file: codes, prefixes of codes, or names."""
 
 
 class Project:
-    """All files that are looked at, given or consulted, with changes that are not written yet.
+    """All files of a run, given or consulted, with changes that are not written yet.
 
     A file is identified by one path: as it was given, or as it was consulted first, however else it
-    can be spelled. That is its ``SourceFile.path``, so what is said of files can be compared as it is.
+    can be spelled. That is its ``SourceFile.path``, so paths in findings can be compared directly.
     """
 
     def __init__(
         self, settings: Surroundings, paths: Iterable[Path], within: Iterable[Path] | None = None
     ) -> None:
-        """Know the files at ``paths``, which the user gave, and read nothing yet.
+        """Take the files at ``paths``, without reading one yet.
 
         Args:
-            settings: what the user says of the code beside the files.
+            settings: what the user says about the code.
             paths: the files.
-            within: the files and folders that were given, outside of which nothing may be changed,
-                wherever links lead; None where that is no question.
+            within: the given files and folders, outside of which nothing may be changed, wherever links
+                lead; None for no such limit.
         """
         self.settings = settings
         self._within = within = None if within is None else tuple(within)
         self.folders = tuple(path for path in within or () if is_dir(path))
         """The given folders."""
         self.surroundings: dict[object, tuple[Path, ...]] = {}
-        """Files that are not given and matter all the same, found once a run."""
+        """Files that are not given but matter, found once per run."""
         self.derived: dict[object, object] = {}
-        """What others have worked out from the files; it is forgotten when one of them changes."""
+        """What others have derived from the files; it is forgotten when one of them changes."""
         self.observations = Observations()
-        """What runs saw of the files; nothing unless somebody ran them."""
+        """What runs have observed; empty unless the files were run."""
         self._places = Places()
         self._identities: dict[Path, Path] = {}
-        """By every spelling that was asked for, and by location."""
+        """The identifying paths, by every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
         self._asked: set[Path] | None = None
         self._held: dict[Path, bytes] = {}
-        """What files hold whatever lies on the disk."""
+        """Contents that replace those on the disk."""
         self._missing: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
         self._new_uses: list[tuple[Path, Path]] = []
         self.questions = Questions()
-        """What was asked of all files."""
+        """The questions to all files."""
         self._reader: Path | None = None
         self.paths = tuple(dict.fromkeys(map(self._identified, paths)))
-        """The files that the user gave: what is checked, and searched for callers."""
+        """The files that the user gave: they are checked, and searched for callers."""
         self._order: dict[Path, int] | None = None
         self.given = frozenset(self.paths)
-        """The same, to ask whether a file is one of them."""
+        """The same as a set."""
         self._packages = Packages(self._given_folders, settings.library, settings.environments)
         self._required: dict[Path, Releases | None] = {}
         self.fixable = self.given if within is None else self._lying_in(within)
         """Those that may be changed."""
 
     def __reduce__(self) -> tuple[type[Project], tuple[object, ...]]:
-        """Let another process know the same files, as they are on disk, and read them itself."""
+        """Pickle only what another process needs to read the same files from the disk."""
         return type(self), (self.settings, self.paths, self._within)
 
     def identify(self, path: Path) -> Path:
-        """Return the path that identifies the file at ``path``; one that is not known stays as it is."""
+        """Return the path that identifies the file at ``path``; an unknown path is returned as it is."""
         known = self._identities.get(path)
         if known is None:
             known = self._identities.get(self.location(path))
@@ -111,7 +111,7 @@ class Project:
 
     @contextmanager
     def watched(self) -> Iterator[set[Path]]:
-        """Yield a set that is filled with the files that are asked for meanwhile."""
+        """Yield a set to which the files that are read meanwhile are added."""
         before, self._asked = self._asked, set()
         try:
             yield self._asked
@@ -123,7 +123,7 @@ class Project:
 
         Raises:
             OSError: it cannot be read.
-            UnreadableFile: it is no Python text.
+            UnreadableFile: it is not Python text.
         """
         identity = self.identify(path)
         if self._asked is not None:
@@ -141,7 +141,7 @@ class Project:
 
     @contextmanager
     def read_for(self, path: Path | None) -> Iterator[None]:
-        """Let the verdict on the file at ``path`` hang on all that is read inside; None for none."""
+        """Record all that is read inside as dependencies of the verdict on the file at ``path``, if any."""
         before, self._reader = self._reader, path
         try:
             yield
@@ -149,12 +149,12 @@ class Project:
             self._reader = before
 
     def asked(self, topic: Topic, key: str, found: Callable[[], Iterable[Path]]) -> frozenset[Path]:
-        """Return the answer to a question to all given files, on behalf of what is read for.
+        """Return the answer to a question to all given files, and record it as a dependency.
 
         Args:
             topic: the kind of question.
             key: the rest of it.
-            found: finds the answer out, where that of an earlier run does not stand.
+            found: finds the answer, if that of an earlier run is not valid.
         """
         known = self.questions.standing_answer(topic, key)
         if known is None:
@@ -165,7 +165,7 @@ class Project:
         return known
 
     def read_bytes(self, path: Path) -> bytes:
-        """Return what the file at ``path`` holds, or is to hold.
+        """Return the content of the file at ``path``, or what replaces it.
 
         Raises:
             OSError: it cannot be read.
@@ -177,7 +177,7 @@ class Project:
             return read_bytes(path)
 
     def search(self, path: Path) -> bytes:
-        """Return the same of a file in which only words are looked for.
+        """Return the same for a file in which only words are searched.
 
         Raises:
             OSError: it cannot be read.
@@ -186,11 +186,11 @@ class Project:
         return search(path) if held is None else held
 
     def hold(self, path: Path, data: bytes | None) -> None:
-        """Let the file at ``path``, which need not be there, hold ``data`` from now on, in memory only.
+        """Give the file at ``path``, which need not exist, the content ``data``, in memory only.
 
         Args:
             path: the file.
-            data: its bytes; None for what lies on the disk, which is read again.
+            data: its bytes; None to read those on the disk again.
         """
         identity = self._identified(path)
         if data is None:
@@ -202,7 +202,7 @@ class Project:
             self._forget_derived()
 
     def knows(self, path: Path) -> bool:
-        """Tell whether it matters what the file at ``path`` holds: it is given, or somebody asked for it."""
+        """Tell whether the file at ``path`` matters: it is given, or was asked for."""
         identity = self.identify(path)
         return identity in self.given or identity in self._files or path in self._missing
 
@@ -213,23 +213,23 @@ class Project:
         return tuple(sorted(paths, key=self._order.__getitem__))
 
     def has_counted_lines(self, path: Path) -> bool:
-        """Tell whether anybody has asked for a line's number in the file at ``path``."""
+        """Tell whether a line number in the file at ``path`` has been asked for."""
         known = self._files.get(self.identify(path))
         return known is not None and known.has_counted_lines
 
     @property
     def read(self) -> tuple[Path, ...]:
-        """The files that were read so far, given or consulted."""
+        """The files that have been read, given or consulted."""
         return tuple(self._files)
 
     def _identified(self, path: Path) -> Path:
-        """Let a file be known, by ``path`` if it is not yet, and return the path that identifies it."""
+        """Return the path that identifies a file; a new file is identified by ``path``."""
         identity = self.identify(path)
         self._identities[self.location(path)] = self._identities[path] = identity
         return identity
 
     def location(self, path: Path) -> Path:
-        """Return where the file at ``path`` lies, without links: what its place in a package hangs on."""
+        """Return the resolved location of the file at ``path``, which decides its place in a package."""
         return self._places.location(path)
 
     def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
@@ -244,27 +244,26 @@ class Project:
         return self.location(path).parent.name
 
     def replace(self, path: Path, text: str) -> None:
-        """Let the file at ``path`` hold ``text`` from now on, in memory only."""
+        """Give the file at ``path`` the content ``text``, in memory only."""
         file = self.file(path)
         changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
         self.observations.follow(file, changed)
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        """Forget what was found out about the files as they were."""
+        """Forget what was derived from the old files."""
         self.derived.clear()
         self.questions.standing.clear()
 
     def observe(self, observations: Observations) -> None:
-        """Take up what runs saw of the files as they are now."""
+        """Store what runs have observed of the files as they are now."""
         self.observations = observations
         self.derived.clear()
 
     def dependents(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the files whose verdict may hang on a ``changed`` one, which may be spelled anyhow.
+        """Return the files whose verdict may depend on a ``changed`` one, however that is spelled.
 
-        That may also be one which has been deleted, or is not there yet: it is identified by where it
-        would lie.
+        A changed file may have been deleted, or not exist yet: it is identified by its location.
         """
         users = defaultdict(set)
         for user, used in self._uses.items():
@@ -280,7 +279,7 @@ class Project:
         return found
 
     def used_by(self, path: Path) -> set[Path]:
-        """Return the files that the verdict on the one at ``path`` may hang on, and itself."""
+        """Return the file at ``path``, and those that the verdict on it may depend on."""
         found: set[Path] = set()
         waiting = [self.identify(path)]
         while waiting:
@@ -295,7 +294,7 @@ class Project:
         return self._identities.get(location, location)
 
     def module(self, user: SourceFile, name: str, level: int) -> SourceFile | None:
-        """Return the file of the module that ``user`` imports, or None where none is at hand.
+        """Return the file of the module that ``user`` imports, or None if it is not available.
 
         Args:
             user: the importing file.
@@ -307,23 +306,23 @@ class Project:
         if base is None:
             return None
         package = base / "__init__.py"
-        # Dots alone name the package itself.
+        # Only dots: the package itself.
         for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
             if candidate not in self._missing:
                 try:
                     return self.consult(user, candidate)
                 except (OSError, UnreadableFile):
                     self._missing.add(candidate)
-            # That it is not there is something to hang on as well: it may have been deleted just now.
+            # A missing file is a dependency as well: it may have been deleted just now.
             self._use(user.path, candidate)
         return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
-        """Return the file at ``path``, remembering that the verdict on ``user`` hangs on it.
+        """Return the file at ``path``, and record it as a dependency of the verdict on ``user``.
 
         Raises:
             OSError: it cannot be read.
-            UnreadableFile: it is no Python text.
+            UnreadableFile: it is not Python text.
         """
         file = self.file(path)
         self._use(user.path, file.path)
@@ -335,17 +334,17 @@ class Project:
             self._new_uses.append((user, used))
 
     def new_uses(self) -> tuple[tuple[Path, Path], ...]:
-        """Return which files turned out to hang on which since this was last asked."""
+        """Return the dependencies between files that were found since the last call."""
         found, self._new_uses = tuple(self._new_uses), []
         return found
 
     @property
     def uses(self) -> Mapping[Path, Set[Path]]:
-        """Which files were seen to hang on which."""
+        """The dependencies between files that have been found."""
         return self._uses
 
     def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
-        """Take up which files another process has seen to hang on which."""
+        """Add dependencies between files that another process has found."""
         for user, used in uses:
             self._uses[user].add(used)
 
@@ -359,27 +358,27 @@ class Project:
     # -- the library
 
     def home(self, file: SourceFile) -> LibraryTree | None:
-        """Return the library that a file is a part of."""
+        """Return the library that a file belongs to."""
         return self._packages.library_around(self._places.folder(file.path.parent))
 
     def library(self, file: SourceFile) -> LibraryTree | None:
-        """Return what ``import transformers`` gives a file; None where that is not at hand."""
+        """Return the library that a file imports; None if it is not available."""
         return self._packages.library(self._places.folder(file.path.parent))
 
     def is_context(self, path: Path) -> bool:
-        """Tell whether a file is one of an installed library: it is read, never changed, never reported."""
+        """Tell whether a file belongs to an installed library: it is read, but never changed or reported."""
         return path not in self.given and self._packages.is_context(self.location(path))
 
     def releases(self, file: SourceFile) -> Releases:
         """Return the releases of transformers that a file may run with.
 
-        These are what the user says; else the release that the tree itself is; else what the project's
-        metadata asks for; else what is installed; else the newest that are known.
+        These are the ones that the user names; else the release that the tree itself is; else those that the
+        project's metadata allows; else the installed one; else the newest known one.
         """
         return self.releases_and_origin(file)[0]
 
     def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
-        """Return the same, and in words where it comes from."""
+        """Return the same, and where it comes from, in words."""
         if self.settings.target_version is not None:
             return self.settings.target_version, "set by `target-version`"
         folder = self._places.folder(file.path.parent)

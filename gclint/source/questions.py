@@ -1,8 +1,7 @@
-"""Questions to all files of a run, or around it: which of them are such that somebody has to know.
+"""Questions to all files of a run, or around them, such as which of them import a module.
 
-What a verdict hangs on is not only the files that were consulted, but also that no further ones had to be.
-So each such question is remembered with its answer; and for any file that has changed, a question can be
-asked anew without an index of all the others.
+A verdict depends not only on the files that were consulted, but also on the fact that no others had to be.
+So each question is remembered with its answer, and can be asked again about a single file that has changed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from gclint.trace import current
 
 
 class Question(NamedTuple):
-    """Which files are such and such."""
+    """A question: for which files something holds."""
 
     topic: str
     """The name of a :class:`Topic`."""
@@ -25,21 +24,21 @@ class Question(NamedTuple):
 
 
 Asked: TypeAlias = tuple[Path, Question, tuple[Path, ...]]
-"""Whose verdict hangs on a question, and the answer."""
+"""The file whose verdict depends on a question, the question, and its answer."""
 
 
 class Questions:
-    """What was asked on behalf of which files."""
+    """The questions that were asked, and on behalf of which files."""
 
     def __init__(self) -> None:
         self.of: defaultdict[Path, set[Question]] = defaultdict(set)
         self.answers: dict[Question, frozenset[Path]] = {}
         self.standing: dict[Question, frozenset[Path]] = {}
-        """Answers of an earlier run that still hold, so that nobody has to look for them."""
+        """Answers of an earlier run that are still valid."""
         self._news: list[Asked] = []
 
     def ask(self, user: Path, topic: Topic, key: str, found: Iterable[Path]) -> None:
-        """Remember that the verdict on ``user`` hangs on a question, where runs are traced."""
+        """Remember that the verdict on ``user`` depends on a question, if runs are traced."""
         if current() is None:
             return
         question = Question(topic.name, key)
@@ -49,16 +48,16 @@ class Questions:
             self._news.append(asked)
 
     def standing_answer(self, topic: Topic, key: str) -> frozenset[Path] | None:
-        """Return the answer that an earlier run has found, if it still holds."""
+        """Return the answer of an earlier run, if it is still valid."""
         return self.standing.get(Question(topic.name, key))
 
     def news(self) -> tuple[Asked, ...]:
-        """Return what was asked since this was last looked at."""
+        """Return the questions since the last call."""
         found, self._news = tuple(self._news), []
         return found
 
     def learn(self, asked: Iterable[Asked]) -> None:
-        """Take up what another process, or an earlier run, has asked."""
+        """Add the questions of another process or an earlier run."""
         for user, question, found in asked:
             self.of[user].add(question)
             self.answers[question] = frozenset(found)
@@ -72,5 +71,5 @@ class Topic:
     holds: Callable[..., bool]
     """Tells whether a :class:`~gclint.source.file.SourceFile` belongs to the answer for a key."""
     is_about_given: bool = True
-    """Whether only the given files are asked; else only those around them, or both."""
+    """Whether only the given files are asked; otherwise those around them, or both."""
     is_about_others: bool = False

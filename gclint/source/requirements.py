@@ -1,4 +1,4 @@
-"""Which releases of transformers a project asks for, by the metadata above a file; nothing is executed."""
+"""Which releases of transformers a project requires, by the metadata above a file; nothing is executed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPECIFIER = re.compile(r"[ \t(]{0,99}([<>=!~][^;#)@\n]{0,400})")
 
 
 def required_releases(folder: Path) -> Releases | None:
-    """Return what the nearest metadata at or above ``folder`` asks for; None where none has a bound."""
+    """Return what the nearest metadata at or above ``folder`` requires; None if none has a bound."""
     for each in (folder, *folder.parents):
         for requirements in (*_metadata(each), *_installed_metadata(each, folder)):
             found = _united(requirements)
@@ -38,7 +38,7 @@ def required_releases(folder: Path) -> Releases | None:
 
 
 def _metadata(folder: Path) -> Iterator[Iterable[str]]:
-    """Yield the ranges that the files of a folder state, the weightiest group first."""
+    """Yield the ranges that the files of a folder state, the most important group first."""
     project = _toml(folder / "pyproject.toml")
     yield _main(project)
     setup = _setup_cfg(folder / "setup.cfg")
@@ -56,7 +56,7 @@ def _metadata(folder: Path) -> Iterator[Iterable[str]]:
 
 
 def _united(ranges: Iterable[str]) -> Releases | None:
-    """Return what all stated ranges allow; one without a bound, or that is unreadable, says nothing."""
+    """Return the union of all stated ranges, ignoring those that are unbounded or unreadable."""
     found: Releases | None = None
     for text in ranges:
         try:
@@ -69,7 +69,7 @@ def _united(ranges: Iterable[str]) -> Releases | None:
 
 
 def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
-    """Yield what the built distribution states that the files in ``inner`` belong to."""
+    """Yield the ranges in the metadata of the built distribution that the files in ``inner`` belong to."""
     texts = [_text(folder / "PKG-INFO")]
     own = f"\n{inner.relative_to(folder).as_posix()}/"
     for distribution in matching(folder, "*.dist-info"):
@@ -83,7 +83,7 @@ def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
     yield _of_lines(stated)
 
 
-# -- requirements as PEP 508 has them
+# -- requirements in the format of PEP 508
 
 
 def _of_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _of_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _ranges(text: str) -> Iterator[str]:
-    """Yield the range behind each mention of the library as a word."""
+    """Yield the range after each mention of the library as a word."""
     for name in _NAME.finditer(text):
         extras = _EXTRAS.match(text, name.end())
         specifier = _SPECIFIER.match(text, extras.end() if extras else name.end())
@@ -117,13 +117,13 @@ def _quoted(text: str) -> Iterator[str]:
 
 
 def _main(project: Mapping[str, object]) -> Iterator[str]:
-    """Yield what `pyproject.toml` says that the package itself needs."""
+    """Yield the requirements of the package itself in `pyproject.toml`."""
     yield from _of_lines(_strings(_table(project, "project").get("dependencies")))
     yield from _poetry(_table(project, "tool", "poetry", "dependencies"))
 
 
 def _optional(project: Mapping[str, object]) -> Iterator[str]:
-    """Yield what it says that extras and groups of the package need."""
+    """Yield the requirements of its extras and groups."""
     for tables in (_table(project, "project", "optional-dependencies"), _table(project, "dependency-groups")):
         for group in tables.values():
             yield from _of_lines(_strings(group))
@@ -138,7 +138,7 @@ def _poetry(dependencies: Mapping[str, object]) -> Iterator[str]:
     for each in stated if isinstance(stated, list) else [stated]:
         version = each.get("version") if isinstance(each, dict) else each
         if isinstance(version, str):
-            # A version alone is exactly that one there.
+            # A bare version means exactly that one here.
             yield version
 
 
@@ -186,7 +186,7 @@ def _toml(path: Path) -> Mapping[str, object]:
     try:
         return dict(tomllib.loads(text))
     except tomllib.TOMLDecodeError:
-        return {}  # Whoever builds the project reports it.
+        return {}  # The build tool reports this.
 
 
 def _table(document: object, *keys: str) -> Mapping[str, object]:

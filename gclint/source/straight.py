@@ -1,7 +1,7 @@
-"""A text as searches expect it: of the same length, with what is odd in its layout straightened.
+"""Straightens the odd layout of a text for searches, without changing its length.
 
-A search that knows ``self.layers`` and ``nn.ModuleList(`` need not know it over two lines.
-Nearly no file has anything of the kind, and such a text is returned as it is.
+A search for ``self.layers`` or ``nn.ModuleList(`` then also finds one that is split over two lines.
+Hardly any file has such layout; all others are returned as they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from keyword import iskeyword
 
 from gclint.source.tokens import Kind, Token, tokens
 
-# Blanks before a dot, an opening bracket behind a call's name, joined lines, form feeds.
+# Spaces before a dot, or between a name and its bracket, joined lines, form feeds.
 _ODD = (
     re.compile(r"self\s+\."),
     re.compile(r"nn\s+\."),
@@ -24,10 +24,10 @@ _FORM_FEED = re.compile(r"^([ \t\f]*)\f", re.MULTILINE)
 
 
 def straightened(text: str) -> str:
-    """Return a text in which everything stands at its offset, or a little to the right of it.
+    """Return a text in which everything is at its offset, or slightly to the right of it.
 
-    Line ends are CR LF or LF. Lines that a backslash joins are one. No blanks stand in ``a.b(`` and
-    ``a[``; they stand before it. A form feed, behind which indentation begins anew, ends a line.
+    Line ends are CR LF or LF. Lines joined by a backslash are one line. Spaces inside ``a.b(`` and ``a[``
+    are moved before it. A form feed, after which indentation starts again, ends a line.
     """
     text = with_line_feeds(text)
     if not any(pattern.search(text) for pattern in _ODD):
@@ -57,12 +57,12 @@ def straightened(text: str) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return a text with LF for every lone CR, which ends a line too."""
+    """Return a text with LF for every lone CR, which also ends a line."""
     return text if "\r" not in text else _LONE_CR.sub("\n", text)
 
 
 def _continues(previous: Token | None, token: Token, gap: str) -> bool:
-    """Tell whether a token belongs to what stands before it: as an attribute, a call or a subscript."""
+    """Tell whether a token continues what is before it, as an attribute, a call or a subscript."""
     if previous is None:
         return False
     if previous.text == ".":

@@ -3,13 +3,13 @@
 ``# gclint: ignore[GC001]``, ``# gclint: ignore[positional-cache, GC003]``, or ``# gclint: ignore`` for all
 rules, which are named by their codes or their names, in any case:
 
-- behind code it stands for the findings that start or end on its line; on the first or the last line
+- after code, it applies to the findings that start or end on its line; on the first or the last line
   of a statement's header, for those of the whole header;
-- alone on a line it stands for the statement, or the line of a longer one, that follows at once or
-  behind further comments; a decorator stands for what it decorates.
+- alone on a line, it applies to the statement, or the line of a longer one, that follows directly or
+  after further comments; above a decorator, to what that decorates.
 
-``# gclint: ignore-file[GC001]``, alone on any line, stands for the whole file. Behind the brackets there
-is room for a reason.
+``# gclint: ignore-file[GC001]``, alone on any line, applies to the whole file. A reason may follow the
+brackets.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _IGNORE = re.compile(
 
 @dataclass(frozen=True)
 class Word:
-    """What stands for a rule in an ignore comment."""
+    """A word for a rule in an ignore comment."""
 
     text: str
-    """As it is written."""
+    """The word as it is written."""
     code: str | None
     """The rule's code, or None if there is no such rule."""
 
@@ -53,16 +53,16 @@ class Ignore:
     end: int
     text: str
     words: tuple[Word, ...] | None
-    """What it ignores; None is everything."""
+    """The rules that it ignores; None for all."""
     words_span: tuple[int, int]
     covered: tuple[int, int]
     surroundings: tuple[int, int]
-    """What goes with the comment when it goes: the space before it, or its whole line."""
+    """What is deleted with the comment: the space before it, or its whole line."""
     mistake: str | None
-    """Why the comment cannot suppress anything, whatever is found."""
+    """Why the comment can never suppress anything."""
 
     def suppresses(self, finding: Finding) -> bool:
-        """Tell whether the comment stands for the code that ``finding`` is about, and for its rule."""
+        """Tell whether the comment applies to the code that ``finding`` is about, and to its rule."""
         if self.mistake is not None or not (self.words is None or self.names(finding.code)):
             return False
         start, end = self.covered
@@ -83,21 +83,21 @@ class Ignore:
 
 
 class Suppressions:
-    """The ignore comments of a file; it keeps no text."""
+    """The ignore comments of a file, without its text."""
 
     def __init__(self, file: SourceFile, codes: Mapping[str, str]) -> None:
-        """Find the comments, which costs next to nothing where there are none.
+        """Find the comments, which is cheap if there are none.
 
         Args:
-            file: where they are.
-            codes: the codes of all rules, by the words that stand for them, in lower case.
+            file: the file.
+            codes: the codes of all rules, by the words for them, in lower case.
         """
         self.codes = codes
         self._know(_ignores(file, codes) if "gclint:" in file.text else ())
 
     @classmethod
     def none(cls, codes: Mapping[str, str]) -> Suppressions:
-        """Return those of a file of which it is known that it has none."""
+        """Return the suppressions of a file without comments."""
         own = cls.__new__(cls)
         own.codes = codes
         own._know(())
@@ -106,17 +106,17 @@ class Suppressions:
     def _know(self, ignores: Iterable[Ignore]) -> None:
         self.ignores = tuple(ignores)
         self._ordered = sorted(self.ignores, key=lambda each: each.covered)
-        """By where what they stand for begins."""
+        """By the beginning of the code that they apply to."""
         self._starts = [each.covered[0] for each in self._ordered]
         self._furthest = [*accumulate((each.covered[1] for each in self._ordered), max)]
-        """Where the last of what they stand for ends, of each and all before it."""
+        """The furthest end of the code that each, or one before it, applies to."""
 
     def around(self, finding: Finding) -> list[Ignore]:
-        """Return the comments that stand for the code of ``finding``, whatever they ignore, in order."""
+        """Return the comments that apply to the code of ``finding``, whatever they ignore, in order."""
         found = {}
         for place in (finding.start, max(finding.start, finding.end - 1)):
             number = bisect_right(self._starts, place) - 1
-            # There may be thousands of both.
+            # There may be thousands of findings and comments.
             while number >= 0 and self._furthest[number] > place:
                 if self._ordered[number].covered[1] > place:
                     found[self._ordered[number].start] = self._ordered[number]
@@ -134,7 +134,7 @@ class Suppressions:
 
 @dataclass(frozen=True)
 class _Statement:
-    """The rows of a simple statement, or of a compound one's header."""
+    """The rows of a simple statement, or of the header of a compound one."""
 
     first_row: int
     last_row: int
@@ -191,7 +191,7 @@ def _ignore(
 
 
 def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> tuple[int, int]:
-    """Return what to delete so that nothing but ``[start, end)`` of a comment is missed."""
+    """Return what to delete so that no trace of ``[start, end)`` of a comment remains."""
     if end < comment.end:
         return start, end
     line_start = file.line_starts[comment.row - 1]
@@ -201,7 +201,7 @@ def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> 
 
 
 def _covered_rows(comment: _Comment, statements: list[_Statement], comment_rows: set[int]) -> tuple[int, int]:
-    """Return the first and last row of the code that a comment stands for."""
+    """Return the first and last row of the code that a comment applies to."""
     row = comment.row
     while comment.is_alone and row in comment_rows:
         row += 1

@@ -12,15 +12,15 @@ from gclint.trace import phase
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 AROUND = "around"
-"""Facts of this phase say which files there are, and which words they have."""
+"""The phase of facts about which files there are, and which words they contain."""
 _MOST_FILES = 20_000
-"""Far above what a project holds; a home folder ends here."""
+"""Far more than any project has; this limits the search in a home folder."""
 
 
 def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
-    """Return the files around those of a run that hold a word, the run's own among them.
+    """Return the files of a run, and those around them, that contain a word.
 
-    They are looked for once a run: no fix writes such a word into a file that has none.
+    They are searched once per run: no fix writes such a word into a file that does not contain it.
     """
     key = files_mentioning, word
     if key not in project.surroundings:
@@ -38,7 +38,7 @@ def files_around(project: Project) -> tuple[Path, ...]:
 
 
 def forget_mentions(project: Project, path: Path) -> bool:
-    """Forget what is known of words that a file has begun, or ceased, to hold; tell whether there is any."""
+    """Forget what is known of words that were added to a file, or removed; tell whether there are any."""
     stale = [
         key
         for key, found in project.surroundings.items()
@@ -53,7 +53,7 @@ def _holds(project: Project, path: Path, word: bytes) -> bool:
     try:
         return word in project.search(path)
     except OSError:
-        return False  # Where it is a file of the run, the run reports it.
+        return False  # If it is a file of the run, the run reports it.
 
 
 def _around(project: Project) -> Iterator[Path]:
@@ -83,7 +83,7 @@ def _all_around(project: Project) -> Iterator[Path]:
 
 
 def _root(folder: Path) -> Path | None:
-    """Return the folder of the project, or else of the package, that a folder belongs to."""
+    """Return the root of the project, or else of the package, that a folder belongs to."""
     package = None
     while exists(folder / "__init__.py"):
         package, folder = folder, folder.parent
@@ -101,7 +101,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """Yield the Python files in a folder and those in it, without environments, caches and builds."""
+    """Yield the Python files below a folder, except in environments, caches and build folders."""
     count = 0
     waiting = [root]
     while waiting:

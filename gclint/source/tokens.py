@@ -1,10 +1,10 @@
-"""What code is made of, whatever Python runs gclint: the one place that knows how strings end.
+"""Splits code into tokens, independently of the running Python: the only place that knows how strings end.
 
-``tokenize`` would not do: it knows the syntax of the running Python only, gives formatted strings as
-other tokens from release to release, takes no lone CR for a line's end, and refuses pieces of code such
-as a header alone. Here a formatted string is one token, whatever is nested in its fields. Nothing is an
-error: a string that is not closed ends with its line, a long one with the text, and what cannot be part
-of code is an operator. No character is looked at more than a few times.
+``tokenize`` is not suitable: it knows only the syntax of the running Python, has other tokens for formatted
+strings in each release, does not take a lone CR for a line end, and rejects incomplete code such as a
+header. Here a formatted string is one token, whatever is nested in its fields. Nothing is an error: an
+unclosed string ends with its line, a triple-quoted one with the text, and what cannot be part of code is an
+operator. No character is looked at more than a few times.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import NamedTuple
 COMMENT = r"\#[^\r\n]*"
 """Matches a comment; to be used in verbose patterns, like the others here."""
 JOIN = r"\\(?:\r\n|\r|\n)"
-"""Matches a backslash at a line's end."""
-# What follows the first quote. All of these match: a string that is not closed ends somewhere too.
+"""Matches a backslash at the end of a line."""
+# What follows the first quote. One of these always matches: an unclosed string ends somewhere too.
 _LONG = r"""
     (?<=")""[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*(?:\"\"\")?
     | (?<=')''[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*(?:''')?
@@ -60,12 +60,12 @@ _TOKEN = rf"""
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern when it is first used: a run over a file without findings needs none of these."""
+    """Compile a pattern on first use: a run over a file without findings needs none of these."""
     return re.compile(pattern, re.VERBOSE)
 
 
 def _marks(pattern: str) -> str:
-    """Match strings, comments, and what is asked for."""
+    """Match strings, comments, and the given pattern."""
     return rf"{STRINGS} | {COMMENT} | {pattern}"
 
 
@@ -86,19 +86,19 @@ class Kind(Enum):
     STRING = "string"
     """With its prefix, and a formatted one with all that is nested in it."""
     OPERATOR = "operator"
-    """Brackets and delimiters too, and what can be no part of code."""
+    """Brackets and delimiters too, and what cannot be part of code."""
     COMMENT = "comment"
     NEWLINE = "newline"
-    """A line's end, inside brackets too, but not the one behind a backslash."""
+    """A line end, also inside brackets, but not after a backslash."""
     JOIN = "join"
-    """A backslash with the line's end behind it."""
+    """A backslash with the line end after it."""
 
 
 _KINDS = {kind.value: kind for kind in Kind}
 
 
 class Token(NamedTuple):
-    """A piece of a text; between two of them stands nothing but blanks, tabs and form feeds."""
+    """A piece of a text; between two of them are only spaces, tabs and form feeds."""
 
     kind: Kind
     start: int
@@ -106,7 +106,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the token."""
+        """The offset after the token."""
         return self.start + len(self.text)
 
 
@@ -133,8 +133,8 @@ def scan(
 ) -> Iterator[tuple[re.Match[str], int]]:
     """Yield the matches of a pattern that holds ``STRINGS``, each with the offset of its end.
 
-    No pattern matches a formatted string as a whole, since it can hold others; the search goes on
-    behind it.
+    No pattern matches a formatted string as a whole, since it can contain others; the search continues
+    after it.
     """
     stop = len(text) if end is None else end
     resume: int | None = start
@@ -157,7 +157,7 @@ class _Part:
 
     quote: str
     literal: re.Pattern[str]
-    """Finds what matters in the text of the string."""
+    """Matches what matters in the text of the string."""
     is_code: bool = False
     is_format: bool = False
     depth: int = 0
@@ -165,7 +165,7 @@ class _Part:
 
 
 def _formatted_end(text: str, offset: int, stop: int) -> int:
-    """Return where the formatted string ends whose first quote stands at ``offset``."""
+    """Return the end of the formatted string whose first quote is at ``offset``."""
     parts = [_string_part(text, offset)]
     offset += len(parts[0].quote)
     while parts:
@@ -197,7 +197,7 @@ def _formatted_end(text: str, offset: int, stop: int) -> int:
 
 
 def _string_part(text: str, offset: int) -> _Part:
-    """Return the text of the formatted string whose first quote stands at ``offset``."""
+    """Return the text of the formatted string whose first quote is at ``offset``."""
     quote = text[offset]
     if text.startswith(quote * 3, offset):
         quote *= 3
@@ -207,8 +207,8 @@ def _string_part(text: str, offset: int) -> _Part:
 
 @cache
 def _literal(quote: str, is_raw: bool) -> re.Pattern[str]:
-    """Match what ends a formatted string's text, and what is escaped so that it does not."""
-    # A brace can neither be escaped by a backslash nor, in a raw string, be part of a character's name.
+    """Match what ends the text of a formatted string, and escapes of that."""
+    # A backslash does not escape a brace, and in a raw string a brace is not part of a character's name.
     escape = r"\\(?:\r\n|[^{}])?" if is_raw else r"\\(?:N\{[^{}\"'\r\n]*\}|\r\n|[^{}])?"
     newline = "" if len(quote) == 3 else r"|[\r\n]"
     return re.compile(rf"{quote}|[{{}}]|{escape}{newline}")
@@ -232,7 +232,7 @@ def _ends_code(part: _Part, mark: str) -> bool:
 
 
 def closing_bracket(text: str, opening: int) -> int | None:
-    """Return where the bracket that opens at ``opening`` is closed; None where it is not."""
+    """Return where the bracket that opens at ``opening`` is closed; None if it is not."""
     depth = 0
     for match, _ in scan(_compiled(_BRACKETS), text, opening):
         mark = match[0]
@@ -246,7 +246,7 @@ def closing_bracket(text: str, opening: int) -> int | None:
 
 
 def open_brackets(text: str, start: int, end: int) -> int:
-    """Return how many brackets more are opened than closed between two offsets."""
+    """Return how many more brackets are opened than closed between two offsets."""
     depth = 0
     for match, _ in scan(_compiled(_BRACKETS), text, start, end):
         depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
@@ -254,7 +254,7 @@ def open_brackets(text: str, start: int, end: int) -> int:
 
 
 def header_end(text: str, start: int, end: int | None = None) -> int | None:
-    """Return the offset behind the colon of the compound statement at ``start``; None without one."""
+    """Return the offset after the colon of the compound statement at ``start``; None without one."""
     depth = lambdas = 0
     for match, stop in scan(_compiled(_HEADER), text, start, end):
         mark = match[0]
@@ -272,7 +272,7 @@ def header_end(text: str, start: int, end: int | None = None) -> int | None:
 
 
 def statement_end(text: str, start: int) -> int:
-    """Return where the simple statement at ``start`` ends: before a semicolon, comment or line's end."""
+    """Return where the simple statement at ``start`` ends: before a semicolon, comment or line end."""
     depth = 0
     for match, _ in scan(_compiled(_STATEMENT), text, start):
         mark = match[0]
@@ -286,10 +286,9 @@ def statement_end(text: str, start: int) -> int:
 
 
 def logical_lines(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each line as Python counts lines, down to the end of the last of its rows.
+    """Yield the tokens of each logical line, up to the end of its last row.
 
-    Line ends and joins are left out. What is not code stands alone: a comment on a line of its own
-    makes a line too.
+    Line ends and joins are left out. A comment on a line of its own is a logical line too.
     """
     line: list[Token] = []
     depth = 0
@@ -309,18 +308,18 @@ def logical_lines(text: str) -> Iterator[list[Token]]:
 
 
 def same_code(one: str, other: str) -> bool:
-    """Tell whether two pieces of code are the same but for their layout and comments."""
+    """Tell whether two pieces of code are the same except for layout and comments."""
     return one == other or code_tokens(one) == code_tokens(other)
 
 
 def code_tokens(text: str, *, comments: bool = False) -> list[str]:
-    """Return what a formatter leaves alone: without layout, and the commas that it adds behind last items.
+    """Return the tokens that no formatter changes: without layout and magic trailing commas.
 
-    Line ends are LF, as Python reads them in long strings too.
+    Line ends are LF, also in triple-quoted strings, as Python reads them.
 
     Args:
         text: the code.
-        comments: whether comments are a part of it.
+        comments: whether to include comments.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -328,7 +327,7 @@ def code_tokens(text: str, *, comments: bool = False) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Return code in one line, as it is spaced, without comments."""
+    """Return code on one line, with its spacing, but without comments."""
     pieces: list[str] = []
     previous: Token | None = None
     for token in _code(text):
@@ -350,7 +349,7 @@ class _Bracket:
     """An open bracket."""
 
     adds_comma: bool
-    """Whether a comma behind its only item means nothing, as in a call, and makes no tuple of it."""
+    """Whether a comma after its only item has no meaning, as in a call, rather than making it a tuple."""
     commas: int = 0
 
 
@@ -369,13 +368,13 @@ def _code(text: str) -> list[Token]:
             is_first = is_first or (token.kind is Kind.NEWLINE and not brackets)
             continue
         if token.text in _OPENING:
-            # On a new line, nobody can tell a call's brackets from a tuple's.
+            # On a new line, the brackets of a call look like those of a tuple.
             adds_comma = (
                 _is_operand(before) and not is_first if token.text == "(" else not _is_operand(before)
             )
             brackets.append(_Bracket(adds_comma or token.text == "{"))
         elif token.text in _CLOSING:
-            # Without its opening one, it is most likely the end of a call.
+            # Without its opening bracket, it is most likely the end of a call.
             bracket = brackets.pop() if brackets else _Bracket(adds_comma=True)
             if comma >= 0 and (bracket.adds_comma or bracket.commas > 1):
                 del found[comma]
@@ -383,14 +382,14 @@ def _code(text: str) -> list[Token]:
         if comma >= 0 and brackets:
             brackets[-1].commas += 1
         found.append(token)
-        # A bracket behind these may hold a subject or a pattern.
+        # A bracket after these may contain a subject or a pattern.
         before = None if is_first and token.text in ("match", "case") else token
         is_first = False
     return found
 
 
 def _is_operand(token: Token | None) -> bool:
-    """Tell whether a bracket behind a token belongs to it, as that of a call or of a subscript does."""
+    """Tell whether a bracket after a token belongs to it, as in a call or a subscript."""
     if token is None:
         return False
     if token.kind is Kind.NAME:

@@ -1,10 +1,10 @@
-"""Syntax trees of LibCST's nodes that have their layout only where somebody asks for it.
+"""Syntax trees of LibCST's nodes whose layout is read only when it is needed.
 
 LibCST takes thirteen times as long as Python's own parser, nearly all of it for white space, commas and
-brackets, which nobody looks at who only wants to know what code means. So a tree is first read by Python's
-parser, and made of the nodes that LibCST would have made, with the fields for layout left empty. When one
-of those is asked for, LibCST parses the same text, and all nodes of the tree get what they lack.
-What is rare is left to LibCST at once, and so is what it might read in another way: see ``bare``.
+brackets, which do not matter for what code means. So Python's parser reads the text first, and its result is
+converted into the nodes that LibCST would have made, with the fields for layout left empty. When one of these
+is accessed, LibCST parses the same text, and all nodes of the tree get their missing fields. Rare syntax, and
+what LibCST might read in another way, is left to LibCST from the start: see ``bare``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Tree:
 
         Args:
             text: the code.
-            is_block: whether the statements are those under its first line, which is a header.
+            is_block: whether the statements are those under its first line, a header.
 
         Raises:
             libcst.ParserSyntaxError: the text is not Python.
@@ -35,7 +35,7 @@ class Tree:
         self._text = text
         self._is_block = is_block
         self.places: dict[cst.CSTNode, Span] = {}
-        """Where statements and calls stand in the text, as far as that is known without their layout."""
+        """The places of statements and calls, as far as they are known without layout."""
         read = read_bare(text)
         if read is None:
             self._module: cst.Module | None = _parse(text)
@@ -74,7 +74,7 @@ _set = object.__setattr__
 
 
 def _missing(node: cst.CSTNode, name: str) -> object:
-    """Return a field that is empty, once the node's tree has its layout."""
+    """Return a missing field, after giving the node's tree its layout."""
     if name in _fields(type(node)):
         for tree in list(_bare):
             if node in tree.nodes:
@@ -84,7 +84,7 @@ def _missing(node: cst.CSTNode, name: str) -> object:
 
 
 def _lay_out(pairs: Iterable[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
-    """Give each first node, and those in it, the fields that only the second one of its pair has."""
+    """Copy to the first node of each pair, and to those in it, the fields that only the second one has."""
     waiting = list(pairs)
     while waiting:
         bare, whole = waiting.pop()
@@ -114,7 +114,7 @@ def _all_below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _known(node: cst.CSTNode, name: str) -> object:
-    """Return a field of a node; None where it is empty."""
+    """Return a field of a node; None if it is missing."""
     try:
         return object.__getattribute__(node, name)
     except AttributeError:
@@ -142,11 +142,11 @@ _is_parsing = False
 
 
 def _check(node: cst.CSTNode) -> None:
-    """Check a new node, unless a parser makes it: what that makes is right, and checks take a seventh."""
+    """Validate a node unless a parser made it: those are valid, and checks take a seventh of the time."""
     if not _is_parsing:
         node._validate()
 
 
-# A type checker takes an assignment for a mistake.
+# A type checker would reject an assignment.
 setattr(cst.CSTNode, "__post_init__", _check)  # noqa: B010
 setattr(cst.CSTNode, "__getattr__", _missing)  # noqa: B010

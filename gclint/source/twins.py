@@ -1,4 +1,4 @@
-"""Two pieces of code that hold the same: a copy and its origin, or what is generated and its source."""
+"""Twins, two pieces of the same code: a copy and its origin, or generated code and its source."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
 _KEPT_COMPARISONS = 4096
 _GROWTH = 4
 _GROWTH_OF_A_LINE = 1000
-"""How much longer names may make a text: replacements of replacements could double it forty times."""
+"""How much longer a renaming may make a line: nested replacements could double it forty times."""
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """Replacements of words made one after the other, as in transformers' check.
+    """Replacements of words, made one after the other as by transformers' check.
 
-    What is replaced is a text, never a pattern: it comes from a comment in somebody's file.
+    They replace plain text, never a pattern, since they come from a comment in a user's file.
     """
 
     replacements: tuple[tuple[str, str], ...] = ()
 
     def apply(self, text: str) -> str:
-        """Return what a copy holds where its origin holds ``text``; as it is where that has no bounds."""
+        """Return the copy of ``text`` in its origin; unchanged if the result would be too long."""
         renamed, limit = text, _GROWTH * len(text) + _GROWTH_OF_A_LINE
         for old, new in self.replacements:
             if len(renamed) + renamed.count(old) * (len(new) - len(old)) > limit:
@@ -39,7 +39,7 @@ class Renaming:
         return renamed
 
     def undo(self, text: str) -> str | None:
-        """Return what the origin holds where a copy holds ``text``, or None where that is not certain."""
+        """Return the text in the origin for ``text`` in a copy, or None if that is not certain."""
         before = text
         for old, new in reversed(self.replacements):
             if new:
@@ -69,11 +69,11 @@ class Region:
         )
 
     def holds(self, edit: Edit) -> bool:
-        """Tell whether an edit changes nothing outside of the region."""
+        """Tell whether an edit changes only the region."""
         return any(start <= edit.start and edit.end <= end for start, end in self.spans)
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """Return the code after edits that the region holds."""
+        """Return the code after edits inside the region."""
         ordered = sorted(edits)
         pieces: list[str] = []
         for start, end in self.spans:
@@ -96,12 +96,12 @@ class Region:
 
 
 def definition_region(file: SourceFile, definition: Definition, exempt: Sequence[Definition] = ()) -> Region:
-    """Return the region of a definition without its decorators and the comments behind it.
+    """Return the region of a definition without its decorators and the comments after it.
 
     Args:
         file: the file.
         definition: the class or function.
-        exempt: methods of it that are left out.
+        exempt: its methods that are left out.
     """
     start = definition.header - len(definition.indent)
     spans: list[tuple[int, int]] = []
@@ -136,24 +136,24 @@ def _code_end(text: str, start: int, end: int, indent: int) -> int:
 
 @dataclass(frozen=True)
 class Twin:
-    """A region that holds what another one holds, after a renaming."""
+    """Two regions that have the same code, after a renaming."""
 
     source: Region
     derived: Region
     renaming: Renaming
     is_copy: bool
-    """Whether a comment says so, not the generator."""
+    """Whether a comment marks it as a copy, rather than being generated."""
 
     @property
     def in_force(self) -> bool:
-        """Whether the two hold the same now."""
+        """Whether the two are the same now."""
         return _is_alike(self.source.text, self.derived.text, self.renaming)
 
     def changes_alike(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
         """Tell whether edits make the same change on both sides.
 
-        Where the two sides are not the same, as what overrides a method and calls the parent's, the
-        lines that change have to be.
+        If the two sides are not the same, as with a method that overrides another one and calls it, the
+        changed lines have to be.
         """
         if self.in_force:
             return self.stays(source_edits, derived_edits)
@@ -167,18 +167,18 @@ class Twin:
         return True
 
     def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
-        """Tell whether the two still hold the same after edits."""
+        """Tell whether the two are still the same after edits."""
         return _is_alike(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
 
     def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
-        """Return the edits that make the same change on the other side; None where that is not certain."""
+        """Return the edits that make the same change on the other side; None if that is not certain."""
         here, there = (self.derived, self.source) if to_source else (self.source, self.derived)
         counterparts = self._counterparts()
         if to_source:
             counterparts = {derived: source for source, derived in counterparts.items()}
         found: list[Edit] = []
         for first, last, content in _line_edits(here, edits):
-            # An insertion behind the last line that stays has no line of its own.
+            # An insertion after the last unchanged line has no line of its own.
             rows = [counterparts.get(row) for row in range(first, last + 1)]
             start = rows[0]
             if start is None or rows != list(range(start, start + len(rows))):
@@ -193,7 +193,7 @@ class Twin:
         return tuple(found) if alike else None
 
     def source_span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return where in the source a piece of the derived region's code stands; None if unknown."""
+        """Return the place in the source of a piece of the derived region's code; None if unknown."""
         rows = [row for row, (offset, _) in enumerate(self.derived.lines) if offset <= start]
         counterparts = {derived: source for source, derived in self._counterparts().items()}
         row = counterparts.get(rows[-1]) if rows else None
@@ -224,7 +224,7 @@ class Twin:
         }
 
     def _moved(self, content: str, to_source: bool, theirs: str) -> str | None:
-        """Return new lines as the other side writes them."""
+        """Return new lines with the names of the other side."""
         renamed = self.renaming.undo(content) if to_source else self.renaming.apply(content)
         if renamed is None:
             return None
@@ -243,7 +243,7 @@ class Twin:
 
 
 def _line_edits(region: Region, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
-    """Return edits as whole lines: the first and last row of each, and what stands there afterwards."""
+    """Return edits as whole lines: the first and last row of each, and the new text."""
     found: list[tuple[int, int, str]] = []
     lines = region.lines
     for edit in sorted(edits):
@@ -276,7 +276,7 @@ def _indent(line: str) -> str:
 
 
 def _masked(line: str) -> str:
-    """Return a definition's line without its name, which may differ between twins."""
+    """Return the line of a definition without its name, which may differ between twins."""
     name = _OWN_NAME.match(line)
     return line if name is None else line[: name.start(1)] + "_" + line[name.end(1) :]
 
@@ -285,8 +285,8 @@ def _masked(line: str) -> str:
 def _is_alike(source: str, derived: str, renaming: Renaming) -> bool:
     """Tell whether two pieces of code are the same after a renaming.
 
-    How lines are broken makes no difference, since longer names make a formatter break them, and
-    neither does the name of the piece itself.
+    Line breaks make no difference, since a formatter breaks lines with longer names, and neither does
+    the name of the piece itself.
     """
     expected = renaming.apply(_masked(source))
     actual = _masked(derived)

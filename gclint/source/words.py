@@ -1,4 +1,4 @@
-"""Finding names in text without parsing it."""
+"""Finds names in text without parsing it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 
 def word_ends(text: str, word: str, start: int, end: int) -> Iterator[int]:
-    """Yield where a name, or an attribute with its dot, ends that stands as a whole word in a range."""
+    """Yield the ends of a name, or of an attribute with its dot, as a whole word in a range."""
     offset = text.find(word, start, end)
     while offset != -1:
         after = offset + len(word)
@@ -18,12 +18,12 @@ def word_ends(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 
 def has_word(text: str, word: str, start: int, end: int) -> bool:
-    """Tell whether a name, or an attribute with its dot, stands as a whole word in a range."""
+    """Tell whether a name, or an attribute with its dot, occurs as a whole word in a range."""
     return any(True for _ in word_ends(text, word, start, end))
 
 
 def offsets_of(text: str, pieces: Iterable[str]) -> list[int]:
-    """Return where any of some pieces of text stands, in order, within words too."""
+    """Return the offsets of any of some pieces of text, in order, also within words."""
     found: list[int] = []
     for piece in pieces:
         offset = text.find(piece)
@@ -34,7 +34,7 @@ def offsets_of(text: str, pieces: Iterable[str]) -> list[int]:
 
 
 def any_between(offsets: list[int], start: int, end: int) -> bool:
-    """Tell whether one of sorted ``offsets`` lies in a range."""
+    """Tell whether one of sorted ``offsets`` is in a range."""
     index = bisect_left(offsets, start)
     return index < len(offsets) and offsets[index] < end
 

@@ -231,7 +231,7 @@ class Module:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
         external = frozenset((External(full),))
-        # The two classes that everything hangs on are known by name; packages have models of their own.
+        # The two classes that everything depends on are known by name; packages have models of their own.
         is_known = imported.name == CHECKPOINTING_BASE or (
             imported.name == MODEL_BASE and (self.is_library or imported.module.startswith("transformers"))
         )

@@ -126,7 +126,7 @@ class Reaching:
             if isinstance(small, (cst.Assign, cst.AnnAssign)) and small.value is not None:
                 live = self._expression(small.value, live)
                 for target in small.targets if isinstance(small, cst.Assign) else ():
-                    if isinstance(target.target, cst.Subscript):
+                    if isinstance(target.target, (cst.Subscript, cst.Attribute)):
                         live = self._expression(target.target, live)
                 live = self._bound(small, live)
             elif isinstance(small, cst.AugAssign):

@@ -41,6 +41,8 @@ _MAX_DEPTH = 4
 _CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
+_MAKING = {"numpy.random.default_rng"}
+"""Functions that make an object, and are not called like its class."""
 
 
 class Scope:
@@ -364,7 +366,7 @@ class Scope:
             return self.evaluate(positional[0].value)
         if name == "functools.partial" and positional:
             return self._partial(node)
-        if name.rpartition(".")[2][:1].isupper():
+        if name.rpartition(".")[2][:1].isupper() or name in _MAKING:
             return frozenset((ExternalInstance(name),))
         return NOTHING
 

@@ -249,6 +249,20 @@ class Parameters:
         return list(self._defaults)
 
     @cached_property
+    def variable(self) -> frozenset[str]:
+        """The names of ``*args`` and ``**kwargs``."""
+        node = self._node
+        if node is None and self._file is not None and self._definition is not None:
+            plain = _plain_parameters(self._file, self._definition)
+            if plain is not None:
+                return frozenset(each.name for each in plain if each.kind in _VARIABLE)
+            header = header_fragment(self._file, self._definition)
+            node = None if header is None else cst.ensure_type(header.body[0], cst.FunctionDef)
+        params = None if node is None else node.params
+        stars = () if params is None else (params.star_arg, params.star_kwarg)
+        return frozenset(each.name.value for each in stars if isinstance(each, cst.Param))
+
+    @cached_property
     def _defaults(self) -> dict[str, cst.BaseExpression | str | None]:
         """The defaults by name; those that nobody has asked for are code."""
         node = self._node

@@ -187,4 +187,4 @@ def _alignment(
 _SHAPES: dict[Any, Callable[..., Any]] = {_aten._grouped_mm: _grouped, _aten._ctc_loss: _alignment}
 """Whose shapes torch does not know, or does not for all types."""
 _MASKED: dict[Any, Callable[..., Any]] = {_aten.index: _by_places, _aten.masked_select: _by_mask}
-"""What chooses by masks, so that how much it returns hangs on what they hold."""
+"""What chooses by masks, so that how much it returns depends on what they hold."""

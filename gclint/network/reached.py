@@ -1,0 +1,96 @@
+"""The code that ``forward`` runs beside that of the parts: own methods, functions, methods of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Bound, Function, Instance
+from gclint.network.evaluation.walk import dotted_name, walk
+
+_MOST = 60
+"""Of so much code at most; no block that people write runs more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """The body of a function that is run."""
+
+    scope: Scope
+
+    @cached_property
+    def nodes(self) -> tuple[cst.CSTNode, ...]:
+        """All that the body consists of."""
+        pieces = [] if self.scope.body is None else self.scope.body.pieces()
+        return tuple(node for piece in pieces for root in piece.nodes or () for node in walk(root))
+
+    @property
+    def calls(self) -> Iterator[cst.Call]:
+        """The calls in the body."""
+        return (node for node in self.nodes if isinstance(node, cst.Call))
+
+
+@remembered
+def reached(info: ClassInfo) -> tuple[Code, ...]:
+    """Return the code that ``forward`` of a class runs, without the ``forward`` of its parts."""
+    forward = info.method_scope("forward")
+    found: list[Code] = []
+    waiting = [] if forward is None else [forward]
+    seen: set[object] = {_identity(each) for each in waiting}
+    while waiting and len(found) < _MOST:
+        code = Code(waiting.pop())
+        found.append(code)
+        for call in code.calls:
+            for scope in _entered(info, code.scope, call):
+                if _identity(scope) not in seen:
+                    seen.add(_identity(scope))
+                    waiting.append(scope)
+    return tuple(found)
+
+
+def _identity(scope: Scope) -> object:
+    """Return what is the same for two scopes of the same code."""
+    body = scope.body
+    if body is None:
+        return scope
+    if body.definition is not None:
+        return body.definition
+    return next((root for piece in body.pieces() for root in piece.nodes or ()), scope)
+
+
+def _entered(info: ClassInfo, scope: Scope, call: cst.Call) -> Iterator[Scope]:
+    """Yield the scopes of the functions that a call may enter, but for those of modules' ``forward``."""
+    func = call.func
+    if isinstance(func, cst.Name):
+        for value in scope.evaluate(func):
+            if isinstance(value, Function) and isinstance(value.node, cst.FunctionDef):
+                yield scope.enter(value, call.args)
+    elif isinstance(func, cst.Attribute):
+        name = func.attr.value
+        is_own = scope.owner is info and _is_own(scope, func.value)
+        if is_own and name != "forward":
+            method = info.method_scope(name)
+            if method is not None:
+                yield method
+            return
+        for value in scope.evaluate(func.value):
+            if isinstance(value, Instance) and name not in ("forward", "__call__"):
+                method = value.info.method_scope(name)
+                if method is not None:
+                    yield method
+
+
+def _is_own(scope: Scope, holder: cst.BaseExpression) -> bool:
+    if isinstance(holder, cst.Call) and dotted_name(holder.func) == "super":
+        return True
+    return scope.self_name is not None and dotted_name(holder) == scope.self_name
+
+
+def is_known_method(scope: Scope, func: cst.BaseExpression) -> bool:
+    """Tell whether a call enters a method whose code is at hand."""
+    return any(isinstance(value, (Bound, Function)) for value in scope.evaluate(func))
