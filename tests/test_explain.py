@@ -178,6 +178,20 @@ def test_a_place_is_told_as_what_it_is(marker: str, column: int, words: str, fol
     assert words in re.sub(r"\s+", " ", run.stdout)
 
 
+def test_a_class_is_told_its_own_findings_only(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    text = _PLACES.partition("class OtterForPairs")[0].replace("GradientCheckpointingLayer, ABC", "nn.Module")
+    block = text[text.index("class OtterBlock") : text.index("class OtterSpare")]
+    second = block.replace("OtterBlock", "SealBlock")
+    text = text.replace("class OtterModel", f"{second}class OtterModel")
+    text = text.replace("[OtterBlock(config) for", "[(SealBlock if _ else OtterBlock)(config) for")
+    path.write_text(text, encoding="utf-8")
+    for own, other in (("OtterBlock", "SealBlock"), ("SealBlock", "OtterBlock")):
+        reasons = _reasons(_explained(path, f"class {own}"), "GC001")
+        assert f"found: `{own}`" in reasons
+        assert f"`{other}`, stacked in" not in reasons
+
+
 def test_of_calls_inside_of_each_other_the_inner_one_is_told(folder: Path) -> None:
     path = folder / "modeling_otter.py"
     path.write_text(_PLACES, encoding="utf-8")
@@ -383,6 +397,14 @@ def test_comment_names_what_it_suppresses(folder: Path) -> None:
     document = _explained(path, "gclint: ignore")
     assert document["ignores"][0]["suppresses"] == ["GC003"]
     assert "suppressed by a comment: `memory` is passed" in _reasons(document, "GC003")
+
+
+def test_a_rule_without_findings_is_silent_for_its_reason_even_where_it_is_ignored(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    path.write_text(_PLACES, encoding="utf-8")
+    ignores = '[tool.gclint.per-file-ignores]\n"*" = ["GC108"]\n'
+    (folder / "pyproject.toml").write_text(_RELEASES + ignores, encoding="utf-8")
+    assert "no statement changes" in _reasons(_explained(path, "class OtterModel"), "GC108")
 
 
 def test_rule_that_the_settings_ignore_is_said_to_be(folder: Path, block: Path) -> None:
