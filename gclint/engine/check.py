@@ -59,7 +59,7 @@ class CheckResult:
     """How many files were checked."""
     ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
     """By checked file, the codes of the rules whose findings in it are known."""
-    groups: tuple[frozenset[Finding], ...] = field(default=(), kw_only=True)
+    groups: tuple[frozenset[Finding], ...] = field(kw_only=True)
     """Findings whose fixes are made together, since they change copies of the same code."""
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
     """The verdict on each file of the run, from which all of this is derived."""
