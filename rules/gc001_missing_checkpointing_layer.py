@@ -75,6 +75,8 @@ class MissingCheckpointingLayer(Rule):
 
     - a call site would still be wrong afterwards;
     - a branch also checkpoints in evaluation mode;
+    - the model reads from the block's output what the block only returns if `use_cache` is True, which the
+      base class sets to False;
     - the block keeps running statistics (recomputation updates them twice), or `forward` assigns to `self`;
     - the block defines the flag itself, or an `__init_subclass__` that does not call its base's;
     - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments

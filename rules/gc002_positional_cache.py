@@ -114,7 +114,5 @@ class PositionalCache(Rule):
                 f"{names} {verb} passed to `{defects.symbol}` by position, so only the guard at the call "
                 f"disables {pronoun} while checkpointing"
             )
-        return (
-            f"{names} {verb} passed to `{defects.symbol}` by position, so checkpointing cannot disable "
-            f"{pronoun}"
-        )
+        consequence = defects.consequence(f"cannot disable {pronoun}", f"could not disable {pronoun}")
+        return f"{names} {verb} passed to `{defects.symbol}` by position, so checkpointing {consequence}"

@@ -110,8 +110,9 @@ class KeywordActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.keyword_activations if bound.parameter is not None]
-        verb, pronoun = ("are", "they receive") if len(names) > 1 else ("is", "it receives")
+        verb, pronoun, receives = ("are", "they", "receive") if len(names) > 1 else ("is", "it", "receives")
+        outcome = "no gradient under reentrant checkpointing"
+        consequence = defects.consequence(f"{receives} {outcome}", f"would receive {outcome}")
         return (
-            f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword, so {pronoun} no "
-            "gradient under reentrant checkpointing"
+            f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword, so {pronoun} {consequence}"
         )

@@ -105,7 +105,8 @@ class NestedActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.nested_activations if bound.parameter is not None]
+        outcome = "receive no gradient under reentrant checkpointing"
         return (
             f"tensors that require grad are passed to `{defects.symbol}` inside {listed_code(names)}, "
-            "so they receive no gradient under reentrant checkpointing"
+            f"so they {defects.consequence(outcome, f'would {outcome}')}"
         )

@@ -175,6 +175,13 @@ _UNKNOWN = {
         ),
         before="import deepspeed\n",
     ),
+    **{
+        f"a function of a module called {name}": toy(
+            _SELF.replace("self.{0}(layer,", "recompute(lambda *all: unknown(layer, all),"),
+            before=f"from somewhere.{name} import recompute\n",
+        )
+        for name in ("checkpoint", "checkpointing")
+    },
 }
 
 
@@ -190,6 +197,10 @@ _WEIGHTS = {
     "loading": toy(
         more="def load(self, checkpoint_path):\n    return load_checkpoint(self, checkpoint_path)"
     ),
+    "checking what was loaded": toy(
+        more="def check(self):\n    return validate_checkpoint_with_golden(self), sorted_checkpoints(self)"
+    ),
+    "resuming": toy(more="def resume(self, path):\n    return deepspeed_load_checkpoint(self.layers, path)"),
     "from a checkpoint": toy(more="def load(self, path):\n    return self.from_checkpoint(path)"),
     "a name for the documentation": toy(before='\n_CHECKPOINT_FOR_DOC = "toy"\n'),
     "a string": toy('name = "checkpoint(layer)"\n' + LOOP),
@@ -199,6 +210,15 @@ _WEIGHTS = {
         def gradient_checkpointing_enable(self, **kwargs):
             super().gradient_checkpointing_enable()
             self._gradient_checkpointing_func = partial(checkpoint, **kwargs)
+        """
+    ),
+    "the function that is set": toy(
+        more="def enable(self, function):\n    self._gradient_checkpointing_func = function"
+    ),
+    "a switch of its own": toy(
+        more="""
+        def set_gradient_checkpointing(self, value=False):
+            self.run = partial(checkpoint, use_reentrant=value)
         """
     ),
     "another model of the file": toy(

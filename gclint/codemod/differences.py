@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gclint.codemod.arms import known_off
 from gclint.codemod.branch import LegacyBranch, functions_used_outside
 from gclint.network.activation import is_constant, is_guarded
 from gclint.network.binding import Binding, bind
@@ -39,6 +40,8 @@ class Difference:
     """What gets something else, where `forward` does: a parameter, or what one call alone passes."""
     is_cache_off: bool = False
     """Whether the checkpointed call only keeps a cache away that the base class of some release would not."""
+    received: tuple[str | None, str | None] = (None, None)
+    """What the parameter gets from the checkpointed call and from the plain one, defaults included."""
 
 
 def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
@@ -187,7 +190,7 @@ def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[R
             found = [
                 each
                 for each in compare_calls(legacy, plain, releases)
-                if each.parameter is not None and not _concerns_cache(each)
+                if each.parameter is not None and not (_concerns_cache(each) or _is_off(legacy, each))
             ]
             if found:
                 yield legacy, found
@@ -213,6 +216,17 @@ def _concerns_cache(difference: Difference) -> bool:
     """Tell whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
     is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
     return is_beside or difference.is_cache_off
+
+
+def _is_off(legacy: RunSite, difference: Difference) -> bool:
+    """Tell whether a checkpointed call switches off what the tests around it say is off anyway."""
+    one, other = difference.received
+    return (
+        one is not None
+        and other is not None
+        and one_line(one) in _OFF
+        and any(same_code(other, _code(each)) for arm in legacy.arms for each in known_off(arm))
+    )
 
 
 def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
@@ -247,6 +261,7 @@ def _compare_bindings(
             argument=None if a is None else a.arg,
             parameter=parameter.name,
             is_cache_off=still_on is not None,
+            received=(left, right),
         )
     extras = [_extra_arguments(binding) for binding in (one, other)]
     for name in sorted(extras[0].keys() ^ extras[1].keys()):

@@ -13,13 +13,14 @@ from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.holders import held_classes
+from gclint.network.holders import accessors, held_classes
 from gclint.network.importers import import_words
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
+from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -88,7 +89,7 @@ def _regions(
     for info in {base for each in involved for base in each.mro if base.file is network.file}:
         yield info.definition.start, info.definition.end
     attributes = _attributes(network, owners, blocks)
-    for function in network.file.outline.functions.values():
+    for function in _functions(network):
         if any(f".{name}" in function.text for name in attributes):
             yield function.start, function.end
 
@@ -102,13 +103,23 @@ def _owners(network: Network, blocks: Collection[ClassInfo]) -> set[ClassInfo]:
 def _attributes(
     network: Network, owners: Collection[ClassInfo], blocks: Collection[ClassInfo]
 ) -> frozenset[str]:
-    """Return the attributes under which the blocks are held."""
-    return frozenset(
+    """Return the attributes under which the blocks are held, and the methods that return one of them."""
+    names = frozenset(
         name
         for owner in owners
         for name in network.holding_attributes
         if not held_classes(owner.attribute(name)).isdisjoint(blocks)
     )
+    return names | accessors(network.module, names)
+
+
+def _functions(network: Network) -> Iterator[Definition]:
+    """Yield the functions of a file that may stand in for methods, also those that a plain class collects."""
+    yield from network.file.outline.functions.values()
+    collecting = {
+        info.definition for info in network.module.classes.values() if info.resolved and not info.is_module
+    }
+    yield from (each for each in network.file.outline.definitions if each.parent in collecting)
 
 
 # -- other files
@@ -145,7 +156,7 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
                     if not any(first <= offset < last for first, last in explained):
                         yield offset
     attributes = _attributes(network, owners, blocks)
-    for function in other.file.outline.functions.values():
+    for function in _functions(other):
         if any(f".{name}" in function.text for name in attributes):
             yield from calls_between(other.module, function.start, function.end)
 

@@ -26,6 +26,7 @@ from gclint.codemod.group import (
     sites_of,
 )
 from gclint.codemod.leftover import leftover
+from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
@@ -112,6 +113,7 @@ def _doubts(network: Network, group: Group) -> list[str]:
         doubts += surrounding_doubts(network, new)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     doubts += branch_doubts(network, group)
+    doubts += output_doubts(sites_of(network, group), group.blocks)
     doubts += shared_bases(network, group)
     return [*doubts, *compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
 

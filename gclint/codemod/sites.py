@@ -16,7 +16,7 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
-from gclint.network.evaluation.classes import remembered
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
@@ -39,6 +39,10 @@ class SiteDefects:
     def symbol(self) -> str:
         """The name of the block that is run."""
         return self.bindings[0].block.name
+
+    def consequence(self, now: str, then: str) -> str:
+        """Return what the arguments lead to: ``now``, or ``then`` where a legacy branch spares it."""
+        return f"{then} once `{self.symbol}` is a `{CHECKPOINTING_BASE}`" if is_spared(self.site) else now
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""

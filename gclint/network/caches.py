@@ -22,11 +22,11 @@ def live_caches(site: RunSite) -> Iterator[tuple[str, cst.Arg]]:
     """Yield the caches that a call passes by keyword and that can be there while the model checkpoints."""
     for arg in site.args:
         name = None if arg.keyword is None else arg.keyword.value
-        if name in _CACHES and not _is_off(site, arg.value):
+        if name in _CACHES and not is_off(site, arg.value):
             yield name, arg
 
 
-def _is_off(site: RunSite, value: cst.BaseExpression) -> bool:
+def is_off(site: RunSite, value: cst.BaseExpression) -> bool:
     """Tell whether a value is no cache while the model checkpoints, by itself or by a statement before."""
     if is_constant(value) or is_guarded(value):
         return True

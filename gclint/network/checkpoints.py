@@ -23,9 +23,10 @@ _HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
 # Weights, and the switch: these have the word and recompute nothing.
 _OTHER = re.compile(
     r"_*(?:load|save|from|read|open|download|convert|find|resolve|is|has|use|uses|should|supports|enable"
-    r"|disable|set|reset|can|write|list|delete|remove|parse)_"
+    r"|disable|set|reset|can|write|list|delete|remove|parse|validate|verify|check|compare|sort|rotate|shard"
+    r"|merge|average|restore|resume|push|upload|fetch|consolidate|inspect|strip|remap|rename|export|import)_"
     r"|.*(?:_|^)(?:enable|disable|path|paths|file|files|dir|name|url|mapping|config|version|state|states"
-    r"|keys|shards|version)$"
+    r"|keys|shards|checkpoints|from_checkpoint|(?:load|save)_checkpoint)$"
     r"|(?!.*[Cc]heckpoint(?:Wrapper|Function|ed))_*[A-Z]"
 )
 _SWITCH_NAMES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gclint.facts import matching
@@ -13,6 +14,9 @@ from gclint.source.file import UnreadableFile
 from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
 from gclint.source.words import word_ends
+
+_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
+_EXPORT_OR_SCRIPT = re.compile(r"__all__\b|if[ \t(]+__name__[ \t]*==")
 
 SUPPORT = "supports_gradient_checkpointing"
 """What a model says so by."""
@@ -92,12 +96,20 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
         name = waiting.pop()
         for end in word_ends(text, name, 0, len(text)):
             around = next((each for each in outer if each.start <= end <= each.end), None)
+            if around is None and _makes_nothing(text, end):
+                continue
             if around is None or text[around.start] == "@":
                 return None
             if around.name not in found:
                 found.add(around.name)
                 waiting.append(around.name)
     return frozenset(found)
+
+
+def _makes_nothing(text: str, offset: int) -> bool:
+    """Tell whether code outside of definitions only exports what it names, or is what a script runs."""
+    first = max((match.start() for match in _STATEMENT.finditer(text, 0, offset)), default=0)
+    return _EXPORT_OR_SCRIPT.match(text, first) is not None
 
 
 def _siblings(module: Module) -> Iterator[Module]:
