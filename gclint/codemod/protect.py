@@ -10,6 +10,7 @@ from gclint.codemod.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
+    mode_doubts,
     newly_checkpointed,
     recomputation_doubts,
     recorded_doubts,
@@ -22,6 +23,7 @@ from gclint.codemod.group import (
     group_of,
     has_own_mode,
     obstacle,
+    obstacle_in_order,
     obstacle_in_subclasses,
     sites_of,
 )
@@ -97,6 +99,7 @@ def _problem(network: Network, group: Group) -> str | None:
     return (
         obstacle(network, group)
         or obstacle_in_subclasses(network, group)
+        or obstacle_in_order(network, group)
         or foreign_obstacle(network, group.blocks)
         or replaced_elsewhere(network, group.blocks, legacy)
         or leftover(network, group.blocks, removed)
@@ -115,6 +118,7 @@ def _doubts(network: Network, group: Group) -> list[str]:
     doubts += branch_doubts(network, group)
     doubts += output_doubts(sites_of(network, group), group.blocks)
     doubts += shared_bases(network, group)
+    doubts += mode_doubts(network, group)
     return [*doubts, *compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
 
 
