@@ -12,6 +12,7 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, own_overrides
+from gclint.network.standing import Standing
 from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
 from gclint.releases import FIRST_WITH_SWITCH
@@ -31,7 +32,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     Finds models that define `_set_gradient_checkpointing(self, module, value=False)`, the interface
     of transformers before 4.35. The library recognizes it by the parameter `value`. Code that only
-    runs with such releases is left alone.
+    runs with such releases, or is part of one, is left alone.
 
     ## Why is this bad?
 
@@ -81,7 +82,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each override that the file writes."""
-        if network.releases.end_before(FIRST_WITH_SWITCH):
+        if network.checkpointing_module is None or network.releases.end_before(FIRST_WITH_SWITCH):
             return
         for override in own_overrides(network.module):
             if self._is_used(network, override):
@@ -106,6 +107,8 @@ class LegacySetGradientCheckpointing(Rule):
             method = info.definition.method(LIBRARY_SWITCH)
             if method is None:
                 yield f"`{info.name}` does not define `{LIBRARY_SWITCH}` itself"
+            elif network.checkpointing_module is None:
+                yield Standing.NO_BASE_CLASS.of(info, None)
             elif network.releases.end_before(FIRST_WITH_SWITCH):
                 yield f"this code targets {network.releases}, which has no other interface"
             elif any(each.method is method for each in own_overrides(network.module)):
