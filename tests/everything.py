@@ -57,8 +57,8 @@ def steps(*, full: bool) -> tuple[Step, ...]:
         Step(("ruff", "format", "--check", "."), 1),
         Step(("mypy",), 45),
         Step(("pytest", "-q", *spread), 120),
-        Step(("pytest", "-q", "-m", f"({_others()}) and not sweep", *some, *spread), 2400 if full else 900),
-        Step(("pytest", "-q", "-m", "sweep", *some), 240 if full else 60),
+        Step(("pytest", "-q", "-m", f"({_others()}) and not sweep", *some, *spread), 1950 if full else 900),
+        Step(("pytest", "-q", "-m", "sweep", *some), 330 if full else 60),
     )
 
 

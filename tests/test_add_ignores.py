@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import re
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -179,6 +180,20 @@ def test_the_summary_of_several_files_counts_no_repairs(real_gclint: Run) -> Non
     lines = ["  in 2 files of 1 model"]
     assert real_gclint("--diff", "--add-ignores").err.splitlines()[1:] == lines
     assert real_gclint("--add-ignores").out.splitlines()[2:] == lines
+
+
+@pytest.mark.releases
+def test_a_release_with_generated_models_has_no_findings_afterwards(
+    real_gclint: Run, release: Callable[[str], Path]
+) -> None:
+    source, target = release("5.23.0") / "transformers", Path("transformers")
+    for name in ("clip", "layoutlmv3", "mlcd", "pp_doclayout_v2", "sam3", "sam3_lite_text"):
+        shutil.copytree(source / "models" / name, target / "models" / name)
+    for path in (*source.glob("*.py"), source / "models" / "__init__.py"):
+        shutil.copy(path, target / path.relative_to(source))
+    first, second = real_gclint("--add-ignores"), real_gclint()
+    assert first.out.startswith("Added ignore comments for 9 findings.\nNo findings in ")
+    assert (second.status, second.out) == (0, first.out.splitlines(keepends=True)[1])
 
 
 def test_what_is_known_or_unchanged_gets_none(real_gclint: Run) -> None:

@@ -67,6 +67,13 @@ _REMOVED = {
         _if("checkpoint(lambda *all: layer(*all), hidden_states, mask)"),
         _RESULT.format(_CALL),
     ),
+    "a lambda of all, by name too": (
+        _if(
+            "checkpoint(lambda *all, **named: layer(*all, **named), hidden_states, mask=mask)",
+            "layer(hidden_states, mask=mask)",
+        ),
+        _RESULT.format("layer(hidden_states, mask=mask)"),
+    ),
     "a lambda that picks": (
         _if("checkpoint(lambda states: layer(states)[0], hidden_states)", "layer(hidden_states)[0]"),
         _RESULT.format("layer(hidden_states)[0]"),

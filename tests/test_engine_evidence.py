@@ -124,6 +124,18 @@ def test_other_places_and_other_files_say_nothing(path: Path, tmp_path: Path) ->
     assert _evidence(path, _run(other, _site(other)), finding) is None
 
 
+def test_only_failures_at_the_rows_of_a_finding_confirm_it(path: Path) -> None:
+    finding = _finding(path, "GC003", "hidden_states=hidden_states,")
+    failure = _failure(path)
+    run = _run(path, _site(path), failures=(failure,))
+    assert _evidence(path, run, finding) is Evidence.CONFIRMED
+    for place in (_place(path, 1, 3), _place(path, 12)):
+        run = _run(path, _site(path), failures=(replace(failure, places=(place,)),))
+        # The failure is a finding of its own then.
+        (weighed,) = (each for each in _weigh(path, run, finding) if each.message == finding.message)
+        assert weighed.evidence is Evidence.CONTRADICTED
+
+
 def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> None:
     generated = tmp_path / "modeling_y.py"
     generated.write_text(_SOURCE)

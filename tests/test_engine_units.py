@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def _repaired(*together: str) -> FixResult:
     changed = {path: ("x = 1\n", "x = 2\n") for path in _PATHS if path.name != "d.py"}
     tied = tuple(frozenset(Path(f"{name}.py") for name in names) for names in together)
-    return FixResult((), (), 0, (), changed, together=tied)
+    return FixResult((), (), 0, (), changed, groups=(), together=tied)
 
 
 def _names(units: list[list[Path]]) -> list[str]:

@@ -86,6 +86,120 @@ def test_silent_rule_names_the_true_reason(fixture: Fixture, silence: Silence, f
     assert silence.words in _reasons(json.loads(run.stdout), silence.code)
 
 
+_PLACES = """\
+from abc import ABC
+
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+
+class OtterBlock(GradientCheckpointingLayer, ABC):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(config.hidden_size, config.num_heads)
+
+    def forward(self, hidden_states, *args, **kwargs):
+        return self.attention(hidden_states, hidden_states, hidden_states)[0]
+
+
+class OtterSpare(GradientCheckpointingLayer):
+    def forward(self, hidden_states):
+        return hidden_states * 2
+
+
+class OtterHead(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, 2)
+
+    def forward(self, hidden_states):
+        return self.dense(hidden_states)
+
+
+class OtterModel(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList([OtterBlock(config) for _ in range(config.num_hidden_layers)])
+        self.spares = nn.ModuleList([OtterSpare(config) for _ in range(2)])
+        self.heads = nn.ModuleList([OtterHead(config) for _ in range(2)])
+
+    def forward(self, input_ids, *args, **kwargs):
+        hidden_states = self.embed_tokens(input_ids)
+        for layer in self.layers:
+            hidden_states = layer(layer(hidden_states, *args), *args, **kwargs)
+        return [head(hidden_states) for head in self.heads]
+
+
+class OtterForPairs(PreTrainedModel):
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.models = nn.ModuleList([OtterModel(config) for _ in range(2)])
+
+    def forward(self, hidden_states):
+        for model in self.models:
+            hidden_states = model(hidden_states)
+        return hidden_states
+"""
+_SAID = [
+    ("class OtterBlock", 1, "`ABC`: abc.ABC, which has nothing to do with checkpointing"),
+    ("class OtterHead", 1, "`nn.Module`: torch's module, which nothing recomputes by itself"),
+    (
+        "class OtterHead",
+        1,
+        "a list of `OtterHead`, whose calls are not examined: `OtterHead` has no",
+    ),
+    ("class OtterSpare", 1, "a list of `OtterSpare`, and no call of its items was found"),
+    ("class OtterModel", 1, "The class `OtterModel`: a model, which other classes run."),
+    ("class OtterForPairs", 1, "The class `OtterForPairs`: a model."),
+    ("layer(layer(", 29, "A call site in `OtterModel`: `layer` is `OtterBlock`."),
+    ("layer(layer(", 29, "`*args`: its length is unknown"),
+    ("layer(layer(", 29, "`**kwargs`: its names are unknown, so its content is not judged"),
+    (
+        "self.embed_tokens(input_ids)",
+        25,
+        "`self.embed_tokens` in `OtterModel`, which is not a call site: it runs a",
+    ),
+    ("class OtterModel", 1, "no statement changes the output of `embed_tokens` of `OtterModel` in place"),
+]
+
+
+@pytest.mark.parametrize(("marker", "column", "words"), _SAID)
+def test_a_place_is_told_as_what_it_is(marker: str, column: int, words: str, folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    path.write_text(_PLACES, encoding="utf-8")
+    run = _run(f"{path}:{_row(path, marker)}:{column}")
+    assert run.exit_code == 0, run.output
+    assert words in re.sub(r"\s+", " ", run.stdout)
+
+
+def test_a_class_is_told_its_own_findings_only(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    text = _PLACES.partition("class OtterForPairs")[0].replace("GradientCheckpointingLayer, ABC", "nn.Module")
+    block = text[text.index("class OtterBlock") : text.index("class OtterSpare")]
+    second = block.replace("OtterBlock", "SealBlock")
+    text = text.replace("class OtterModel", f"{second}class OtterModel")
+    text = text.replace("[OtterBlock(config) for", "[(SealBlock if _ else OtterBlock)(config) for")
+    path.write_text(text, encoding="utf-8")
+    for own, other in (("OtterBlock", "SealBlock"), ("SealBlock", "OtterBlock")):
+        reasons = _reasons(_explained(path, f"class {own}"), "GC001")
+        assert f"found: `{own}`" in reasons
+        assert f"`{other}`, stacked in" not in reasons
+
+
+def test_of_calls_inside_of_each_other_the_inner_one_is_told(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    path.write_text(_PLACES, encoding="utf-8")
+    outer, inner = (str(_explained(path, "layer(layer(", column)["subjects"][-1]) for column in (29, 36))
+    assert "**kwargs" in outer
+    assert "**kwargs" not in inner
+
+
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
 def test_every_rule_is_silent_somewhere(rule: Rule) -> None:
     silent = {each.code for fixture in load_fixtures() for each in fixture.silences}
@@ -283,6 +397,17 @@ def test_comment_names_what_it_suppresses(folder: Path) -> None:
     document = _explained(path, "gclint: ignore")
     assert document["ignores"][0]["suppresses"] == ["GC003"]
     assert "suppressed by a comment: `memory` is passed" in _reasons(document, "GC003")
+
+
+def test_a_rule_without_findings_is_silent_for_its_reason_even_where_it_is_ignored(folder: Path) -> None:
+    path = folder / "modeling_otter.py"
+    path.write_text(_PLACES, encoding="utf-8")
+    ignores = '[tool.gclint.per-file-ignores]\n"*" = ["GC108"]\n'
+    (folder / "pyproject.toml").write_text(_RELEASES + ignores, encoding="utf-8")
+    document = _explained(path, "class OtterModel")
+    assert "no statement changes" in _reasons(document, "GC108")
+    outcomes = {each["code"]: each["outcome"] for each in document["subjects"][0]["rules"]}
+    assert outcomes["GC108"] == "silent"
 
 
 def test_rule_that_the_settings_ignore_is_said_to_be(folder: Path, block: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from gclint.finding import Duty
 from gclint.report.report import Repairs
+from gclint.source.file import SourceFile
+from gclint.source.twins import Region, Renaming, Twin, definition_region
 from tests.trees import (
     ATTENTION,
     GCL,
@@ -213,6 +215,49 @@ def test_comment_in_the_source_suppresses_what_is_generated_from_it(tree: Tree) 
     tree.write({ALPHA: parent, MODULAR: INHERITING, BETA: generated("beta", model("Beta"))})
     result = tree.check()
     assert result.findings == ()
+
+
+@pytest.mark.parametrize("knows_parent", [False, True])
+@pytest.mark.parametrize("is_copied_along", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "layer(hidden_states=hidden_states){0}",
+        "layer(\n                hidden_states=hidden_states,{0}\n            )",
+    ],
+)
+def test_comment_inside_a_method_suppresses_what_is_generated_from_it(
+    tree: Tree, call: str, is_copied_along: bool, knows_parent: bool
+) -> None:
+    comment = "  # gclint: ignore[GC003]"
+    own = model("Beta", base=GCL)
+    method = own[own.rindex("    def forward") :]
+    modular = INHERITING.replace(
+        "class BetaModel(AlphaModel):\n    pass\n", f"class BetaModel(AlphaModel):\n{method}"
+    ).replace("layer(hidden_states)", call.format(comment))
+    made = own.replace("layer(hidden_states)", call.format(comment if is_copied_along else ""))
+    if knows_parent:  # Else only the generated file shows what the call runs.
+        tree.write({ALPHA: model("Alpha", base=GCL)})
+    tree.write({MODULAR: modular, BETA: generated("beta", made)})
+    assert told(tree.check()) == []
+    # Where there is nothing to suppress, it is not needed.
+    tree.write({MODULAR: modular.replace("hidden_states=hidden_states", "hidden_states")})
+    tree.write({BETA: generated("beta", own)})
+    assert told(tree.check()) == ["GC000 modular_beta.py gclint: ignore[GC003] safe"]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_code_of_several_lines_is_found_where_comments_stand_between(newline: str) -> None:
+    def region(text: str) -> Region:
+        file = SourceFile(Path("x.py"), text.replace("\n", newline).encode())
+        return definition_region(file, file.outline.functions["f"])
+
+    source = region("def f():\n    x = [  # gclint: ignore\n        1,  # gclint: ignore[X]: why\n    ]\n")
+    derived = region("# 1\n# 2\ndef f():\n    x = [\n        1,  # gclint: ignore\n    ]\n")
+    text = derived.file.text
+    twin = Twin(source, derived, Renaming(), is_copy=False)
+    span = twin.source_span(text.index("x ="), text.index("]") + 1)
+    assert span == (source.file.text.index("x ="), source.file.text.rindex("]") + 1)
 
 
 def test_modular_file_that_is_gone_leaves_a_file_by_itself(tree: Tree) -> None:

@@ -175,6 +175,13 @@ _UNKNOWN = {
         ),
         before="import deepspeed\n",
     ),
+    **{
+        f"a function of a module called {name}": toy(
+            _SELF.replace("self.{0}(layer,", "recompute(lambda *all: unknown(layer, all),"),
+            before=f"from somewhere.{name} import recompute\n",
+        )
+        for name in ("checkpoint", "checkpointing")
+    },
 }
 
 
@@ -203,6 +210,15 @@ _WEIGHTS = {
         def gradient_checkpointing_enable(self, **kwargs):
             super().gradient_checkpointing_enable()
             self._gradient_checkpointing_func = partial(checkpoint, **kwargs)
+        """
+    ),
+    "the function that is set": toy(
+        more="def enable(self, function):\n    self._gradient_checkpointing_func = function"
+    ),
+    "a switch of its own": toy(
+        more="""
+        def set_gradient_checkpointing(self, value=False):
+            self.run = partial(checkpoint, use_reentrant=value)
         """
     ),
     "another model of the file": toy(

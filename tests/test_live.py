@@ -114,7 +114,9 @@ def test_a_file_goes_back_to_what_lies_on_the_disk(tmp_path: Path) -> None:
     live = Live(_project(tmp_path), all_rules())
     live.put(path, GOOD)
     assert _settled(live) == []
+    live.put(path, BROKEN)
     live.drop(path)
+    assert live.broken == {}
     _settled(live)
     assert [each.code for each in live.result.findings] == ["GC001"]
 

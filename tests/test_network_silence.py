@@ -46,6 +46,24 @@ _SILENT = {
     + _with_layers("class ToyLayer(nn.Module)", "class ToyLayer(GradientCheckpointingLayer)")
     + model(),
     "attention itself": IMPORTS + LAYERS + model(STACK.replace("ToyLayer", "ToyAttention")),
+    "made by a function that is not known": IMPORTS
+    + "from somewhere import register\n"
+    + LAYERS
+    + model(
+        "if config.depth:\n    self.layers = None\n"
+        '    register(self, "layers", nn.ModuleList([ToyLayer(config) for _ in range(config.depth)]))'
+    ),
+    "fills a cache whatever it is asked for": IMPORTS
+    + "from transformers import DynamicCache\n"
+    + _with_layers("mask=None", "past_key_values=None")
+    + model(
+        loop="""
+cache = DynamicCache()
+for layer in self.layers:
+    hidden_states = layer(hidden_states, past_key_values=cache)
+hidden_states = hidden_states + cache.layers[0].keys.mean()
+"""
+    ),
     "single layer": IMPORTS
     + LAYERS
     + model("self.layer = ToyLayer(config)", "hidden_states = self.layer(hidden_states)"),

@@ -272,6 +272,10 @@ def test_a_commit_that_only_deletes_is_looked_at(repository: _Repository, hooks:
     repository.run("git", "rm", "--quiet", "models/modeling_base.py")
     stopped = repository.commit()
     assert _named(stopped) == {"models/modeling_user.py"}, stopped.stderr
+    repository.run("git", "rm", "--quiet", "models/modeling_user.py")
+    assert repository.commit().returncode == 0
+    repository.write("notes.txt", "no model left\n")
+    assert repository.commit().returncode == 0
 
 
 def test_a_merge_reports_what_differs_from_both_sides(repository: _Repository, hooks: _Repository) -> None:

@@ -93,6 +93,9 @@ _ENABLING = {
     "by its name, over lines": "setattr(\n    model.encoder,\n    'gradient_checkpointing',\n    True,\n)",
     "by the attributes' own setter": 'object.__setattr__(model.encoder, "gradient_checkpointing", True)',
     "an item of its variables": 'vars(model.encoder)["gradient_checkpointing"] = True',
+    "an item of a variable's variables": (
+        'encoder = model.encoder\nvars(encoder)["gradient_checkpointing"] = True'
+    ),
     "an item of its dict": "model.encoder.__dict__['gradient_checkpointing'] = True",
     "a variable": "encoder = model.encoder\nencoder.gradient_checkpointing = True",
     "an item": 'model.parts["encoder"].gradient_checkpointing = True',

@@ -276,6 +276,17 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [folder]
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
+def test_an_open_pipe_is_not_a_file() -> None:
+    handles = os.pipe()
+    try:
+        (problem,) = write_text(Path(f"/proc/self/fd/{handles[1]}"), "text")  # as /dev/stdout often is
+    finally:
+        for handle in handles:
+            os.close(handle)
+    assert problem.message == "this file cannot be written: this is not a file"
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
 def test_a_pipe_stays_one(tmp_path: Path) -> None:
     path = tmp_path / "pipe"

@@ -190,7 +190,8 @@ def _surveyed(
     from gclint.source.discovery import survey
 
     with phase("survey"):
-        found = survey(paths, settings) if incoming is None else incoming.survey(settings)
+        may_be_empty = options.staged  # A commit may delete the last model.
+        found = incoming.survey(settings) if incoming else survey(paths, settings, may_be_empty=may_be_empty)
         settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     if options.verbose:
         _tell_survey(settings, found)

@@ -57,16 +57,21 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
     return [finding for finding in left if finding not in replaced] + merged
 
 
+def may_belong_elsewhere(project: Project, finding: Finding) -> bool:
+    """Tell whether a finding may be one of those that are reported in another file."""
+    file = project.file(finding.path)
+    return finding.subject is not None or is_modular(file.path) or modular_path(file) is not None
+
+
 def _found_at(project: Project, finding: Finding) -> Place | None:
     """Return the place of a finding that may belong to another file; None for all others."""
     library = library_of(project)
     if finding.subject is not None:
         path, start, _ = finding.subject
         return place_at(library.module(project.file(path)), start)
-    file = project.file(finding.path)
-    if not is_modular(file.path) and modular_path(file) is None:
+    if not may_belong_elsewhere(project, finding):
         return None
-    return place_at(library.module(file), finding.start)
+    return place_at(library.module(project.file(finding.path)), finding.start)
 
 
 def _target(project: Project, place: Place, lineage: Lineage) -> Place | None:

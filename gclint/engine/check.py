@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint import __version__
-from gclint.engine.attribution import attribute
+from gclint.engine.attribution import attribute, may_belong_elsewhere
 from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
@@ -59,7 +59,7 @@ class CheckResult:
     """How many files were checked."""
     ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
     """By checked file, the codes of the rules whose findings in it are known."""
-    groups: tuple[frozenset[Finding], ...] = field(default=(), kw_only=True)
+    groups: tuple[frozenset[Finding], ...] = field(kw_only=True)
     """Findings whose fixes are made together, since they change copies of the same code."""
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
     """The verdict on each file of the run, from which all of this is derived."""
@@ -263,8 +263,11 @@ def summarise(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
     findings, groups = comments.left(found), list[frozenset[int]]()
-    if findings:  # The tree around a single file has hundreds of folders.
+    inherited = [each for each in comments.suppressed if may_belong_elsewhere(project, each)]
+    if findings or inherited:  # The tree around a single file has hundreds of folders.
         tree = tree or Tree(project)
+        # A generator copies comments along: that of the source is needed all the same.
+        comments.note(attribute(project, inherited, tree.lineage))
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
@@ -355,6 +358,11 @@ class _Comments:
             else:
                 left.append(finding)
         return left
+
+    def note(self, findings: Iterable[Finding]) -> None:
+        """Let comments count as needed that suppress these."""
+        for finding in findings:
+            self._by_path[finding.path][finding] = None
 
     def _is_ignored(self, finding: Finding) -> bool:
         if finding.path not in self._ignored:

@@ -23,7 +23,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         OSError: it cannot be written; then the file is as it was.
     """
     target = Path(os.path.realpath(path))
-    status = target.stat() if target.exists() else None
+    status = path.stat() if path.exists() else None  # A pipe, to which /dev/stdout leads, has no real path.
     if status is not None:
         require_replaceable(target, status)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
@@ -43,8 +43,8 @@ def require_writable(path: Path) -> None:
         OSError: it cannot.
     """
     target = Path(os.path.realpath(path))
-    if target.exists():
-        require_replaceable(target, target.stat())
+    if path.exists():
+        require_replaceable(target, path.stat())
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     os.close(handle)
     Path(name).unlink()

@@ -1,4 +1,4 @@
-"""Which arguments of a run site carry gradient, and which are caches."""
+"""Which arguments of a run site require grad, and which are caches."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
 
 
 def is_constant(value: cst.BaseExpression) -> bool:
-    """Tell whether an argument is a literal, which neither holds a cache nor carries gradient."""
+    """Tell whether an argument is a literal, which neither holds a cache nor requires grad."""
     return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False")
     )

@@ -108,7 +108,7 @@ def _family_prefix(info: ClassInfo) -> str:
 
 @remembered
 def is_learned(info: ClassInfo) -> bool:
-    """Tell whether the class has parameters, so that what it returns carries gradient."""
+    """Tell whether the class has parameters, so that what it returns requires grad."""
     return any(_LEARNED.search(base.text) for part in info.all_parts for base in part.mro)
 
 

@@ -45,15 +45,20 @@ class Survey:
     """What was skipped deliberately, and why."""
 
 
-def survey(paths: Sequence[Path], settings: Settings) -> Survey:
+def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = False) -> Survey:
     """Return what ``paths`` lead to.
 
     A file in ``paths`` is checked whatever its name. In a folder and its subfolders, the files named
     ``modeling_*.py`` and ``modular_*.py`` are, and those that the settings include, except for tests and
     build output. Links are followed. Hidden folders, virtual environments and caches are skipped, and so
     is what the settings exclude, even if it is given.
+
+    Args:
+        paths: what the user gave.
+        settings: those in force.
+        may_be_empty: whether a folder without such files is fine.
     """
-    walk = _Walk(settings)
+    walk = _Walk(settings, may_be_empty=may_be_empty)
     for path in paths:
         walk.take(path)
     return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped)
@@ -78,11 +83,12 @@ class _Folder:
 
 
 class _Walk:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, may_be_empty: bool) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
         self.skipped: list[tuple[Path, str]] = []
         self._settings = settings
+        self._may_be_empty = may_be_empty
         self._places = Places()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
@@ -105,7 +111,7 @@ class _Walk:
         # What was walked before, as a part of another folder, counts as found in this one, too.
         self._visited.clear()
         self._walk(path)
-        if self._found == found and len(self.problems) == failed:
+        if self._found == found and len(self.problems) == failed and not self._may_be_empty:
             self._fail_empty(path, [each for each in self._candidates[seen:] if looks_like_model(each)])
 
     def overlooked(self) -> list[Path]:

@@ -14,6 +14,8 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import code_tokens
 
 _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
+_IGNORE = r"[ \t]*\#[ \t]*gclint:[ \t]*ignore[^\r\n]*"
+"""Matches an ignore comment, of which the other side need not know: it says nothing about the code."""
 _KEPT_COMPARISONS = 4096
 _GROWTH = 4
 _GROWTH_OF_A_LINE = 1000
@@ -195,27 +197,37 @@ class Twin:
     def source_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the place in the source of a piece of the derived region's code; None if unknown."""
         rows = [row for row, (offset, _) in enumerate(self.derived.lines) if offset <= start]
-        counterparts = {derived: source for source, derived in self._counterparts().items()}
+        counterparts = {
+            derived: source for source, derived in self._counterparts(without_ignores=True).items()
+        }
         row = counterparts.get(rows[-1]) if rows else None
         if row is None:
             return None
         offset, line = self.source.lines[row]
-        code = self.renaming.undo(self.derived.file.text[start:end])
-        found = -1 if code is None else self.source.file.text.find(code, offset, self.source.spans[-1][1])
-        if code is not None and offset <= found < offset + len(line):
-            return found, found + len(code)
+        code = self.renaming.undo(_without_ignores(self.derived.file.text[start:end]))
+        found = None if code is None else self._found_in_source(code, offset)
+        if found is not None and found[0] < offset + len(line):
+            return found
         return offset + len(_indent(line)), offset + len(line.rstrip())
 
-    def _counterparts(self) -> dict[int, int]:
+    def _found_in_source(self, code: str, offset: int) -> tuple[int, int] | None:
+        """Return where code stands in the source, whatever it ignores there."""
+        lines = map(re.escape, code.replace("\r\n", "\n").split("\n"))
+        pattern = re.compile(rf"(?:{_IGNORE})?\r?\n".join(lines))
+        found = pattern.search(self.source.file.text, offset, self.source.spans[-1][1])
+        return None if found is None else found.span()
+
+    def _counterparts(self, *, without_ignores: bool = False) -> dict[int, int]:
         """Return which row of the source corresponds to which of the derived region."""
+        bare = _without_ignores if without_ignores else str
         source_indent, derived_indent = (
             _indent(region.lines[0][1]) for region in (self.source, self.derived)
         )
         ours = [
-            self.renaming.apply(_masked(line)).removeprefix(source_indent).rstrip()
+            self.renaming.apply(_masked(bare(line))).removeprefix(source_indent).rstrip()
             for _, line in self.source.lines
         ]
-        theirs = [_masked(line).removeprefix(derived_indent).rstrip() for _, line in self.derived.lines]
+        theirs = [_masked(bare(line)).removeprefix(derived_indent).rstrip() for _, line in self.derived.lines]
         matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
         return {
             block.a + step: block.b + step
@@ -273,6 +285,10 @@ def _joined(region: Region, edit: tuple[int, int, str]) -> str:
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
+
+
+def _without_ignores(text: str) -> str:
+    return re.sub(_IGNORE, "", text)
 
 
 def _masked(line: str) -> str:

@@ -1,1 +1,1 @@
-"""The dynamic verifier: trains each model for a moment, with and without checkpointing, and compares."""
+"""The dynamic verifier: trains each model for a few steps, with and without checkpointing, and compares."""

@@ -1,4 +1,4 @@
-"""Which statements a repair changes, so that a run can show whether it comes to them."""
+"""Finds the statements that a repair changes, so that a run can show whether they are executed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from difflib import SequenceMatcher
 
 
 def changed_places(before: str, after: str) -> list[tuple[int, int]]:
-    """Return the lines of the statements in functions of ``after`` that are not those of ``before``.
+    """Return the lines of the statements in functions of ``after`` that differ from ``before``.
 
-    Where something is taken out, that is the statement which follows. What stands outside of functions is
-    run whenever the file is imported, and the header of a class when the class is used.
+    If something was removed, this is the statement after it. Code outside of functions runs whenever the
+    file is imported, and the header of a class when the class is used.
     """
     try:
         tree = ast.parse(after)
@@ -22,7 +22,7 @@ def changed_places(before: str, after: str) -> list[tuple[int, int]]:
 
 
 def _changed_lines(before: str, after: str) -> set[int]:
-    """Return the numbers of the changed lines of ``after``, and of those in front of which some are gone."""
+    """Return the numbers of the changed lines of ``after``, and of those before which some were removed."""
     earlier, later = (_code_lines(text) for text in (before, after))
     matcher = SequenceMatcher(
         None, [text for _, text in earlier], [text for _, text in later], autojunk=False
@@ -37,7 +37,7 @@ def _changed_lines(before: str, after: str) -> set[int]:
 
 
 def _code_lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines that are more than comments and space, with their numbers."""
+    """Return the lines with code, and their numbers."""
     return [
         (number, line.rstrip())
         for number, line in enumerate(text.splitlines(), start=1)
@@ -46,9 +46,9 @@ def _code_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _watchable(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[set[int], tuple[int, int]]]:
-    """Yield lines that are run whenever a statement in a function is, and where that statement is.
+    """Yield lines that run whenever a statement in a function does, and where that statement is.
 
-    For the header of a function, that is the first one of its body.
+    For the header of a function, this is the first line of its body.
     """
     for node in ast.iter_child_nodes(tree):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -62,7 +62,7 @@ def _watchable(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[set[int
 
 
 def is_inert(node: ast.stmt) -> bool:
-    """Tell whether a statement only describes: a string, or a declaration."""
+    """Tell whether a statement does nothing: a string, or a declaration."""
     return isinstance(node, ast.Global | ast.Nonlocal | ast.Pass | ast.ClassDef) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

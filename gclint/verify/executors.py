@@ -1,4 +1,4 @@
-"""What starts workers and listens to them: here, or on the nodes of a cluster."""
+"""The executors, which start workers and receive their messages: locally, or on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gclint.verify.cluster import host
 from gclint.verify.worker.protocol import Message, Request
 
 Executor = Callable[[Path, Request], Generator[Message]]
-"""Lets an interpreter do what is requested, as :func:`gclint.verify.process.work` does."""
+"""Lets an interpreter do a request, as :func:`gclint.verify.process.work` does."""
 
 EXECUTORS: Mapping[str, Executor] = {"local": process.work, "ray": host.work}
-"""By name."""
+"""The executors by name."""

@@ -1,4 +1,4 @@
-"""Files run with some texts in place of what is written: what a repair is proven with."""
+"""Runs files with other texts in place of some of them, to prove repairs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gclint.verify.sources import Target, overlay_of, target_of
 from gclint.verify.worker.protocol import ClassResult, Environment
 
 Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]]
-"""Runs the classes of files, with some texts in place of what is written; returns a run for each.
+"""Runs the classes of files, with other texts in place of some; returns a run for each file.
 
-It remembers what it has run: to ask again for a file with the same texts costs nothing. So whoever needs to
-know what the files do as they are asks for that first, and who compares with it later has it for nothing.
+It remembers its runs: to ask again for a file with the same texts costs nothing. So the runs of the
+unchanged files, which come first, are available for later comparisons.
 """
 
 
@@ -34,13 +34,13 @@ class NothingRuns(Exception):
 
 @dataclass(frozen=True)
 class FileRun:
-    """What the classes of one file did."""
+    """The results of the classes of one file."""
 
     results: tuple[ClassResult, ...] = ()
     problem: str | None = None
     """Why the file could not be run at all."""
     environment: Environment | None = None
-    """What it was run in; None for a file that was not, since it defines no model."""
+    """The environment of the run; None for a file that was not run, since it defines no model."""
 
     @property
     def device(self) -> str:
@@ -49,22 +49,22 @@ class FileRun:
 
 
 class Audience(Protocol):
-    """Who is shown what happens."""
+    """Receives what happens, to show it."""
 
     def expect(self, sources: int) -> None:
-        """Take note that so many files more are run from now on."""
+        """Note that this many more files will be run."""
 
     def take(self, heard: Heard) -> None:
-        """Take in a message."""
+        """Receive a message."""
 
 
 @dataclass(frozen=True)
 class Journals:
-    """Where results are kept as they come, a file for each set of texts, so that a run can be resumed."""
+    """Files for results as they arrive, one for each set of texts, so that a run can be resumed."""
 
     folder: Path
     files: Sequence[Path] = ()
-    """The files that may import one another: where one has changed, earlier results say nothing."""
+    """The files that may import one another: if one has changed, earlier results are void."""
 
     def clear(self) -> None:
         """Forget earlier runs."""
@@ -72,10 +72,10 @@ class Journals:
             path.unlink()
 
     def open(self, texts: Mapping[Path, str], settings: RunSettings) -> Journal:
-        """Open the file for what is run with these texts and settings; it goes on with what it holds.
+        """Open the file for runs with these texts and settings, with the results that it already has.
 
         Raises:
-            UnusableResults: it holds something else.
+            UnusableResults: it contains something else.
             OSError: it cannot be read or written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -97,14 +97,14 @@ class Journals:
 def runner(
     settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
 ) -> Runner:
-    """Return what runs files.
+    """Return a function that runs files.
 
     Args:
         settings: how to run them.
-        audience: who is shown what happens, when it happens.
-        journals: where results are kept; what they hold already is not run again.
+        audience: receives what happens, when it happens.
+        journals: where results are kept; those that exist already are not computed again.
 
-    A file that defines no model is not imported; its run has no results. What is returned raises
+    A file that defines no model is not imported; its run has no results. The function raises
     ``NothingRuns`` if nothing can be run, ``OSError`` if a file cannot be read or written, and
     ``UnusableResults`` or ``EnvironmentChanged`` if the journals cannot be used.
     """
@@ -120,7 +120,7 @@ class _Runner:
         self._known: dict[tuple[Path, frozenset[tuple[str, str]]], FileRun] = {}
 
     def __call__(self, paths: Sequence[Path], texts: Mapping[Path, str]) -> Mapping[Path, FileRun]:
-        """Run what is not known yet."""
+        """Run what has not been run yet."""
         key = frozenset(overlay_of(texts).items())
         new = [path for path in dict.fromkeys(paths) if (path, key) not in self._known]
         if new:

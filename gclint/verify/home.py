@@ -1,4 +1,4 @@
-"""What a worker finds of the user who starts it: variables that are no secrets, and a home for the time."""
+"""The environment of a worker: variables without secrets, and a temporary home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gclint.source.disk import is_own, lock
 _PREFIX = "gclint-home-"
 _LOCK = "lock"
 _TRIES = 50
-"""How often what is in use still is removed again, a fiftieth of a second apart."""
+"""How often to retry removing what is still in use, every fiftieth of a second."""
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|TZ|VIRTUAL_ENV|CONDA_PREFIX|SYSTEMROOT"
     r"|LD_(LIBRARY_PATH|PRELOAD)|DYLD_\w*PATH"
@@ -28,7 +28,7 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 def harmless(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that an interpreter and its libraries need, and that hold no secrets."""
+    """Return the variables that an interpreter and its libraries need, and that are not secrets."""
     return {
         name: value for name, value in variables.items() if _KEPT.fullmatch(name) and not _SECRET.search(name)
     }
@@ -39,7 +39,7 @@ def temporary_home() -> Iterator[Path]:
     """Yield an empty folder that is removed afterwards, or by the next run if this process is killed."""
     base = Path(tempfile.gettempdir())
     _sweep(base)
-    # It gets its name only once it is locked, so that no other run takes it for one that is left over.
+    # It gets its name only once it is locked, so that no other run takes it for a leftover.
     new = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
     handle = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -72,12 +72,12 @@ def _sweep_one(home: Path) -> None:
 
 
 def _remove(home: Path) -> None:
-    """Remove a folder, whatever processes that are dying still write into it."""
+    """Remove a folder, even if dying processes still write into it."""
     for _ in range(_TRIES):
         shutil.rmtree(home, ignore_errors=True)
         if not home.exists():
             return
-        # What was closed is opened first: a folder before those in it.
+        # Permissions are restored first, from the outermost folder inwards.
         for folder, names, _files in os.walk(home):
             for path in (Path(folder, name) for name in names):
                 if not path.is_symlink():

@@ -1,8 +1,8 @@
-"""The file that results are written to as they come: JSON objects, one a line.
+"""The file of results, which are written as they arrive: JSON objects, one per line.
 
 The first one is a :class:`Header`; the others are messages of workers, each with the folder that the worker
-imports from and the digest of the source that it is about. A run that goes on with the file writes another
-header, which counts from there on. While a run writes, it holds a lock on the file.
+imports from and the digest of the source that it is about. A run that continues the file writes another
+header, which applies from there on. While a run writes, it holds a lock on the file.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from gclint.verify.worker.protocol import (
 _FINISHED = {"finished": True}
 _KEPT = (Environment, Discovered, Unusable, ClassResult)
 _HEADS = "gclint"
-"""The field that only headers have."""
+"""A field that only headers have."""
 _ELSEWHERE = frozenset(("python", "jobs", "executor"))
-"""Settings that results do not depend on; the environments say what the interpreter is."""
+"""Settings that results do not depend on; the interpreter is part of the environments."""
 
 
 class UnusableResults(Exception):
-    """A file holds no results that can be used, or cannot be written; the message says which and why."""
+    """A file has no usable results, or cannot be written; the message says which file, and why."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file of results is about."""
+    """What the results in a file are about."""
 
     gclint: str = __version__
     shard: int = 1
     shards: int = 1
-    """Into how many parts the files were divided, and which of them, from 1, this one is."""
+    """The number of parts of the run, and which of them, from 1, this is."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """How they are run, as far as results depend on it."""
+    """The settings that results depend on."""
     files: str = ""
     """The digest of all files of all parts."""
 
@@ -67,8 +67,8 @@ def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, in
 
     Args:
         targets: the files of the whole run.
-        settings: how they are run.
-        part: which part, and of how many.
+        settings: how to run them.
+        part: the number of the part, and how many there are.
 
     Raises:
         OSError: a file cannot be read.
@@ -77,7 +77,7 @@ def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, in
     for name, content in sorted((target.path.name, digest(target.source, {})) for target in targets):
         files.update(f"{name} {content}\n".encode())
     asked = {name: value for name, value in asdict(settings).items() if name not in _ELSEWHERE}
-    # As it comes out of the file again.
+    # Normalised to what a reader of the file gets.
     plain = json.loads(json.dumps(asked, default=str))
     return Header(shard=part[0], shards=part[1], settings=plain, files=files.hexdigest())
 
@@ -86,18 +86,18 @@ class Journal:
     """Writes results; a context manager."""
 
     def __init__(self, path: Path, header: Header, *, resume: bool) -> None:
-        """Start a file, or go on with one.
+        """Start a file, or continue one.
 
         Raises:
-            UnusableResults: the file is not one to go on with, or to write over, or another run writes it.
+            UnusableResults: the file cannot be continued or overwritten, or another run is writing it.
             OSError: it cannot be opened or read.
         """
         self.earlier = Results()
-        """What the file held already."""
+        """The results that the file already had."""
         self._path = path
         self._handle = _opened(path)
         self._size = 0
-        """How many bytes of the file are whole lines."""
+        """How many bytes of the file are complete lines."""
         try:
             found = self._begin(header, resume=resume)
             if found != header:
@@ -107,7 +107,7 @@ class Journal:
             raise
 
     def _begin(self, header: Header, *, resume: bool) -> Header | None:
-        """Leave what is to be kept of the file, and return its header, if it has one."""
+        """Truncate the file to what is kept, and return its header, if it has one."""
         status = os.fstat(self._handle)
         if not stat.S_ISREG(status.st_mode):
             return None
@@ -138,7 +138,7 @@ class Journal:
         os.close(self._handle)
 
     def write(self, heard: Heard) -> None:
-        """Write what is worth keeping.
+        """Write a message if it is worth keeping.
 
         Raises:
             UnusableResults: there is no place for it.
@@ -149,7 +149,7 @@ class Journal:
             self._write({"tree": heard.tree, "digest": heard.digest, **content})
 
     def finish(self) -> None:
-        """Write that everything has been run.
+        """Record that everything has been run.
 
         Raises:
             UnusableResults: there is no place for it.
@@ -157,7 +157,7 @@ class Journal:
         self._write(_FINISHED)
 
     def _write(self, content: Mapping[str, object]) -> None:
-        # Each line is worth a minute of somebody's time, so nothing waits in a buffer.
+        # Each line may have taken a minute to compute, so nothing stays in a buffer.
         line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
         rest = memoryview(line)
         try:
@@ -174,7 +174,7 @@ class Journal:
 
 
 def _opened(path: Path) -> int:
-    """Return the open file at ``path``, which may be a new one, and which no other run writes meanwhile."""
+    """Return the open and locked file at ``path``, which may be new."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
     try:
         kind = os.fstat(handle).st_mode
@@ -192,7 +192,7 @@ def _opened(path: Path) -> int:
 
 
 def _is_of_gclint(path: Path) -> bool:
-    """Tell whether what a file holds can be written over: results, of whatever release."""
+    """Tell whether a file may be overwritten: it has results, of whatever release."""
     try:
         return _HEADS in json.loads(read_bytes(path).partition(b"\n")[0])
     except (ValueError, TypeError):
@@ -200,7 +200,7 @@ def _is_of_gclint(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[Header, Results]:
-    """Return what is in a file of results.
+    """Return the results in a file.
 
     Raises:
         UnusableResults: it is something else.
@@ -257,7 +257,7 @@ def _merge(merged: Results, results: Results, path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[Header, Results, int]:
-    """Return what is in a file of results, and how many bytes of it are whole lines."""
+    """Return the results in a file, and how many bytes of it are complete lines."""
     whole, _, _ = read_bytes(path).rpartition(b"\n")
     lines = whole.split(b"\n")
     results = Results()
@@ -285,7 +285,7 @@ def _read(path: Path) -> tuple[Header, Results, int]:
 
 
 def _difference(one: Header, other: Header) -> str:
-    """Return in what two headers differ, in words; nothing if they do not."""
+    """Return how two headers differ, in words; empty if they do not."""
     mine, yours = _told(one), _told(other)
     differing = [name for name in {**mine, **yours} if mine.get(name) != yours.get(name)]
     if not differing and one.files != other.files:

@@ -1,4 +1,4 @@
-"""Estimates of what training needs: which file and configuration a user means, and asking a worker."""
+"""Estimates of memory: finds the file and configuration that the user means, and asks a worker."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class NoEstimate(Exception):
 
 @dataclass(frozen=True)
 class Estimated:
-    """An estimate, and what it was made with."""
+    """An estimate, and the environment in which it was made."""
 
     environment: Environment
     estimate: MemoryEstimate
 
 
 def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
-    """Return the modeling file that is meant, and the content of a ``config.json`` if there is one.
+    """Return the modeling file that the user means, and the content of a ``config.json`` if there is one.
 
     Args:
         named: a model of the installed transformers, a modeling file, a ``config.json`` or its folder.
@@ -41,7 +41,7 @@ def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, d
         python: the interpreter that has transformers.
 
     Raises:
-        NoEstimate: it is none of these, or cannot be read.
+        NoEstimate: this is not one of these, or cannot be read.
         OSError: the interpreter cannot be started.
     """
     path = Path(named)
@@ -99,7 +99,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
-    """Return the modeling file of a configuration: the one beside it that it names, or the library's."""
+    """Return the modeling file of a configuration: the one that it names, beside it, or the library's."""
     for named in dict(content.get("auto_map") or {}).values():
         module = str(named[0] if isinstance(named, list) else named).rpartition(".")[0]
         beside = path.parent / f"{module}.py"
@@ -142,7 +142,7 @@ def _installed(name: str, python: Path) -> Target:
 
 
 def with_architecture(question: Question, content: Mapping[str, Any] | None) -> Question:
-    """Return the question with the class that a configuration names, where the user names none."""
+    """Return the question, with the class that the configuration names if the user names none."""
     named = (content or {}).get("architectures")
     if question.model_class or not isinstance(named, list) or not named:
         return question

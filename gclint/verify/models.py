@@ -1,6 +1,6 @@
-"""Which files define models, by their text.
+"""Finds out which files define models, by their text.
 
-Only these are imported, since an import runs all that is in a file.
+Only these are imported, since an import executes the file.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 
 _DEPTH = 40
-"""How many classes and files a base is followed through; what goes on longer goes in a circle."""
+"""How many classes and files a base is followed through; a longer chain is a circle."""
 
 
 class ModelFiles:
-    """Says which files define models; remembers what it has read."""
+    """Tells which files define models; remembers what it has read."""
 
     def __init__(self) -> None:
         """Read nothing yet."""
         self._files: dict[Path, SourceFile | None] = {}
 
     def defines_model(self, path: Path) -> bool:
-        """Tell whether a file has a class that derives from ``PreTrainedModel``, as far as texts say.
+        """Tell whether a file has a class that derives from ``PreTrainedModel``, judging by the text.
 
-        Bases are followed through the file and the files that it imports from; what is imported from the
-        library, and is not at hand, is judged by its name. A file that cannot be read defines nothing.
+        Bases are followed through the file and the files that it imports from; classes of the library that
+        are not available are judged by name. A file that cannot be read defines nothing.
         """
         file = self._file(path)
         if file is None or "class" not in file.text:
@@ -46,7 +46,7 @@ class ModelFiles:
         return self._files[path]
 
     def _derives(self, file: SourceFile, name: str, left: int) -> bool:
-        """Tell whether what a file calls ``name`` is ``PreTrainedModel`` or derives from it."""
+        """Tell whether ``name`` in a file is ``PreTrainedModel`` or derives from it."""
         if left == 0 or name == MODEL_BASE:
             return name == MODEL_BASE
         first, _, rest = name.partition(".")
@@ -67,7 +67,7 @@ class ModelFiles:
         return names_model(original, is_librarys=_is_of_library(imported))
 
     def _derives_otherwise(self, file: SourceFile, name: str, left: int) -> bool:
-        """The same for a name that is neither a class nor imported by itself."""
+        """Tell the same for a name that is neither a class nor imported by itself."""
         alias = re.search(rf"^{re.escape(name)} *= *([\w.]+) *$", file.text, re.MULTILINE)
         if alias is not None:
             return alias[1] != name and self._derives(file, alias[1], left - 1)
@@ -81,7 +81,7 @@ class ModelFiles:
         return names_model(name, is_librarys=False)
 
     def _imported_file(self, file: SourceFile, module: str, level: int) -> SourceFile | None:
-        """Return the file of a module: of the same package, or of a package that lies above the file."""
+        """Return the file of a module: of the same package, or of a package above the file."""
         parts = [part for part in module.split(".") if part]
         folders = [file.path.absolute().parent, *file.path.absolute().parent.parents]
         starts = folders[level - 1 : level] if level else folders
@@ -102,7 +102,7 @@ def _read(path: Path) -> SourceFile | None:
 
 
 def _is_made(definition: Definition, text: str) -> bool:
-    """Tell whether the function that a local class stands in gives a name of the module its value."""
+    """Tell whether the function that contains a local class gives a module-level name its value."""
     outer = definition
     while outer.parent is not None:
         outer = outer.parent

@@ -1,4 +1,4 @@
-"""A worker: started in the target's interpreter, listened to, and ended with everything that it started."""
+"""Runs a worker in the target's interpreter, and ends it together with everything that it has started."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LONGEST = 1 << 28
 
 
 def work(python: Path, request: Request) -> Generator[Message]:
-    """Let ``python`` do what is requested, and yield its messages.
+    """Let ``python`` do a request, and yield its messages.
 
     The last one is ``Done``, or ``Unusable`` without a source. Everything that was started is killed
-    when the generator is closed, and not interrupted by what the terminal sends to this process.
+    when the generator is closed, and does not receive the terminal's signals to this process.
     """
     with temporary_home() as home:
-        # The order of sets is the same in each run, and with it what models compute.
+        # This fixes the order of sets, and with it what models compute.
         environment = {**harmless(os.environ), "PYTHONHASHSEED": "0"}
         line = encode(replace(request, home=str(home)))
         yield from converse([str(python), str(_PROGRAM)], line, environment, f"the worker in {python}")
@@ -46,7 +46,7 @@ def converse(
         command: the program and its arguments.
         line: what to send to its standard input.
         environment: its environment variables.
-        name: what it is called in messages.
+        name: its name in messages.
     """
     with tempfile.TemporaryFile() as errors:
         try:
@@ -76,14 +76,14 @@ def converse(
 
 
 def _converse(requests: IO[bytes], answers: IO[bytes], line: str) -> Iterator[Message]:
-    """Send the request, and yield what is answered.
+    """Send the request, and yield the answers.
 
-    What an interpreter prints when it starts is passed over; later, nobody but the worker answers.
+    Output of the interpreter at its start is skipped; later, only the worker answers.
     """
     try:
         requests.write(line.encode() + b"\n")
         requests.flush()
-    except BrokenPipeError:  # It has ended, and has left its last words.
+    except BrokenPipeError:  # It has ended; the reason may still be in the pipe.
         return
     passed_over = _PASSED_OVER
     for answer in iter(partial(answers.readline, _LONGEST), b""):
@@ -106,7 +106,7 @@ def _last_words(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
     lines = errors.read().decode(errors="replace").split("\n")
     said = [line for line in lines if line.strip()]
     if said:
-        # What an old interpreter says of the program itself.
+        # An old interpreter rejects the program itself.
         is_old = not has_answered and said[-1].startswith("SyntaxError")
         return f"{said[-1]}{' (it needs Python 3.10 or later)' if is_old else ''}"
     if status < 0:
@@ -117,7 +117,7 @@ def _last_words(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the worker and all that it has started, which is in its session."""
+    """Kill the worker and everything that it has started, which is in its session."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -126,6 +126,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream:
-            # What a worker that ended early has not read is still in the buffer.
+            # Input that a worker has not read because it ended early is still in the buffer.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()

@@ -1,4 +1,4 @@
-"""The settings with which a class that failed was right in every scenario that was run."""
+"""Finds settings with which a class that failed was right in every scenario that was run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class _Setting:
     words: tuple[str, ...]
     without_cache: bool
     is_frozen: bool
-    """Whether running statistics do not move."""
+    """Whether running statistics are frozen."""
     trains_all: bool
-    """Whether nothing is frozen but these."""
+    """Whether nothing else is frozen."""
 
     def has(self, scenario: Scenario) -> bool:
-        """Tell whether steps may be trained so with the setting."""
+        """Tell whether the setting allows such steps."""
         if scenario.frozen_statistics and not self.is_frozen:
             return False
         return not (scenario.use_cache and self.without_cache) and not (
@@ -38,18 +38,18 @@ class _Setting:
 
 
 def proven_setting(result: ClassResult) -> str | None:
-    """Return the setting, as short as there is one, with which a class that failed did not fail.
+    """Return the shortest setting with which a class that failed did not fail.
 
-    Every scenario that was run and that the setting allows has to have been run in each of its modes without
-    a failure. That a cache which nobody gets is written twice does no harm. Where the process of the class
-    ended early, nobody knows what it would have failed in.
+    Every scenario that was run and that the setting allows must have been run in each of its modes without
+    a failure. It does no harm if a cache that a scenario does not use is written twice. If the process of the
+    class ended early, there is no such setting, since it is unknown what else would have failed.
     """
     if result.outcome != "failed" or result.is_cut_short:
         return None
     runs = {(each.scenario, each.mode): each for each in result.verdicts}
     for setting in _settings():
         scenarios = [each for each in map(scenario_named, result.scenarios) if setting.has(each)]
-        # A hook that fails without checkpointing was left out of the others.
+        # A hook that fails without checkpointing was left out of the other runs.
         is_hooked = not any(each.mode == "plain" for each in result.failures)
         if _is_right(setting, scenarios, runs):
             trains = setting.trains_all or is_hooked
@@ -59,7 +59,7 @@ def proven_setting(result: ClassResult) -> str | None:
 
 
 def _settings() -> Iterator[_Setting]:
-    """Yield all settings, those that ask for less first."""
+    """Yield all settings, those that change less first."""
     found = []
     no_yes = (False, True)
     for (modes, mode), cache, statistics, everything in product(_MODES, no_yes, no_yes, no_yes):

@@ -1,4 +1,4 @@
-"""Scripts that show a failure without gclint."""
+"""Writes scripts that show a failure without gclint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_scripts(folder: Path, results: Results) -> list[Path]:
 
 
 def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
-    """Return a script that shows a failure and ends with status 1, or with 0 where there is none."""
+    """Return a script that shows a failure and exits with 1, or with 0 if there is none."""
     target = target_of(Path(result.source))
     title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.text}"
     scenario = scenario_named(failure.scenario)
@@ -61,7 +61,7 @@ def _keywords(inputs: dict[str, str]) -> str:
 
 
 def _cache(scenario: Scenario, recipe: Recipe) -> str:
-    """Return the lines that ask a model for caches, or not to make any."""
+    """Return the lines that make a model use caches, or not."""
     if recipe.keeps_cache and not scenario.use_cache:
         return ""
     return f"""\

@@ -1,4 +1,4 @@
-"""What has come of a run so far: the last that was heard of each class."""
+"""The results of a run so far: the latest one of each class."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gclint.verify.worker.practices import MISSING_LIBRARY
 from gclint.verify.worker.protocol import ClassResult, Discovered, Environment, Message, Unusable
 
 _AGAIN = frozenset(("killed", "crowded out"))
-"""Why classes were not run that say nothing about the class: the next run may run it."""
+"""Reasons why a class was not run that are not its own: the next run may run it."""
 _BROKEN = _AGAIN | {"verifier"}
-"""The same, and what is gclint's own defect: something went wrong."""
+"""The same, and bugs of gclint: something went wrong."""
 
 
 @dataclass
 class Results:
-    """Everything that the workers have said and that is still true."""
+    """All messages of the workers that are still valid."""
 
     environments: dict[str | None, Environment] = field(default_factory=dict)
     """By the folder that packages were imported from."""
@@ -30,17 +30,17 @@ class Results:
     problem: str | None = None
     """Why nothing, or nothing more, could be run."""
     is_finished: bool = False
-    """Whether everything that was to be run was run, for results that were read from a file."""
+    """Whether the run was finished, for results that were read from a file."""
     digests: dict[str, str] = field(default_factory=dict)
-    """What the sources were when they were run."""
+    """The digests of the sources when they were run."""
 
     def add(self, message: Message, *, tree: str | None, digest: str = "") -> None:
         """Take in one message.
 
         Args:
-            message: what a worker said.
-            tree: the folder that it imports packages from.
-            digest: what the source that the message is about was then.
+            message: the message of a worker.
+            tree: the folder from which it imports packages.
+            digest: the digest of the source that the message is about.
         """
         if isinstance(message, Environment):
             self.environments[tree] = message
@@ -70,7 +70,7 @@ class Results:
             del self.classes[key]
 
     def copy(self, other: Results, source: str) -> None:
-        """Take over what ``other`` knows of a source."""
+        """Copy what ``other`` has on a source."""
         self.digests[source] = other.digests[source]
         self.discovered[source] = other.discovered[source]
         self.classes.update({key: result for key, result in other.classes.items() if key[0] == source})
@@ -78,7 +78,7 @@ class Results:
     def missing(self, source: str) -> tuple[str, ...] | None:
         """Return the names of the classes of a source that are to be run; None if all are.
 
-        Those have not been run yet, or the system has killed them.
+        These have not been run yet, or were killed by the system.
         """
         if source not in self.discovered:
             return None
@@ -98,14 +98,14 @@ class Results:
         return [self.classes[key] for key in sorted(self.classes)]
 
     def of(self, outcome: str) -> list[ClassResult]:
-        """Return those of :meth:`sorted` with that outcome."""
+        """Return the results of :meth:`sorted` with this outcome."""
         return [result for result in self.sorted() if result.outcome == outcome]
 
     @property
     def exit_status(self) -> int:
         """0 if everything that could be run passed, 1 if something failed, 2 if something went wrong.
 
-        A set-up that fails is no failure as long as another one of its group works.
+        A set-up that fails is not a failure if another one of its group works.
         """
         something_broke = any(map(is_broken, self.of("not run")))
         if self.problem or self.unusable or something_broke or not (self.of("passed") or self.of("failed")):
@@ -117,17 +117,17 @@ class Results:
 
 
 def is_broken(result: ClassResult) -> bool:
-    """Tell whether a class was not run because something went wrong that says nothing about it."""
+    """Tell whether a class was not run because something went wrong that is not its own fault."""
     return result.outcome == "not run" and result.category in _BROKEN
 
 
 def has_no_way(result: ClassResult) -> bool:
-    """Return whether there is a group of set-ups of which something fails and nothing that was run works."""
+    """Return whether there is a group of set-ups of which some fail and none works."""
     works = {each.group for each in result.setups if each.outcome == "works"}
     fails = {each.group for each in result.setups if each.outcome == "fails"}
     return bool(fails - works) or any(not each.setting for each in result.advice)
 
 
 def reasons(results: Iterable[ClassResult]) -> list[tuple[str, int]]:
-    """Return how often each kind of reason not to be run occurs, the most frequent first."""
+    """Return the categories of classes that were not run with their counts, the most frequent first."""
     return Counter(result.category or "unknown" for result in results).most_common()

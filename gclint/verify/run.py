@@ -1,4 +1,4 @@
-"""Files run by workers, one tree after the other; knows nothing of command lines and reports."""
+"""Runs files by workers, one tree after the other; knows nothing of command lines and reports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Heard:
 
     message: Message
     tree: str | None
-    """The folder that the worker imports packages from."""
+    """The folder from which the worker imports packages."""
     digest: str = ""
-    """What the source that the message is about is."""
+    """The digest of the source that the message is about."""
 
 
 class EnvironmentChanged(Exception):
-    """Earlier results are from another environment, so the run cannot go on with them."""
+    """Earlier results are from another environment, so the run cannot continue with them."""
 
 
 def verify(
@@ -39,15 +39,14 @@ def verify(
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
 ) -> Results:
-    """Run the classes of ``targets``, and return what has come of them.
+    """Run the classes of ``targets``, and return the results.
 
     Args:
         targets: what to run; those of one tree share a worker.
         settings: how to run it.
-        listen: called with everything that happens, when it happens. What it raises ends the run.
-        earlier: results of a run that was interrupted. What they know of files that are still the same
-            is not run again.
-        texts: what to run in place of what is in some files, these or what they import.
+        listen: called with everything that happens, when it happens. An exception in it ends the run.
+        earlier: results of a run that was interrupted. Those of unchanged files are kept.
+        texts: the texts to run in place of those of some files, either these or imported ones.
 
     Raises:
         EnvironmentChanged: the environment is not that of the earlier results.
@@ -58,7 +57,7 @@ def verify(
     overlay = overlay_of(texts or {})
     digests = {target.source.path: digest(target.source, overlay) for target in targets}
     for tree, sources in _left_by_tree(targets, digests, earlier, results).items():
-        # Without any source as well: that the environment is still the same has to be seen.
+        # Also without any source, to check that the environment is still the same.
         work = EXECUTORS[settings.executor]
         with closing(work(settings.python, _request(tree, sources, overlay, settings))) as messages:
             for message in messages:
@@ -76,7 +75,7 @@ def verify(
 def _left_by_tree(
     targets: Sequence[Target], digests: Mapping[str, str], earlier: Results, results: Results
 ) -> dict[str | None, list[Source]]:
-    """Return what is left to run of each tree, perhaps nothing; add what is known to ``results``."""
+    """Return what is left to run in each tree, perhaps nothing; add known results to ``results``."""
     trees: dict[str | None, list[Source]] = {}
     for target in targets:
         sources = trees.setdefault(target.tree, [])
@@ -87,7 +86,7 @@ def _left_by_tree(
 
 
 def _left(source: Source, found: str, earlier: Results, results: Results) -> Source | None:
-    """Return what is left to run of a source; add what is known of it to ``results``."""
+    """Return what is left to run of a source; add its known results to ``results``."""
     path = source.path
     missing = earlier.missing(path) if earlier.digests.get(path) == found else None
     if missing is None:
@@ -116,7 +115,7 @@ def _request(
 
 
 def _watched(overlay: Mapping[str, str]) -> tuple[Place, ...]:
-    """Return the changed statements in texts, which a comparison with what is written is about."""
+    """Return the statements that differ between texts and the files on the disk."""
     return tuple(
         Place(path, first, last)
         for path, text in overlay.items()

@@ -1,4 +1,4 @@
-"""The text of the scripts that show failures: what is done, and how each kind of failure shows."""
+"""The text of the scripts that show failures: the steps, and how each kind of failure is recognised."""
 
 from __future__ import annotations
 
@@ -297,10 +297,10 @@ _GUARDS = {
 
 
 def shown(failure: Failure) -> str:
-    """Return the body of the function that yields how a failure shows; a death needs none."""
+    """Return the body of the function that yields the signs of a failure; a crash needs none."""
     return _SHOWN.get(failure.check, _ERROR)
 
 
 def guard(failure: Failure) -> str:
-    """Return what keeps a script from doing to the machine what the model does."""
+    """Return the lines that protect the machine from what the model does."""
     return _GUARDS.get(failure.check, "")

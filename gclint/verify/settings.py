@@ -1,4 +1,4 @@
-"""How models are run, as far as the user decides it."""
+"""The user's settings of how to run models."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class RunSettings:
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
     jobs: int | None = None
-    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
+    """The number of processes; by default one per core, or per GPU."""
     seconds: float = 120.0
     """The time limit of a class."""
     gigabytes: float | None = None
-    """The memory limit of a process; :data:`GIGABYTES` on a CPU, and none on a GPU, if that is not said."""
+    """The memory limit of a process; by default :data:`GIGABYTES` on a CPU, and none on a GPU."""
     known: tuple[Known, ...] = ()
-    """What users say about classes of theirs."""
+    """What users say about their classes."""
     complete: bool = False
-    """Whether to run also what only a comparison of two texts of a model needs."""
+    """Whether to run everything that a comparison of two texts of a model needs."""
     executor: str = "local"
-    """The name of what starts the workers, in the table of them."""
+    """The name of the executor."""
     practices: tuple[str, ...] = ()
-    """The names of the practices in training that are run beside the scenarios."""
+    """The names of the practices that are run in addition to the scenarios."""

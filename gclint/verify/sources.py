@@ -1,4 +1,4 @@
-"""Which modeling files are run, and under which names they are imported."""
+"""Finds the modeling files to run, and the names under which they are imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gclint.verify.worker.protocol import Source
 
 NO_MODEL = "by its text, it defines no class that derives from PreTrainedModel"
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
-# Does not import transformers, which takes seconds.
+# This does not import transformers, which would take seconds.
 _FIND_TRANSFORMERS = (
     "from importlib.util import find_spec; spec = find_spec('transformers'); "
     "print(*(spec.submodule_search_locations or [])[:1] if spec else '', end='')"
@@ -32,7 +32,7 @@ _FIND_TRANSFORMERS = (
 
 
 class UnknownModel(Exception):
-    """A model that is not installed; the message says which are."""
+    """A model that is not installed; the message names those that are."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Target:
 
     source: Source
     tree: str | None
-    """The folder that its package is in; None for a file without a package."""
+    """The folder that contains its package; None for a file without a package."""
     path: Path
     """The file, as the user spelled it."""
 
@@ -49,9 +49,9 @@ class Target:
 def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], list[Problem]]:
     """Return the modeling files that ``paths`` lead to, in the order of their paths, and what went wrong.
 
-    A ``modular_*.py`` is not one: models are imported from the file that is generated from it, and neither
-    is what defines no model. In folders, what is written for TensorFlow and Flax, which older releases have
-    as well, is left out.
+    A ``modular_*.py`` is not one, since models are imported from the file that is generated from it, and
+    neither is a file that defines no model. In folders, files for TensorFlow and Flax, which older releases
+    have, are left out.
     """
     files, problems = discover(paths, settings)
     given = {_absolute(path) for path in paths}
@@ -81,21 +81,21 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
 
 
 def _without_model(path: Path, text: str) -> Problem:
-    """Return why a file that was named is not imported."""
+    """Return why a file that was given is not imported."""
     try:
         ast.parse(text)
     except SyntaxError as error:
         position = Position(error.lineno or 1, error.offset or 1)
         return Problem(path, f"it is not imported: this is not Python ({error.msg})", position)
-    except ValueError as error:  # It has null bytes.
+    except ValueError as error:  # The file has null bytes.
         return Problem(path, f"it is not imported: this is not Python ({error})")
     return Problem(path, f"it is not imported: {NO_MODEL}")
 
 
 def target_of(path: Path) -> Target:
-    """Return how to run the file at ``path``: as a module of the package that it lies in, if it does.
+    """Return how to run the file at ``path``: as a module of its package, if it is in one.
 
-    A folder whose name no import statement can have, or has for something else, belongs to no package.
+    A folder whose name cannot be imported, or means something else, does not belong to a package.
     """
     absolute = _absolute(path)
     parts = [absolute.stem.replace(".", "_")]
@@ -139,7 +139,7 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
     files: dict[Path, None] = {}
     for pattern in patterns:
         spelled = pattern.replace("-", "_")
-        # The hyphen of `[a-f]*` is not that of a model's name.
+        # The hyphen in `[a-f]*` is not part of a model's name.
         matching = [name for name in by_name if fnmatchcase(name, pattern) or fnmatchcase(name, spelled)]
         if not matching:
             close = difflib.get_close_matches(spelled, by_name)
@@ -150,12 +150,12 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def overlay_of(texts: Mapping[Path, str]) -> dict[str, str]:
-    """Return ``texts`` by the absolute paths of the files that they take the place of."""
+    """Return ``texts`` by the absolute paths of the files that they replace."""
     return {str(_absolute(path)): text for path, text in texts.items()}
 
 
 def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
-    """Return the part ``number``, from 1, of ``count`` about equal parts."""
+    """Return part ``number``, from 1, of ``count`` approximately equal parts."""
     return list(targets[number - 1 :: count])
 
 
@@ -164,7 +164,7 @@ def digest(source: Source, overlay: Mapping[str, str]) -> str:
 
     Args:
         source: the file.
-        overlay: texts that take the place of files.
+        overlay: texts that replace those of files.
 
     Raises:
         OSError: the file cannot be read.
@@ -180,5 +180,5 @@ def digest(source: Source, overlay: Mapping[str, str]) -> str:
 
 
 def _absolute(path: Path) -> Path:
-    # Not resolved: a tree with links in it is imported as it is seen.
+    # Not resolved: a tree with links in it is imported by the paths that it shows.
     return Path(os.path.abspath(path))  # noqa: PTH100

@@ -19,7 +19,7 @@ _START = 20
 """Seconds of CPU time that a trial may take beside its tests."""
 _PATIENCE = 5
 """How many times longer than usual the tests of a mutant may take."""
-_WALL = 10
+_WALL = 3
 """How many times longer than its CPU time a trial may last, where the machine has other things to do."""
 _MEMORY = 6 << 30
 

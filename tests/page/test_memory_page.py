@@ -61,7 +61,7 @@ def test_tables_have_the_numbers() -> None:
     page = _page()
     assert _rows(page, "A step")[0][:4] == ("no checkpointing", "10.00 GB", "8.00 GB", "2.00 GB")
     assert [row[2] for row in _rows(page, "What fits 80.00 GB")] == ["not even 1", "3"]
-    assert _rows(page, "One more block")[0][2:] == ("64 B", "1 x 8 x 2 = 64 B", "nothing")
+    assert _rows(page, "Each additional block")[0][2:] == ("64 B", "1 x 8 x 2 = 64 B", "nothing")
     assert _rows(page, "Measured")[0][2:4] == ("10,000,000,000 B", "10,000,000,000 B")
     assert _rows(page, "Measured")[1][3] == "none"
     assert _rows(page, "Most of what is saved, no")[0][-1] == "modeling_toy.py:3"

@@ -66,7 +66,7 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Proof]:
         applied.append(Finding(harm.code, "some-rule", "goes wrong", path, 0, 1, harm.symbol, fix))
         changed[path] = path.read_text(), after
         project.replace(path, after)
-    repaired = FixResult((), (), len(changed), applied=tuple(applied), changed=changed)
+    repaired = FixResult((), (), len(changed), groups=(), applied=tuple(applied), changed=changed)
     run = runner(RunSettings(Path(sys.executable), "cpu", jobs=2, seconds=60))
     return {proof.paths[0].parent.name: proof for proof in prove(project, repaired, all_rules(), run)}
 

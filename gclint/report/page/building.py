@@ -21,7 +21,7 @@ _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run":
 
 
 def page(report: Report, origin: Origin) -> Page:
-    """Return what stands on the page of a report."""
+    """Return the page of a report."""
     all_repairs = repairs.proven_and_refused(report)
     found = [*_run(report), *_repaired(report, all_repairs)]
     results = [each.now.result for each in found]
@@ -52,7 +52,7 @@ def page(report: Report, origin: Origin) -> Page:
 
 @dataclass(frozen=True)
 class _Found:
-    """What came of a class, and of its repair."""
+    """The result of a class, and of its repair."""
 
     now: Ran
     before: Ran | None = None
@@ -66,7 +66,7 @@ def _run(report: Report) -> Iterator[_Found]:
 
 
 def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[_Found]:
-    """Yield each class that repairs were run with: as it is with those that are proven."""
+    """Yield each class that repairs were run with, as it is with the proven ones."""
     proofs = report.proofs or ()
     texts = {path: own for proof in proofs for path, own in proof.changed.items()}
     refused = {path for proof in proofs if proof.obstacles for path in proof.changed}
@@ -148,7 +148,7 @@ def _findings(report: Report) -> Iterator[Excerpt]:
 
 
 def _counted(rows: Sequence[Row]) -> str:
-    """Return how many classes did what, in a line."""
+    """Return how many classes had which outcome, in a line."""
     counts = Counter(row.outcome for row in rows)
     parts = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES if counts[outcome])
     number = "1 class" if len(rows) == 1 else f"{len(rows):,} classes"

@@ -1,4 +1,4 @@
-"""Charts: drawn once, while the page is made, as SVG that the page's own colours apply to.
+"""Charts: drawn once, when the page is made, as SVG in the page's own colours.
 
 Vega draws them, by way of Altair. Its SVG has words for each mark, so a screen reader reads the numbers.
 """
@@ -34,22 +34,22 @@ _VARIABLES = {
     _FAINT: "var(--line)",
     _ACCENT: "var(--accent)",
 }
-"""Colours that stand for the page's, light and dark: what draws the chart knows no others."""
+"""Placeholder colours for those of the page, light and dark: the renderer does not know CSS variables."""
 
 _WIDTH = 460
 _FEW = 24
-"""Classes that have a bar each; of more, the chart counts."""
+"""Up to so many classes get a bar each; otherwise the chart shows counts."""
 _FEW_TICKS = 8
 _HEIGHT = 220
 _HEIGHTS = {"above": -8, "below": 2}
-"""Where the names of points may stand: pixels below them."""
+"""Where the names of points may be: pixels below them."""
 _LETTER, _LINE = 6.5, 12
 """About how much room letters and lines need."""
 _SVG = "http://www.w3.org/2000/svg"
 
 
 def charts(page: Page) -> tuple[Chart, ...]:
-    """Return the charts that a page has something for."""
+    """Return the charts for which a page has data."""
     drawn = (*_outcomes(page), _saved(page), _depths(page), _trades(page))
     return tuple(chart for chart in drawn if chart is not None)
 
@@ -218,7 +218,7 @@ def _trades(page: Page) -> Chart | None:
 
 
 def _heights_of_names(trades: Sequence[Trade], most: float) -> dict[Trade, int]:
-    """Return how far from its point each name stands; one that would cover another is left to the table."""
+    """Return the distance of each name from its point; a name that would cover another is left out."""
     largest = max(each.size for each in trades) or 1
     taken: list[tuple[float, float, float]] = []
     heights: dict[Trade, int] = {}
@@ -280,7 +280,7 @@ def _svg(chart: altair.Chart | altair.LayerChart, title: str) -> str:
 
 
 def _fitted(drawn: str) -> str:
-    """Return a picture as wide as there is room, in which a mark says what it is when a mouse rests on it."""
+    """Return an SVG that fills the width, in which marks have tooltips."""
     picture = ElementTree.fromstring(drawn)
     for size in ("width", "height"):
         del picture.attrib[size]

@@ -1,4 +1,4 @@
-"""A row of the matrix for each model class, and everything that there is to know about it."""
+"""A row of the matrix for each model class, with all its details."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, SetUp
 
 _CHECKPOINTED: Mode = "non-reentrant"
-"""The mode whose memory stands in the row."""
+"""The mode whose memory the row shows."""
 _INDEX = re.compile(r"\.?(?<!\d)(\d+)$")
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a class, and the texts that it was run with."""
+    """The result of a class, and the texts that it was run with."""
 
     result: ClassResult
     sources: Sources
@@ -60,11 +60,11 @@ def row(
     """Return the row of a class.
 
     Args:
-        now: what came of it; with its repair, if that is proven.
-        model: what people call the model that its file defines.
+        now: its result; with its repair, if that is proven.
+        model: the name of the model that its file defines.
         columns: those of the matrix.
-        repairs: what repairs it, or would.
-        before: what came of it before a proven repair.
+        repairs: the repairs of it, made or suggested.
+        before: its result before a proven repair.
         repeat: the command that runs files in the same way.
     """
     result = now.result
@@ -91,7 +91,7 @@ def row(
 
 
 def models(results: Iterable[ClassResult]) -> dict[str, str]:
-    """Return what people call the models of files; their paths where several have that name."""
+    """Return the names of the models of files; their paths if several have the same name."""
     files: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         files[PurePath(result.source).stem.removeprefix("modeling_")].add(result.source)
@@ -164,12 +164,12 @@ def _stories(ran: Ran) -> Iterator[Story]:
 
 
 def _parting(first: Sequence[Place], second: Sequence[Place]) -> tuple[Place, ...]:
-    """Return the innermost line of each of two passes; once if it is the same."""
+    """Return the innermost line of each of two passes; one if they are the same."""
     return tuple(dict.fromkeys((*first[:1], *second[:1])))
 
 
 def _stacks(result: ClassResult) -> Iterator[Stack]:
-    """Yield the stacks with what became of their blocks in the first scenario."""
+    """Yield the stacks, with the state of their blocks in the first scenario."""
     seen: dict[str, list[str]] = {}
     modes = []
     for mode in CHECKPOINTED:

@@ -1,4 +1,4 @@
-"""Places in sources with what is written there, as far as the source is still what was run."""
+"""Places in sources with their lines, if the source is still the one that was run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gclint.verify.worker.protocol import Place
 _AROUND = 2
 """Lines before and after."""
 _MOST = 16
-"""Lines of one place; a call may be longer, and nobody reads on."""
+"""The most lines of one place, even if a call is longer."""
 
 
 def brief(path: Path | str) -> str:
-    """Return a path for people: from the package on, where it lies in an environment."""
+    """Return a path for people: relative to the package folder if it is in an environment."""
     return shown(path).rpartition("/site-packages/")[2]
 
 
@@ -27,10 +27,10 @@ class Sources:
     """The texts that were run."""
 
     def __init__(self, digests: Mapping[str, str], texts: Mapping[Path, str]) -> None:
-        """Take what is known of them.
+        """Remember the sources.
 
         Args:
-            digests: of sources, as they were when they were run.
+            digests: the digests of sources when they were run.
             texts: those that are no longer, or not yet, on the disk.
         """
         self._digests = digests
@@ -38,7 +38,7 @@ class Sources:
         self._known: dict[str, list[str] | str] = {}
 
     def excerpt(self, place: Place) -> Excerpt:
-        """Return a place with its lines and some around them, or with why there are none."""
+        """Return a place with its lines and some around them, or with the reason why there are none."""
         written = f"{brief(place.path)}:{place.line}"
         lines = self._lines(place.path)
         if isinstance(lines, str):

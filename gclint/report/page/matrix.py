@@ -1,4 +1,4 @@
-"""The matrix: the ways to train that any class was run in, and what came of each class in each."""
+"""The matrix: the ways to train that any class was run in, and the result of each class in each."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WORDS: dict[Mode, str] = {
 }
 _NOT_RUN = "\N{EN DASH}"
 _OPTIONS = "options"
-"""The one column of all options that configurations have of their own: each model has others."""
+"""The shared column of the options of configurations, which differ from model to model."""
 
 
 def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
-    """Return the columns that any class has something in, in the order of the tables."""
+    """Return the columns in which any class has a result, in the order of the tables."""
     results = list(results)
     seen = {_column(name) for result in results for name in result.scenarios}
     order = dict.fromkeys(_column(each.name) for each in SCENARIOS)
@@ -40,7 +40,7 @@ def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
 
 
 def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
-    """Return what came of a class in each of the columns."""
+    """Return the result of a class in each of the columns."""
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
         by_column.setdefault(f"{STANDARD}/{_column(name)}", []).append(name)
@@ -49,7 +49,7 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
 
 
 def setup_cell(setup: SetUp) -> Cell:
-    """Return what came of a set-up; it has one mode, which is a part of its name."""
+    """Return the result of a set-up, which has one mode as a part of its name."""
     said = ": ".join(part for part in (setup.symptom, setup.message) if part)
     if setup.outcome == "works":
         return Cell("works", "✓", "works")
@@ -59,7 +59,7 @@ def setup_cell(setup: SetUp) -> Cell:
 
 
 def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
-    """Return what came of each mode of a scenario."""
+    """Return the result of each mode of a scenario."""
     if messages := _messages(result, scenario, "plain"):
         return (Cell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(CHECKPOINTED)
     found = []
@@ -79,7 +79,7 @@ def _column(scenario: str) -> str:
 
 
 def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
-    """Return what stands for all of these scenarios: what fails in one of them fails."""
+    """Return one cell for all of these scenarios: it fails if one of them does."""
     if not scenarios:
         return Cell("none")
     modes: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
@@ -99,7 +99,7 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
 
 
 def _state(failing: Sequence[Mode], running: Sequence[Mode]) -> State:
-    """Return whether a mode is left that works."""
+    """Return the state, depending on whether a mode works."""
     is_left = "plain" not in failing and any(mode not in failing for mode in running)
     return "partly" if is_left else "fails"
 
@@ -111,7 +111,7 @@ def _all_messages(result: ClassResult, scenarios: Iterable[str], modes: Sequence
 
 
 def _messages(result: ClassResult, scenario: str, mode: Mode) -> list[str]:
-    """Return what was wrong; what several scenarios have in common, only verdicts say of each of them."""
+    """Return what was wrong; only verdicts report it for each scenario, if several have it in common."""
     seen = [
         each.message
         for verdict in result.verdicts

@@ -16,7 +16,7 @@ _NOTHING = "nothing checkpointed"
 
 
 def memory_page(found: Estimated, origin: Origin) -> Page:
-    """Return what stands on the page of an estimate."""
+    """Return the page of an estimate."""
     estimate = found.estimate
     return Page(
         f"Memory of {estimate.name}",
@@ -85,7 +85,7 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
                 (NAMES[each.mode], each.dimension, _fit(each), "" if each.error else size(each.needed_bytes))
                 for each in estimate.fits
             ),
-            "All else is the same. Weights, gradients and the optimizer's state are counted.",
+            "Everything else stays the same. Weights, gradients and the optimizer's state are included.",
         )
     yield Table(
         "Options of checkpointing",
@@ -98,13 +98,13 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
             )
             for each in estimate.options
         ),
-        "Non-reentrant; with offloading, the peak counts the host's memory, too.",
+        "Non-reentrant; with offloading, the peak includes the host's memory.",
     )
     yield Table(
-        "One more block",
-        ("Stack", "Mode", "Adds", "Its boundary", "And besides"),
+        "Each additional block",
+        ("Stack", "Mode", "Adds", "Boundary", "In addition"),
         tuple(_added(each) for each in estimate.additions),
-        "With checkpointing, a block has to add its boundary and nothing else.",
+        "With checkpointing, a block should add only its boundary.",
     )
     for names, mode in _alike(estimate, lambda each: each.largest):
         yield Table(
@@ -189,14 +189,14 @@ def _depths(estimate: MemoryEstimate) -> Iterator[Depth]:
         total = 0
         for number, block in enumerate(mode.blocks, 1):
             total += block.saved_bytes
-            said = f"{block.name}, {names}: {size(block.saved_bytes)}, {size(total)} in all"
+            said = f"{block.name}, {names}: {size(block.saved_bytes)}, {size(total)} in total"
             yield Depth(names, number, total, said)
 
 
 def _alike(
     estimate: MemoryEstimate, key: Callable[[ModeEstimate], object]
 ) -> Iterator[tuple[str, ModeEstimate]]:
-    """Yield the modes, those once that have the same to show, with their names."""
+    """Yield the modes with their names; those with the same values once."""
     found: dict[object, list[ModeEstimate]] = {}
     for mode in estimate.modes:
         if not mode.error:

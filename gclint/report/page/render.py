@@ -1,4 +1,4 @@
-"""A page as the text of one HTML file, which asks the network for nothing."""
+"""Renders a page as one HTML file without network requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rendered(page: Page) -> str:
     """Return the HTML."""
     environment = Environment(
         loader=PackageLoader(__package__, _FOLDER),
-        # Whatever a model is called, or raises, is text.
+        # Names and messages of models are text, whatever they contain.
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -42,7 +42,7 @@ def _percent(share: float) -> str:
 
 
 def _prose(text: str) -> Markup:
-    """Return a sentence with what stands between backticks set as code."""
+    """Return a sentence with the text between backticks set as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)

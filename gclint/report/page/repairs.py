@@ -1,4 +1,4 @@
-"""Repairs: what they change, as a diff, and what runs say about them."""
+"""Repairs: their changes, as a diff, and the verdicts of runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def proven_and_refused(report: Report) -> tuple[Repair, ...]:
 
 
 def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
-    """Yield what would repair a failure, a finding at a time, with the command that does it."""
+    """Yield the repairs of a failure, one finding at a time, with the command that makes them."""
     for finding, command in dict.fromkeys(
         (finding, repair_command(hint)) for hint in hints for finding in hint.findings if finding.fix
     ):
@@ -52,7 +52,7 @@ def _of_proof(proof: Proof) -> Repair:
 
 
 def _runs(proof: Proof) -> tuple[Run, ...]:
-    """Return the lines about runs; those that stand further right belong to the one above."""
+    """Return the lines about runs; indented lines belong to the one above."""
     found: list[Run] = []
     for line in run_lines(proof):
         bare = line.lstrip()

@@ -1,4 +1,4 @@
-"""What stands on the page, in words and numbers: no HTML, and nothing that has to be looked up."""
+"""The content of the page in words and numbers: no HTML, and nothing that has to be looked up."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from datetime import datetime
 from typing import Literal
 
 State = Literal["works", "partly", "fails", "not run", "none"]
-"""What a cell says; ``partly`` works in one mode, and ``none`` stands where there is nothing to run."""
+"""The state of a cell; ``partly`` works in one mode, and ``none`` does not apply."""
 
 Outcome = Literal["passed", "failed", "repaired", "not run"]
-"""What a row says; ``repaired`` failed before a repair that a run has proven."""
+"""The outcome of a row; ``repaired`` failed before a repair that a run has proven."""
 
 OUTCOMES: tuple[Outcome, ...] = ("failed", "repaired", "not run", "passed")
-"""All of them, the most urgent first."""
+"""All outcomes, the most urgent first."""
 
 
 STANDARD = "scenarios"
-"""The heading above the columns of the verifier's own scenarios."""
+"""The heading above the columns of the scenarios."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a page is made by."""
+    """How a page was made."""
 
     command: str
-    """As it was typed."""
+    """The command as it was typed."""
     made: datetime
     repeat: str = "gclint verify"
     """The command that runs files in the same way, without the files."""
 
     @property
     def moment(self) -> str:
-        """When it was made, for people."""
+        """The time at which it was made, as text."""
         return self.made.strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and what there is to know under it."""
+    """A name and its value."""
 
     name: str
     value: str
@@ -50,24 +50,24 @@ class Column:
 
     key: str
     group: str
-    """The heading that it stands under."""
+    """The heading above it."""
     title: str
     detail: str = ""
-    """The data, where the same setting is run with several."""
+    """The data, if the same setting is run with several."""
 
     @property
     def name(self) -> str:
-        """What it is called within its group."""
+        """Its name within the group."""
         return f"{self.title}, {self.detail}" if self.detail else self.title
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What came of one class in one column."""
+    """The result of one class in one column."""
 
     state: State
     text: str = ""
-    """What stands in it: a sign, or the letters of the modes that fail."""
+    """A sign, or the letters of the modes that fail."""
     label: str = ""
     """The same in words."""
 
@@ -83,7 +83,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A place in a source, with what is written there."""
+    """A place in a source, with its lines."""
 
     place: str
     lines: tuple[Line, ...] = ()
@@ -110,17 +110,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Repair:
-    """A change of the source, and what runs say about it."""
+    """A change of the source, and the verdict of runs."""
 
     title: str
     outcome: Literal["proven", "refused", "suggested"]
     said: str
-    """What became of it, in a line."""
+    """Its outcome, in a line."""
     reasons: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     diff: tuple[DiffLine, ...] = ()
     command: str = ""
-    """What makes it, where it is not made yet."""
+    """The command that makes it, if it has not been made."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ class Story:
     parameters: tuple[str, ...]
     sites: tuple[Excerpt, ...]
     difference: tuple[Excerpt, ...]
-    """Where the forward pass and its recomputation part."""
+    """Where the forward pass and its recomputation first differ."""
     operation: str = ""
-    """What was done there."""
+    """The operation there."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class Site:
 
 @dataclass(frozen=True)
 class Measure:
-    """What steps of one mode cost."""
+    """The cost of steps in one mode."""
 
     mode: str
     saved: str
     share: float
-    """Of what is saved without checkpointing."""
+    """The share of what is saved without checkpointing."""
     seconds: str
     peak: str
 
@@ -194,7 +194,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fate:
-    """Set-ups of which the same is to be said."""
+    """Set-ups with the same outcome."""
 
     state: State
     title: str
@@ -211,7 +211,7 @@ class SetUpGroup:
     name: str
     advice: str
     has_way: bool
-    """Whether there is one to use."""
+    """Whether one of them works."""
     fates: tuple[Fate, ...]
 
 
@@ -242,27 +242,27 @@ class Row:
     """A model class."""
 
     key: str
-    """What its address ends with."""
+    """The fragment of its address."""
     name: str
     model: str
     outcome: Outcome
     kinds: tuple[str, ...]
-    """What is wrong with it, in kinds to filter by."""
+    """The kinds of its failures, to filter by."""
     blocks: str
     """How many are recomputed, and of how many."""
     share: float | None
-    """What is saved for backward with checkpointing, as a part of what is without."""
+    """What is saved for backward with checkpointing, as a share of what is saved without."""
     saved: str
     """The same in bytes."""
     cells: tuple[Cell, ...]
     detail: Detail
     text: str
-    """What a search looks through."""
+    """The text that a search looks through."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture, and what it shows in words."""
+    """A picture, and its content in words."""
 
     title: str
     caption: str
@@ -276,7 +276,7 @@ class Table:
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    """The first of each says what the others are about."""
+    """The first cell of each row is its heading."""
     note: str = ""
 
 
@@ -297,19 +297,19 @@ class Trade:
 
     name: str
     more: float
-    """Further FLOPs, as a part of those without checkpointing."""
+    """Additional FLOPs, as a share of those without checkpointing."""
     size: int
     said: str
 
 
 @dataclass(frozen=True)
 class Page:
-    """All of it."""
+    """The whole page."""
 
     title: str
     facts: tuple[Fact, ...]
     lead: str = ""
-    """What comes of it all, in a sentence."""
+    """The overall result, in a sentence."""
     problems: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -331,7 +331,7 @@ class Page:
 
     @property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """What is wrong with classes, the most frequent first."""
+        """The kinds of failures, the most frequent first."""
         counts: dict[str, int] = {}
         for row in self.rows:
             for kind in row.kinds:
@@ -340,6 +340,6 @@ class Page:
 
     @property
     def outcomes(self) -> tuple[tuple[Outcome, int], ...]:
-        """How many rows say what; nothing that none says."""
+        """The outcomes that occur, with the number of rows."""
         counts = {each: sum(row.outcome == each for row in self.rows) for each in OUTCOMES}
         return tuple((outcome, count) for outcome, count in counts.items() if count)

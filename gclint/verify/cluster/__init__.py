@@ -1,4 +1,4 @@
-"""Workers on the nodes of a Ray cluster, each started for one class by a task of Ray.
+"""Runs workers on the nodes of a Ray cluster: each task of Ray starts one for one class.
 
 What drives the cluster is a program of its own: Ray takes over the signals and the output of its process, and
 ends it when the cluster is lost.

@@ -1,4 +1,4 @@
-"""The program that drives a cluster: it reads a request, and writes messages, as a worker does."""
+"""The program that drives a cluster: like a worker, it reads a request and writes messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that has started it ends, however it does."""
+    """End this process when its parent ends, for whatever reason."""
     sys.stdin.read()
     os._exit(1)
 

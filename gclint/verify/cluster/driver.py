@@ -1,4 +1,4 @@
-"""The driver of a cluster: it cuts a request into tasks, one a class, and gathers what comes of them."""
+"""The driver of a cluster: it divides a request into tasks, one per class, and collects their results."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from gclint.verify.worker.protocol import (
 
 _ADDRESS = "RAY_ADDRESS"
 _REFUSED_AFTER = 5.0
-"""Seconds in which somebody has to answer at the address of a cluster."""
+"""Seconds in which the address of a cluster must answer."""
 _CONNECTED_AFTER = float(os.environ.get("GCLINT_RAY_TIMEOUT", "60"))
-"""Seconds in which a cluster has to be there."""
+"""Seconds in which the cluster must be connected."""
 _RETRIES = 3
-"""How often a task is tried again whose node was lost."""
+"""How often a task is retried if its node was lost."""
 _PENDING = 256
-"""Tasks that are handed to the cluster before the first of them has ended."""
+"""The most tasks that are submitted at once."""
 _GPU_SHARE = 0.25
-"""Of a GPU, for one class: tiny models need little of it."""
+"""The share of a GPU for one class: tiny models need little of it."""
 _LOOK = 10.0
-"""Seconds between two looks at whether there are nodes left."""
+"""Seconds between two checks whether there are nodes left."""
 
 
 class CannotReach(Exception):
@@ -54,10 +54,10 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     """Connect to the cluster, and yield the library.
 
     Args:
-        give_up: called in another thread with the reason, where this comes to no end.
+        give_up: called in another thread with the reason, if connecting does not finish.
 
     Raises:
-        CannotReach: that cannot be done.
+        CannotReach: there is no cluster to connect to.
     """
     try:
         import ray
@@ -71,7 +71,7 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     patience.start()
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # Ray raises whatever its parts raise.
+    except Exception as error:  # Ray raises all kinds of exceptions.
         raise CannotReach(f"{refusal}: {_first_line(error)}") from None
     finally:
         patience.cancel()
@@ -82,7 +82,7 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
 
 
 def _look_at(address: str | None) -> None:
-    """See whether somebody answers at an address: Ray itself tries for minutes."""
+    """Check whether an address answers: Ray itself tries for minutes."""
     host, _, port = (address or "").rpartition("://")[2].rpartition(":")
     if not (host and port.isdigit()):
         return
@@ -102,11 +102,11 @@ class _Work:
 
     request: Request
     name: str
-    """What it is called in the cluster, which depends on nothing but what is run."""
+    """Its name in the cluster, which depends only on what is run."""
 
 
 def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
-    """Yield what a worker would say that does all of a request; the last is ``Done``, or what went wrong."""
+    """Yield the messages as of one worker for all; the last is ``Done``, or what went wrong."""
     try:
         yield from _Run(ray, python, request).messages()
     except CannotReach as error:
@@ -116,7 +116,7 @@ def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
 
 
 class _Run:
-    """A request that is done by a cluster."""
+    """A request that a cluster is working on."""
 
     def __init__(self, ray: Any, python: Path, request: Request) -> None:
         self._ray = ray
@@ -130,7 +130,7 @@ class _Run:
         has_gpu = request.device != "cpu" and resources.get("GPU", 0) > 0
         if request.device not in ("auto", "cpu") and not has_gpu:
             raise CannotReach("the Ray cluster has no GPU")
-        # Every node shall do the same, whatever it has; which of its GPUs that is Ray decides.
+        # Every node does the same, whatever it has; Ray decides which of its GPUs to use.
         self._request = replace(request, device="cuda" if has_gpu else "cpu", jobs=1)
         self._most = request.jobs or _PENDING
         options = {"num_cpus": 1, "num_gpus": _GPU_SHARE if has_gpu else 0, "max_retries": _RETRIES}
@@ -139,7 +139,7 @@ class _Run:
         self._running: dict[Any, _Work] = {}
 
     def _listings(self, cores: int) -> Iterator[_Work]:
-        """Yield the tasks that find out which classes there are, about one for each core of the cluster."""
+        """Yield the tasks that list classes, about one for each core of the cluster."""
         parts: dict[int, list[Source]] = {}
         for path, source in sorted((each.path, each) for each in self._request.sources):
             parts.setdefault(int(self._digests[path], 16) % cores, []).append(source)
@@ -169,7 +169,7 @@ class _Run:
         """Return the tasks that have ended, once there are some.
 
         Raises:
-            CannotReach: there will be none.
+            CannotReach: none will end, since the cluster is gone.
         """
         while True:
             ended, _ = self._ray.wait(list(self._running), timeout=_LOOK)
@@ -179,10 +179,10 @@ class _Run:
                 raise CannotReach("the Ray cluster has no node left to run on")
 
     def _messages_of(self, work: _Work, reference: Any) -> Iterator[Message]:
-        """Yield what came of one task."""
+        """Yield the messages of one task."""
         try:
             found: Answer = self._ray.get(reference)
-        except self._ray.exceptions.LocalRayletDiedError:  # This machine is no part of the cluster any more.
+        except self._ray.exceptions.LocalRayletDiedError:  # This machine is no longer part of the cluster.
             raise
         except self._ray.exceptions.RayError as error:
             yield from _lost(work, error)
@@ -200,7 +200,7 @@ class _Run:
                 yield message
 
     def _environment_of(self, found: Environment, node: str) -> Iterator[Message]:
-        """Yield what the first task ran in; another one's has to be the same."""
+        """Yield the environment of the first task; those of all others must be the same."""
         if self._environment is None:
             self._environment = found
             yield found
@@ -220,7 +220,7 @@ class _Run:
 
 
 def _lost(work: _Work, error: Exception) -> Iterator[Message]:
-    """Yield what is known of a task that the cluster did not bring to an end."""
+    """Yield what is known about a task that the cluster did not finish."""
     what = f"the cluster did not complete it in {_RETRIES} more attempts: {_first_line(error)}"
     if work.request.is_listing:
         yield Unusable(f"the classes could not be listed: {what}")

@@ -1,4 +1,4 @@
-"""The side of the executor that is in gclint's own process, which never imports Ray."""
+"""The part of the executor in gclint's own process, which never imports Ray."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PROGRAM = "gclint.verify.cluster"
 
 
 def work(python: Path, request: Request) -> Generator[Message]:
-    """Let ``python`` do on the nodes of a cluster what is requested, and yield its messages.
+    """Let ``python`` do a request on the nodes of a cluster, and yield its messages.
 
-    Which cluster that is Ray says: that of ``RAY_ADDRESS``, or the one that this machine is part of, or else
-    one of this machine alone.
+    Ray decides which cluster to use: that of ``RAY_ADDRESS``, or the one that this machine is part of, or
+    else one of this machine alone.
     """
     # Not resolved, since a virtual environment's interpreter is a link to another.
     line = json.dumps({"python": os.path.abspath(python), "request": encode(request)})  # noqa: PTH100

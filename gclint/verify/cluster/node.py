@@ -1,4 +1,4 @@
-"""What a task does on its node: it sees whether the files are the same there, and starts a worker."""
+"""The work of a task on its node: it checks that the files are the same there, and starts a worker."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gclint.verify.worker.protocol import Progress, Request, Unusable, decode, e
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a task."""
+    """The result of a task."""
 
     node: str
     """The name of its machine."""
     lines: tuple[str, ...]
-    """The messages of the worker, but for those that only say what begins."""
+    """The messages of the worker, except for those that only announce a step."""
 
 
 def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> Answer:
-    """Do what is requested, on the machine that this is called on.
+    """Do a request, on the machine on which this is called.
 
     Args:
         python: the interpreter.
         line: the request.
-        digests: what the sources are, by their paths.
-        version: that of gclint, where this was asked for.
+        digests: the digests of the sources, by path.
+        version: the version of gclint that sent the request.
     """
     node = socket.gethostname()
     request = decode(line)
@@ -43,7 +43,7 @@ def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> 
 
 
 def _problem(request: Request, digests: Mapping[str, str], version: str) -> str | None:
-    """Return why the results would not be those of the files and the gclint that they are asked of."""
+    """Return why the results would be those of other files, or of another gclint."""
     if gclint.__version__ != version:
         return f"gclint is {gclint.__version__} there, and {version} here"
     for source in request.sources:

@@ -1,6 +1,6 @@
 """The worker: reads a request from standard input, and writes messages to standard output.
 
-It is run by its path, in an interpreter that may know nothing of gclint.
+It is run by its path, in an interpreter in which gclint need not be installed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def main() -> None:
 
 
 def _become_package(folder: str) -> None:
-    """Let ``folder`` be the worker's package, and not what its modules are looked for in by short names."""
+    """Import ``folder`` as the worker's package, instead of as a folder of top-level modules."""
     if sys.path and sys.path[0] == folder:
         del sys.path[0]
-    # Those above it are empty here, and have to be there for a module that is imported by its whole name.
+    # The packages above are empty here, but are needed to import a module by its full name.
     for name, path in (("gclint", []), ("gclint.verify", []), ("gclint.verify.worker", [folder])):
         package = ModuleType(name)
         package.__path__ = path
@@ -51,7 +51,7 @@ def _become_package(folder: str) -> None:
 
 
 def _take_output() -> int:
-    """Return a copy of standard output, and let the standard streams lead nowhere: models may use them."""
+    """Return a copy of standard output, and redirect the standard streams to nowhere: models may use them."""
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):

@@ -1,4 +1,4 @@
-"""What the code of a class says about checkpointing, whatever the class itself says."""
+"""Finds out whether the code of a class checkpoints, whatever the class claims."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from transformers import PreTrainedModel
 _FUNCTION = "_gradient_checkpointing_func"
 _SETTERS = frozenset(("_set_gradient_checkpointing", "gradient_checkpointing_enable"))
 _DEPTH = 12
-"""How deep modules are looked for in modules."""
+"""How deep modules are searched for in modules."""
 
 
 def checkpoints(model_class: Any) -> str | None:
-    """Return how the code of a class checkpoints, in words; None if it does not, as far as can be seen.
+    """Return how the code of a class checkpoints, in words; None if it apparently does not.
 
-    Followed are the classes that constructors name, through the functions and tables that they go by.
+    The search follows the classes that constructors name, through functions and tables.
     """
     waiting, seen = [(model_class, _DEPTH)], {model_class}
     while waiting:
@@ -46,7 +46,7 @@ def _is_layer(kind: Any) -> bool:
 
 
 def _functions(kind: Any) -> Iterator[FunctionType]:
-    """Yield the methods of a class and its bases, but for those of the libraries' own bases."""
+    """Yield the methods of a class and its bases, except for those of base classes of the libraries."""
     for base in kind.__mro__:
         if base in PreTrainedModel.__mro__:
             continue
@@ -67,7 +67,7 @@ def _checkpointing(function: FunctionType) -> str | None:
 
 
 def _loads_checkpoint(code: CodeType, known: Mapping[str, Any]) -> bool:
-    """Tell whether code loads torch's function, and not an attribute that is called like it."""
+    """Tell whether code loads torch's function, not an attribute of the same name."""
     before: Any = None
     for each in dis.get_instructions(code):
         if each.opname == "LOAD_GLOBAL":
@@ -89,7 +89,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _named(function: Any, depth: int = 2) -> Iterator[Any]:
-    """Yield the modules' classes that a function names, also in a table or through another function."""
+    """Yield the module classes that a function names, also in a table or through another function."""
     function = inspect.unwrap(function)
     if not isinstance(function, FunctionType) or function.__module__.startswith("torch."):
         return

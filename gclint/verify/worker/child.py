@@ -1,6 +1,6 @@
-"""Functions run in forked processes with limits of time and memory: whatever they do, the caller goes on.
+"""Runs functions in forked processes with limits of time and memory: whatever they do, the caller goes on.
 
-A function is given a way to send lines; :func:`run` yields these as they come, and how each function ended.
+A function can send lines; :func:`run` yields these as they arrive, and how each function ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gclint.verify.worker.memory import limit_memory
 Send = Callable[[str], None]
 """Sends one line, without its end."""
 
-# Seconds between two looks at a process that is silent, and at one that has closed its pipe.
+# Seconds between two checks of a process that is silent, and of one that has closed its pipe.
 _SILENT, _CLOSED = 0.25, 0.001
 # Seconds after the time limit in which a process notes where it is and ends itself, before it is killed.
 _GRACE = 2.0
@@ -34,21 +34,21 @@ _PR_SET_PDEATHSIG = 1
 
 _private: set[int] = set()
 _limits: list[float] = []
-# Of the process that this is, if it was forked here.
+# The limits of this process, if it was forked here.
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function to be run in a process of its own."""
+    """A function to run in a process of its own."""
 
     function: Callable[[Send, int], None]
-    """Takes the way to send lines, and the number of its slot: below the number of those that run at once."""
+    """Takes a function that sends lines, and the number of its slot, which is below the number of jobs."""
     seconds: float
     """The time limit, of wall-clock time."""
     renewed: bool = False
-    """Whether that is the time until the next line, in place of the time for everything."""
+    """Whether the limit applies to the time until the next line, not to the whole task."""
     gigabytes: float | None = None
-    """The memory limit; none but the caller's own if there is none."""
+    """The memory limit; None for only that of the caller."""
 
 
 def seconds() -> float | None:
@@ -57,14 +57,14 @@ def seconds() -> float | None:
 
 
 def keep_private(descriptor: int) -> None:
-    """Let no forked process have ``descriptor``, so that its other side sees when this process ends."""
+    """Close ``descriptor`` in forked processes, so that its other side sees when this process ends."""
     _private.add(descriptor)
 
 
 def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
-    """Run ``tasks``, at most ``jobs`` at once; yield each line that one sends and, as the last, its end.
+    """Run ``tasks``, at most ``jobs`` at once; yield each line that a task sends and, as the last, its end.
 
-    What still runs when the generator is closed is killed.
+    Tasks that are still running when the generator is closed are killed.
     """
     waiting = iter(tasks)
     running: dict[int, _Child] = {}
@@ -78,7 +78,7 @@ def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
                 return
             _wait(list(running.values()))
             for slot, child in list(running.items()):
-                # In this order: what a dead process has sent is there now.
+                # In this order: everything that a dead process has sent has arrived.
                 dead = child.is_dead()
                 for line in child.lines():
                     yield child.task, line
@@ -92,7 +92,7 @@ def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
 
 
 def _wait(children: list[_Child]) -> None:
-    """Wait until there is something to look at."""
+    """Wait until a process has something to read or has ended."""
     now = time.monotonic()
     patience = min(_SILENT if child.is_open else _CLOSED for child in children)
     patience = min(patience, *(child.deadline - now for child in children))
@@ -116,11 +116,11 @@ class _Child:
         keep_private(self.pipe)
         # Its thread does not outlive a fork, and the child would wait for that forever.
         faulthandler.cancel_dump_traceback_later()
-        # What was run here may ignore it, and then nobody could wait for the child.
-        with contextlib.suppress(ValueError):  # Only the main thread may say so.
+        # The code that was run here may ignore it, and then the child could not be waited for.
+        with contextlib.suppress(ValueError):  # Only the main thread may set this.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with warnings.catch_warnings():
-            # Python warns of threads, which libraries start and do not use before the fork.
+            # Python warns of threads, which libraries start but do not use before the fork.
             warnings.simplefilter("ignore")
             self._process = os.fork()
         if not self._process:
@@ -128,7 +128,7 @@ class _Child:
         os.close(writing)
 
     def is_dead(self) -> bool:
-        """Return whether the process has ended, which it does when its time is over."""
+        """Return whether the process has ended; it is killed when its time is over."""
         if self._status is None:
             process, status = self._waited(os.WNOHANG)
             if process:
@@ -156,7 +156,7 @@ class _Child:
                     self._farewell = _read_end(line) or self._farewell
 
     def kill(self) -> None:
-        """End the process, whatever its threads are at."""
+        """End the process, whatever its threads are doing."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process, signal.SIGKILL)
@@ -165,11 +165,11 @@ class _Child:
     def _waited(self, options: int) -> tuple[int, int]:
         try:
             return os.waitpid(self._process, options)
-        except ChildProcessError:  # What was run here has taken its status.
+        except ChildProcessError:  # The code that was run here has already collected its status.
             return self._process, 0
 
     def close(self) -> End:
-        """Let go of what belongs to the process, which is dead, and return how it ended."""
+        """Release the resources of the dead process, and return how it ended."""
         assert self._status is not None
         _private.discard(self.pipe)
         os.close(self.pipe)
@@ -182,7 +182,7 @@ class _Child:
 
 
 def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
-    """Do the task; the whole life of the forked process."""
+    """Do the task; this is all that the forked process does."""
     die_with_parent()
     _be_silent()
     for descriptor in _private:
@@ -195,7 +195,7 @@ def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
         limit_memory(task.gigabytes)
 
     def start_clock() -> None:
-        # Kept by a thread that needs nothing of Python: it works however the others hang.
+        # A thread that does not need the interpreter watches the limit, so it works even if others hang.
         faulthandler.dump_traceback_later(task.seconds, exit=True, file=dump)
 
     def send(line: str) -> None:
@@ -207,17 +207,17 @@ def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
     end = End("done")
     try:
         task.function(send, slot)
-    except BaseException as error:  # sys.exit too: this process has nobody else to tell it to.
+    except BaseException as error:  # Also sys.exit: nothing else in this process would handle it.
         end = end_of_exception(error)
     try:
         _write(pipe, json.dumps(asdict(end)) + "\n")
     finally:
-        # Neither what the caller has to clean up nor threads that are left concern this process.
+        # This process runs no cleanup of the caller, and does not wait for threads.
         os._exit(0)
 
 
 def die_with_parent() -> None:
-    """Let the system kill this process when its parent dies; a system that cannot leaves it to the limits."""
+    """Let the system kill this process when its parent dies; if it cannot, only the limits apply."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -236,14 +236,14 @@ def _write(pipe: int, text: str) -> None:
 
 
 def _nameless_file() -> IO[bytes]:
-    """Return an empty file, in no folder if that can be: what was run may have removed it."""
+    """Return an empty file, without a name if possible: the code may remove files."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("gclint"), "w+b")
     return tempfile.TemporaryFile()
 
 
 def _read_end(line: str) -> End | None:
-    """Return the end that a line tells; None for what somebody else has written into the pipe."""
+    """Return the end that a line reports; None if something else was written into the pipe."""
     try:
         content = json.loads(line)
         return End(content["cause"], content["message"], tuple(Frame(**each) for each in content["frames"]))

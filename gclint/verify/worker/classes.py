@@ -1,4 +1,4 @@
-"""Which classes of a module are models, and which of them say that they can be trained with checkpointing."""
+"""Which classes of a module are models, and which of them claim to support checkpointing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FLAG = "supports_gradient_checkpointing"
 def model_classes(module: ModuleType) -> list[Any]:
     """Return the model classes that ``module`` defines, in the order of their names.
 
-    Those are the subclasses of ``PreTrainedModel`` that have a ``forward`` of their own or an inherited
-    one, and that say they support checkpointing, or do so by their code; a base class that has no
-    ``forward`` is not a model. A class that the module knows only by another name than its own, such as
-    one that a function has made, gets that name.
+    These are the subclasses of ``PreTrainedModel`` that have a ``forward``, their own or an inherited one,
+    and that claim to support checkpointing, or do so by their code; a base class without a ``forward`` is
+    not a model. A class that the module has under another name than its own, such as one that a function
+    has made, gets that name.
     """
     known = vars(module)
     found: dict[Any, str] = {}
@@ -34,7 +34,7 @@ def model_classes(module: ModuleType) -> list[Any]:
 
 
 def unsupported(model_class: Any) -> str | None:
-    """Return why checkpointing cannot be switched on in a class that does it; None if it can."""
+    """Return why checkpointing cannot be enabled for a class whose code checkpoints; None if it can."""
     if getattr(model_class, _FLAG, False):
         return None
     says_so = any(_FLAG in vars(each) for each in model_class.__mro__ if each is not PreTrainedModel)

@@ -1,4 +1,4 @@
-"""How a forked process ended, in words, and where its code was then."""
+"""How a forked process ended, in words, and which code it was executing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Literal
 from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
 
 Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "crowded out", "exit", "error"]
-"""``killed``: by somebody else; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
+"""``killed``: from outside; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
 HANGS = 10
-"""How many times longer than without checkpointing something takes before it counts as a hang: what is
-recomputed takes twice as long, and what a model does first is slow."""
+"""How many times longer than without checkpointing a run takes before it counts as a hang: recomputation
+takes up to twice as long, and the first operations of a model are slow."""
 FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
-"""What others have done, so that it says nothing about the function."""
+"""Ends that others have caused, so they say nothing about the function."""
 
-# What the interpreter's fault handler writes: the frames of each thread, the innermost first.
+# The output of the interpreter's fault handler: the frames of each thread, the innermost first.
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 _CRASHES = {
     "SIGSEGV": "a segmentation fault",
@@ -44,9 +44,9 @@ class End:
 
     cause: Cause
     message: str = ""
-    """What happened; words that follow "there was"."""
+    """What happened, as words that follow "there was"."""
     frames: tuple[Frame, ...] = ()
-    """Where the code was, as far as it is known; the innermost first."""
+    """The frames that were being executed, as far as known, the innermost first."""
 
     def place_in(self, path: str) -> Frame | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
@@ -55,7 +55,7 @@ class End:
 
 
 def end_of_exception(error: BaseException) -> End:
-    """Return the end that an exception makes which nothing in the process has caught."""
+    """Return the end of a process in which nothing has caught an exception."""
     frames = frames_of(error)
     if isinstance(error, SystemExit):
         return End("exit", f"a call of sys.exit({error.code!r})", frames)
@@ -70,12 +70,12 @@ def end_of_exception(error: BaseException) -> End:
     if is_out_of_memory(error):
         return End("memory limit", f"no memory left: {text}", frames)
     at = f" ({frames[0].path}:{frames[0].line})" if frames else ""
-    # Nothing of gclint's raises what is not an Exception, nor is anything of it interrupted here.
+    # gclint itself raises only subclasses of Exception, and is not interrupted here.
     return End("error" if isinstance(error, Exception) else "exit", f"{text}{at}", frames)
 
 
 def frames_of(error: BaseException) -> tuple[Frame, ...]:
-    """Return where the code was that raised an exception, but for the import system's own code."""
+    """Return the frames in which an exception was raised, without those of the import system."""
     return tuple(
         Frame(each.filename, each.lineno or 1)
         for each in reversed(traceback.extract_tb(error.__traceback__))
@@ -84,7 +84,7 @@ def frames_of(error: BaseException) -> tuple[Frame, ...]:
 
 
 def end_of_status(status: int, dump: str, seconds: float, *, is_late: bool) -> End:
-    """Return the end that a process had which has not said farewell.
+    """Return the end of a process that has not reported one.
 
     Args:
         status: its wait status.

@@ -1,4 +1,4 @@
-"""What a training step of a model of any size needs, as both sides of the verifier know it.
+"""Questions about the memory of a training step, and their answers, as both sides of the verifier know them.
 
 Bytes are whole bytes, sizes of tensors are in elements, and FLOPs count a multiplication and an addition as
 two. Everything is about one process that trains all parameters, without a cache and without dropout.
@@ -19,10 +19,10 @@ class Question:
     """Which model to estimate, and at which size."""
 
     model_class: str = ""
-    """The name of the class; empty for the one that people most likely train."""
+    """The name of the class; empty for the one that is most likely trained."""
     batch: int = 1
     sequence: int | None = None
-    """Tokens of each item; None for what the rules of the verifier choose."""
+    """Tokens per item; None for the verifier's choice."""
     padding: bool = False
     """Whether texts have different lengths, so that a mask says where they end."""
     dtype: str = "bfloat16"
@@ -36,9 +36,9 @@ class Question:
     optimizer: str = "adamw"
     """A key of :data:`OPTIMIZERS`."""
     budget: int | None = None
-    """Bytes that a step may need, to look for the largest batch and sequence; None to look for nothing."""
+    """Bytes that a step may need, to find the largest batch and sequence; None not to search."""
     measure: bool = False
-    """Whether to run the same for real as well, on the worker's device."""
+    """Whether to run the same step for real as well, on the worker's device."""
 
 
 OPTIMIZERS: dict[str, tuple[int, int | None]] = {
@@ -55,7 +55,7 @@ parameter, as torch's optimizers have it. ``adamw-fp32`` keeps a copy of the wei
 
 @dataclass(frozen=True)
 class Saved:
-    """Tensors of one shape that one line of the source leaves in memory until the backward pass."""
+    """Tensors of one shape that one line of the source keeps in memory until the backward pass."""
 
     module: str
     """The module that ran, with ``*`` for the numbers of blocks; empty for the model itself."""
@@ -91,22 +91,22 @@ class ModeEstimate:
     saved_bytes: int = 0
     """Bytes saved for the backward pass at the end of the forward pass, without parameters and buffers."""
     blocks: tuple[BlockBytes, ...] = ()
-    """In the order in which they run; what is left of ``saved_bytes`` is saved outside of blocks."""
+    """The blocks in the order in which they run; the rest of ``saved_bytes`` is saved outside of them."""
     peak_bytes: int | None = None
     """The most memory that is alive at once in a step, with weights and gradients and without an optimizer's
     state; None where that is not known."""
     forward_flops: int = 0
     flops: int = 0
-    """Of the forward and the backward pass, and of recomputation."""
+    """FLOPs of the forward and the backward pass, and of recomputation."""
     largest: tuple[Saved, ...] = ()
-    """What is saved, the largest first; not all of it."""
+    """The largest of what is saved, in descending order."""
     error: str = ""
     """Why there are no numbers for this mode."""
 
 
 @dataclass(frozen=True)
 class Addition:
-    """What one more block of a stack adds with checkpointing: its boundary, and what else."""
+    """What each additional block of a stack adds with checkpointing: its boundary, and anything else."""
 
     mode: Mode
     stack: str
@@ -115,40 +115,40 @@ class Addition:
     """The class of the blocks."""
     blocks: int
     boundary_bytes: int
-    """Of the hidden states that such a block is passed, from which it is recomputed."""
+    """Bytes of the hidden states that are passed to such a block, from which it is recomputed."""
     boundary_shape: tuple[int, ...]
     added_bytes: int
-    """What each block after the first adds, at most; without what only one of several adds."""
+    """The most that a block after the first adds, without what only one of several adds."""
     extras: tuple[Saved, ...] = ()
-    """What it adds besides, a block."""
+    """What else each block adds."""
     recomputed: bool = True
     """Whether the blocks are checkpointed at all."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether one more block adds its boundary and nothing else."""
+        """Whether an additional block adds only its boundary."""
         return self.recomputed and self.added_bytes == self.boundary_bytes
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The largest batch or sequence that fits the budget, all else being the same."""
+    """The largest batch or sequence that fits the budget, if everything else stays the same."""
 
     dimension: Dimension
     mode: Mode
     largest: int
-    """0 where not even one fits."""
+    """0 if not even one fits."""
     needed_bytes: int
-    """What that needs at its peak, with the optimizer's state; of 1, where not even that fits."""
+    """The peak of that, with the optimizer's state; the peak of 1 if not even that fits."""
     is_limit: bool = False
-    """Whether more would fit, but the model has no more positions, or nobody trains on so much."""
+    """Whether the search stopped at the limit of positions, or of realistic sizes."""
     error: str = ""
-    """Why that is not known: what one of the sizes that were tried raised; then the numbers are 0."""
+    """Why this is unknown: the error of one of the sizes that were tried; the numbers are 0 then."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What the release's options of checkpointing do, in non-reentrant mode."""
+    """The effect of a checkpointing option of the release, in non-reentrant mode."""
 
     every_n_layers: int
     offload: bool
@@ -172,7 +172,7 @@ class Measurement:
     seconds: float = 0.0
     """Wall-clock time of the step, after one to warm up."""
     peak_bytes: int | None = None
-    """The most that was allocated on the GPU; None on a CPU."""
+    """The peak of allocated memory on the GPU; None on a CPU."""
     error: str = ""
     """Why nothing was measured."""
 
@@ -187,12 +187,12 @@ class MemoryEstimate:
     """The class."""
     batch: int = 1
     sequence: int | None = None
-    """None where the model reads no tokens."""
+    """None if the model does not take tokens."""
     dtype: str = "bfloat16"
     settings: dict[str, Any] = field(default_factory=dict)
     """The sizes that the configuration has, by their dotted names."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """What the model was given: names, with type and shape in words."""
+    """The inputs of the model: names, with type and shape in words."""
     parameters: int = 0
     weight_bytes: int = 0
     """Parameters and buffers."""
@@ -204,12 +204,12 @@ class MemoryEstimate:
     fits: tuple[Fit, ...] = ()
     budget: int | None = None
     options: tuple[Option, ...] = ()
-    """Empty where the release has none."""
+    """Empty if the release has none."""
     measurements: tuple[Measurement, ...] = ()
     notes: tuple[str, ...] = ()
-    """What to know when reading the numbers, in sentences."""
+    """Remarks on the numbers, in sentences."""
     seconds: float = 0.0
-    """What the estimate took."""
+    """How long the estimate took."""
 
     def mode(self, name: Mode) -> ModeEstimate | None:
         """Return the estimate of a mode, if there is one with numbers."""

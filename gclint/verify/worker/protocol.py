@@ -176,7 +176,7 @@ class RunSite:
     keyword_activations: tuple[str, ...] = ()
     """Keyword arguments that carried gradient."""
     contained_activations: tuple[str, ...] = ()
-    """Arguments that held tensors which carry gradient inside of containers."""
+    """Arguments that held tensors which require grad inside of containers."""
     positional_caches: tuple[str, ...] = ()
     """The parameters that a cache was passed to by position."""
     rewritten_caches: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""What the page is made of."""
+"""The templates of the page."""

@@ -17,8 +17,8 @@ _SCALE = 0.1
 def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict[str, nn.Parameter]:
     """Freeze a model and put adapters on the linear layers inside of some modules.
 
-    Adapters elsewhere would let the stream carry gradient before it reaches the first block, as those of
-    libraries for adapters usually do not.
+    Adapters elsewhere would make the hidden states require grad before the first block, which those of
+    adapter libraries usually do not.
 
     Args:
         model: the model.
@@ -36,7 +36,7 @@ def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict
 
 
 def is_adaptable(model: nn.Module, around: Iterable[nn.Module]) -> bool:
-    """Return whether there is a linear layer inside of some modules to put an adapter on."""
+    """Return whether some modules contain a linear layer that can have an adapter."""
     return any(True for _ in _adaptable(model, around))
 
 
@@ -55,7 +55,7 @@ def _adapt(name: str, module: Any) -> dict[str, nn.Parameter]:
     )
 
     def add(_module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
-        # A layer that returns more than its linear map is left as it is.
+        # A layer that does more than its linear map gets no adapter.
         return output + arguments[0] @ down @ up if arguments and isinstance(output, Tensor) else output
 
     module.register_forward_hook(add)

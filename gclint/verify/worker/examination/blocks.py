@@ -18,25 +18,25 @@ except ImportError:
 
 @dataclass(frozen=True)
 class Block:
-    """A module that ran in the reference and whose parameters got a gradient there.
+    """A module that ran in the reference, and whose parameters got a gradient there.
 
-    It is known by its name: processes that run the same model share no module.
+    It is identified by its name, since processes that run the same model do not share modules.
     """
 
     name: str
     inside: str
-    """The name of the module whose runs are counted: what is done to the block happens around it."""
+    """The name of a module in it whose runs are counted, since checkpointing wraps the block itself."""
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool
-    """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
+    """Whether the blocks are stacked, feed one another, and mix tokens."""
     runs: int
-    """How often it ran in a step of the reference while gradients were recorded."""
+    """How often it ran in a step of the reference with gradients recorded."""
     parameters: frozenset[str]
     """The names of its parameters."""
     is_lone: bool = False
-    """Whether it is alone in its stack, so that nobody can tell whether it is one: another configuration may
-    put more there."""
+    """Whether it is the only one in its stack, so that it is unclear whether it is a block: another
+    configuration may have more."""
 
 
 def is_layer(module: nn.Module) -> bool:
@@ -53,12 +53,12 @@ def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
     A stack is a list, a dictionary or a sequence of modules, or several modules of one class whose names end
-    in numbers; a list of lists is one stack. What has no modules inside is no member: a layer of the
-    framework, not a block.
+    in numbers; a list of lists is one stack. A module without submodules is not a member: it is a layer of
+    the framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
-        # A list that is a member itself has been met before its members.
+        # A list that is itself a member comes before its members.
         is_inner = isinstance(module, nn.ModuleList) and module in members
         for child in _stacked(module):
             if next(child.children(), None) is not None:
@@ -80,7 +80,7 @@ def _stacked(module: nn.Module) -> list[nn.Module]:
 def containers(model: nn.Module, candidates: set[nn.Module]) -> dict[nn.Module, tuple[nn.Module, ...]]:
     """Return for each module the candidates that it is part of, itself included, the outermost first.
 
-    A module that has several places in the model is part of what is around each.
+    A module that occurs several times in the model is part of everything that contains it.
     """
     found: dict[nn.Module, dict[nn.Module, None]] = defaultdict(dict)
     for module, around in _paths(model, ()):
@@ -93,7 +93,7 @@ def _paths(
 ) -> Iterator[tuple[nn.Module, tuple[nn.Module, ...]]]:
     yield module, around
     for child in module._modules.values():
-        # What contains itself would never end.
+        # A module that contains itself would never end.
         if child is not None and child not in around:
             yield from _paths(child, (*around, module))
 
@@ -103,9 +103,9 @@ def inside_of(
 ) -> nn.Module | None:
     """Return the module in ``block`` whose runs tell how often the block ran, or None.
 
-    The first one that it calls, since a recomputation stops as soon as it has what it needs. Rather one that
-    belongs to no other block, that is not protected by a layer of its own, and that is called no more often
-    than others.
+    This is the first one that it calls, since a recomputation stops as soon as it has what it needs;
+    preferably one that belongs to no other block, is not inside a layer of its own, and is not called more
+    often than others.
 
     Args:
         block: the block.

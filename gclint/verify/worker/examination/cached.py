@@ -10,13 +10,13 @@ from torch import Tensor
 from gclint.verify.worker.examination.tensors import is_cache_name
 
 _TOKENS = ("decoder_input_ids", "input_ids")
-"""What grows by a token in each call; the first one that there is."""
+"""Inputs that grow by a token in each call; the first one that exists counts."""
 _PER_TOKEN = ("mask", "position", "token_type", "labels")
 """Parts of the names of inputs that have a value for each token; without them there is a default."""
 
 
 def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
-    """Return the inputs of the call for one more token; None where there is no cache to go on with.
+    """Return the inputs of the call for one more token; None if there is no cache to continue.
 
     Args:
         inputs: those of the call before.

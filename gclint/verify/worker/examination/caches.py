@@ -1,4 +1,4 @@
-"""Caches as a caller makes them and hands them over."""
+"""Caches as a caller makes and passes them."""
 
 from __future__ import annotations
 

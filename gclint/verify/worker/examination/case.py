@@ -1,4 +1,4 @@
-"""One run to judge, next to the reference that it should agree with."""
+"""A run to judge, with the reference that it should agree with."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from gclint.verify.worker.examination.run import Run
 from gclint.verify.worker.protocol import Place
 
 ENOUGH = 0.7
-"""The part of the parameters whose gradients must be compared. A quarter of them may be biases in front of
-normalisations, whose gradients are nothing but rounding, in a model that is built of nothing else."""
+"""The share of the parameters whose gradients must be compared. In a model of only linear layers and
+normalisations, a quarter may be biases before normalisations, whose gradients are pure rounding."""
 ZERO = 1e-4
-"""The part of the median size of all gradients up to which one may be zero but for rounding."""
+"""The share of the median size of all gradients up to which one may be zero except for rounding."""
 UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
-"""What double precision may settle."""
+"""Outcomes that double precision may decide."""
 _OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
-"""What is wrong if nothing settles it."""
+"""Outcomes that are wrong if nothing decides otherwise."""
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """What a check has found, before anybody asked why."""
+    """What a check has found, before its cause is known."""
 
     check: str
     message: str
@@ -42,13 +42,13 @@ class Symptom:
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
     cause: Cause | None = None
-    """What it comes from, where the check itself has seen that."""
+    """Its cause, if the check itself has seen that."""
     places: tuple[Place, ...] = ()
-    """The lines that it is about, where the check itself has seen them."""
+    """The lines that it is about, if the check itself has seen them."""
     about: tuple[str, ...] = ()
-    """All that it is about, where that is neither parameters nor blocks."""
+    """Everything that it is about, if that is neither parameters nor blocks."""
     kind: str = ""
-    """The name of the check that saw it, if that is another one."""
+    """The name of the check that saw it, if it is another one."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,22 @@ class Case:
     source: str = ""
     """The file that the model's class is defined in."""
     unstable: frozenset[Key] = frozenset()
-    """What differed between two plain runs from the same state."""
+    """What differs between two plain runs from the same state."""
     noise: Noise = field(default_factory=dict)
-    """What rounding is known to change in the reference."""
+    """The known effect of rounding on the reference."""
     exact: Case | None = None
-    """The same in double precision, where that was run."""
+    """The same in double precision, if that was run."""
     lone: tuple[Block, ...] = ()
-    """What may be blocks in larger models, and is not judged here."""
+    """Modules that may be blocks in larger models, and are not judged here."""
     inspection: Inspection | None = None
-    """What a close look at the run has seen, if there was one."""
+    """The inspection of the run, if there was one."""
     plain: Event | None = None
-    """The first forward pass of the reference, if it was looked at closely."""
+    """The first forward pass of the reference, if it was inspected."""
     _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
     def left(self) -> tuple[str, ...]:
-        """The names of the blocks that ran and were not recomputed, but for those that lost all gradients."""
+        """The names of the blocks that ran but were not recomputed, unless they lost all gradients."""
         lost = set(self.lost)
         return tuple(
             each.name
@@ -92,18 +92,18 @@ class Case:
 
     @cached_property
     def deliberate(self) -> dict[str, str]:
-        """The names of those of them that the model leaves out on purpose, each with what shows it."""
+        """Those of them that the model leaves out deliberately, each with the evidence."""
         run = self.run
         return left_out(self.kinds, self.recomputed, self.left, run.calls, run.still_off, run.set_to_off)
 
     @cached_property
     def divergent(self) -> Checkpointed | None:
-        """The first checkpoint whose recomputation does something else than its forward pass did."""
+        """The first checkpoint whose recomputation differs from its forward pass."""
         return next((each for each in self.checkpoints if each.origin and not each.origin.is_rounding), None)
 
     @cached_property
     def forward_origin(self) -> Origin | None:
-        """Where the forward pass begins to do something else than it does without checkpointing."""
+        """Where the forward pass begins to differ from the one without checkpointing."""
         if self.inspection is None or self.plain is None:
             return None
         origin = first_difference(self.plain, self.inspection.forward)
@@ -111,36 +111,36 @@ class Case:
 
     @cached_property
     def cut(self) -> Event | None:
-        """Where a tensor is cut off from its graph with checkpointing only, in the forward pass."""
+        """Where the forward pass detaches a tensor from its graph only with checkpointing."""
         if self.inspection is None or self.plain is None:
             return None
         return only_cut(self.plain, self.inspection.forward)
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:
-        """What was seen of the checkpoints in the run."""
+        """The checkpoints that were seen in the run."""
         return self.inspection.checkpoints if self.inspection is not None else ()
 
     @property
     def is_reentrant(self) -> bool:
-        """Whether anything was checkpointed with reentrant autograd, whatever was asked for."""
+        """Whether anything was checkpointed with reentrant autograd, whatever was requested."""
         if not self.checkpoints:
             return self.run.mode == "reentrant"
         return any(each.is_reentrant for each in self.checkpoints)
 
     @cached_property
     def lost(self) -> tuple[str, ...]:
-        """The parameters that have a gradient in the reference's first step only."""
+        """The parameters that have a gradient only in the first step of the reference."""
         return self._lost(0)
 
     @cached_property
     def wrong(self) -> tuple[str, ...]:
-        """The parameters whose gradients in the first step are different ones."""
+        """The parameters whose gradients in the first step are different."""
         return self._wrong(0)
 
     @cached_property
     def gone(self) -> tuple[str, ...]:
-        """The outputs of the first step that require grad in the reference only."""
+        """The outputs of the first step that require grad only in the reference."""
         if not self.has(0):
             return ()
         return tuple(sorted(self.reference.steps[0].carrying - self.run.steps[0].carrying))
@@ -152,7 +152,7 @@ class Case:
 
     @cached_property
     def blurred(self) -> tuple[str, ...]:
-        """The parameters whose gradients in the first step rounding alone would change as much."""
+        """The parameters whose gradients in the first step may differ by rounding alone."""
         return tuple(
             name
             for name, agreement in self.agreements(0).items()
@@ -161,9 +161,9 @@ class Case:
 
     @cached_property
     def vanishing(self) -> tuple[str, ...]:
-        """Those of them that are zero in both runs but for rounding, as of a bias before a normalisation.
+        """Those of them that are zero in both runs except for rounding, as a bias before a normalisation.
 
-        There is no more to say of these than that, and so much is said: they are nothing in either.
+        More cannot be said of these than that they are zero in both.
         """
         gradients = [each.steps[0].gradients for each in (self.reference, self.run)] if self.blurred else []
         sizes = [{name: largest(each) for name, each in of.items() if each is not None} for of in gradients]
@@ -175,12 +175,12 @@ class Case:
 
     @cached_property
     def changing(self) -> tuple[str, ...]:
-        """The parameters whose gradients in the first step are others in each plain run."""
+        """The parameters whose gradients in the first step differ between plain runs."""
         return tuple(name for name in self.agreements(0) if ("gradient", name) in self.unstable)
 
     @property
     def is_meaningful(self) -> bool:
-        """Whether enough of the gradients could be compared to tell anything of the run."""
+        """Whether enough gradients could be compared to judge the run."""
         return not self.has(0) or self.compared >= ENOUGH * len(self.agreements(0))
 
     def expected(self, block: Block) -> frozenset[str]:
@@ -188,21 +188,21 @@ class Case:
         return block.parameters.intersection(self.agreements(0)).difference(self.blurred, self.changing)
 
     def differs(self, step: int) -> bool:
-        """Return whether anything that a step computed is not that of the reference."""
+        """Return whether any result of a step differs from the reference."""
         return bool(
             self._lost(step) or self._wrong(step) or self.different_outputs(step) or self.different_loss(step)
         )
 
     def different_loss(self, step: int) -> bool:
-        """Return whether the model's own loss in a step, if it has one, is not that of the reference."""
+        """Return whether the model's own loss in a step, if it has one, differs from the reference."""
         if not self.has(step) or self.reference.steps[step].own_loss is None:
             return False
         return self._is_other_output(step, OWN)
 
     def different_outputs(self, step: int) -> tuple[str, ...]:
-        """Return the names of the outputs of a step that are missing, new, or not those of the reference.
+        """Return the names of the outputs of a step that are missing, new, or differ from the reference.
 
-        The model's own loss is none of them.
+        This does not include the model's own loss.
         """
         if not self.has(step):
             return ()
@@ -211,14 +211,14 @@ class Case:
 
     @cached_property
     def different_values(self) -> tuple[str, ...]:
-        """The parameters and buffers that are not what they are after the reference."""
+        """The parameters and buffers that differ from those after the reference."""
         return tuple(
             name for name in {**self.reference.values, **self.run.values} if self._is_other_value(name)
         )
 
     @cached_property
     def different_attributes(self) -> tuple[str, ...]:
-        """The attributes of modules that are not what they are after the reference."""
+        """The attributes of modules that differ from those after the reference."""
         expected, found = self.reference.attributes, self.run.attributes
         return tuple(
             name
@@ -228,7 +228,7 @@ class Case:
         )
 
     def agreements(self, step: int) -> dict[str, Agreement]:
-        """Return what comes of comparing each parameter's gradient in a step, where it has one."""
+        """Return the result of comparing each parameter's gradient in a step, if it has one."""
         if step not in self._agreements:
             self._agreements[step] = self._compared(step) if self.has(step) else {}
         return self._agreements[step]
@@ -237,14 +237,14 @@ class Case:
         found = self._at_first_sight(step)
         unsettled = {name: each for name, each in found.items() if each in UNSETTLED}
         if self.exact is not None and unsettled:
-            # What is rounding in single precision is far less in double precision.
+            # A difference that is only rounding in single precision is far smaller in double precision.
             exact = self.exact.agreements(step)
             found |= {name: exact.get(name, each) for name, each in unsettled.items()}
         return {name: Agreement.DIFFERENT if each is Agreement.NEAR else each for name, each in found.items()}
 
     @property
     def near(self) -> tuple[str, ...]:
-        """The parameters whose gradients in the first step are off by little, in this precision."""
+        """The parameters whose gradients in the first step differ slightly, in this precision."""
         found = self._at_first_sight(0) if self.has(0) else {}
         return tuple(name for name, each in found.items() if each is Agreement.NEAR)
 
@@ -275,7 +275,7 @@ class Case:
 
     @property
     def later(self) -> tuple[str, ...]:
-        """What is lost or wrong in the steps after the first, and was not in that."""
+        """What is lost or wrong in the steps after the first, but not in that."""
         first = {*self.lost, *self.wrong, *self.different_outputs(0)}
         found = [
             name
@@ -285,12 +285,12 @@ class Case:
         return tuple(name for name in dict.fromkeys(found) if name not in first)
 
     def has(self, step: int) -> bool:
-        """Return whether both runs came to the end of a step."""
+        """Return whether both runs completed a step."""
         return len(self.reference.steps) > step and len(self.run.steps) > step
 
     @cached_property
     def recomputed(self) -> frozenset[str]:
-        """The names of the blocks that ran as often in the backward passes as for a gradient before."""
+        """The names of the blocks that ran as often in the backward passes as before with gradients."""
         return frozenset(
             each.name
             for each in (*self.blocks, *self.lone)
@@ -298,7 +298,7 @@ class Case:
         )
 
     def times(self, block: Block) -> int:
-        """Return how often a block is to be recomputed in all steps of the run."""
+        """Return how often a block should be recomputed in all steps of the run."""
         return self.reference.recorded[block.name]
 
     def _lost(self, step: int) -> tuple[str, ...]:
@@ -316,7 +316,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold of every run with checkpointing."""
+    """Something that must hold for every run with checkpointing."""
 
     name: str
     symptoms: Callable[[Case], Iterable[Symptom]]

@@ -1,4 +1,4 @@
-"""The checks, in the order in which their failures matter; each can be switched off in a test."""
+"""The checks, in the order of their importance; each can be disabled in a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gclint.verify.worker.examination.run import SWITCHING_ON
 from gclint.verify.worker.examination.words import described, names, plural
 
 VALUES = "values"
-"""The name of the check that what is recomputed is what the forward pass had."""
+"""The name of the check that recomputed tensors equal those of the forward pass."""
 _NO_INPUT = "None of the inputs have requires_grad"
 
 
@@ -36,7 +36,7 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
-        # Where nothing can be switched on, it is about what could be.
+        # If checkpointing cannot be enabled at all, this is about the blocks that could have it.
         left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
         yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
@@ -54,7 +54,7 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
     if case.run.error is not None:
         return
     run = {each.name: each for each in case.blocks if case.run.forward[each.name]}
-    # What lost all its gradients cannot be recomputed, and is told by another check.
+    # A block that lost all its gradients cannot be recomputed, and another check reports it.
     left = [name for name in case.left if name not in case.deliberate]
     if run and not case.recomputed and set(left) == set(run):
         text = "nothing is recomputed: checkpointing is enabled but does nothing"
@@ -88,7 +88,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
 
 
 def _saved_bytes(case: Case) -> Iterator[Symptom]:
-    # With a cache, what is in it is kept as well, and the reference has none.
+    # With a cache, its content is kept as well, and the reference has none.
     if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.scenario.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes

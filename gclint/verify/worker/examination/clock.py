@@ -1,4 +1,4 @@
-"""Time and memory that a step takes."""
+"""Measures the time and memory of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 class Clock:
-    """Adds up the time for which it is entered, and knows the GPU's peak memory since it was made."""
+    """Adds up the time while it is entered, and knows the GPU's peak memory since it was created."""
 
     def __init__(self, device: torch.device) -> None:
         self.seconds = 0.0
@@ -23,7 +23,7 @@ class Clock:
 
     @property
     def peak_bytes(self) -> int | None:
-        """The most memory allocated beyond what was before, or None where there is no GPU."""
+        """The peak of allocated memory beyond that at the start, or None without a GPU."""
         if self._device.type != "cuda":
             return None
         return int(torch.cuda.max_memory_allocated(self._device)) - self._before

@@ -1,4 +1,4 @@
-"""When two tensors count as equal, each measured by its own size and by what rounding does to it."""
+"""Compares tensors, each relative to its own size and to what rounding does to it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import torch
 from torch import Tensor
 
 RELATIVE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""How far values may be apart, as a part of themselves."""
+"""How much values may differ, relative to themselves."""
 ABSOLUTE = {torch.float64: 1e-10, torch.float32: 3e-6, torch.bfloat16: 1e-2, torch.float16: 1e-3}
-"""How far they may be apart besides, as a part of the largest value in the same tensor.
+"""How much they may differ in addition, relative to the largest value in the same tensor.
 
-What recomputation computes in another order differs by a few roundings of what it adds up.
+If recomputation adds in another order, the sum differs by a few roundings of what it adds up.
 """
 TIMES = 10
-"""How many times what the last bit of all parameters is seen to change, rounding may change at most: another
-kernel rounds otherwise at each step of a computation, and was not seen."""
+"""The most that rounding may change, as a multiple of the effect of the last bit of all parameters: another
+kernel rounds differently at each step of a computation, which that does not show."""
 COARSE = 1e-2
-"""The part of a tensor's largest value from which on it cannot be compared, if rounding may change that much:
-an error of that size would be taken for it. In coarse types it is ten times what values may be apart."""
+"""The share of a tensor's largest value from which on it cannot be compared, if rounding may change so much:
+an error of this size would be taken for rounding. In coarse types it is ten times the relative tolerance."""
 
 
 class Agreement(Enum):
-    """What comes of comparing two tensors."""
+    """The result of comparing two tensors."""
 
     SAME = "same"
     DIFFERENT = "different"
     UNKNOWN = "unknown"
-    """They differ, and by no more than rounding would change them, which is too much to tell anything."""
+    """They differ no more than by rounding, but that is too much to judge anything."""
     NEAR = "near"
-    """They differ by little, and by more than rounding was seen to change them. It may change them more than
-    that where another kernel rounds: in double precision it shows."""
+    """They differ slightly, but by more than the measured effect of rounding. Another kernel may round
+    differently: double precision decides."""
 
 
 def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
@@ -42,7 +42,7 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
     Args:
         expected: the reference.
         found: what is compared with it.
-        noise: what rounding was seen to change in the reference, at most.
+        noise: the largest measured effect of rounding on the reference.
     """
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return Agreement.DIFFERENT
@@ -51,7 +51,7 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
     # Whole numbers, such as choices among experts, either change or do not.
     slack = TIMES * noise if is_fractional(expected) else noise and math.inf
     if not slack or not close(expected, found, slack):
-        # In double precision an error vanishes that comes of a coarser type, so it has to look like rounding.
+        # In double precision, an error from a coarser type vanishes, so it must look like rounding.
         near = min(TIMES * slack, COARSE * largest(expected))
         return Agreement.NEAR if slack and deviation(expected, found) <= near else Agreement.DIFFERENT
     coarse = max(COARSE, 10 * RELATIVE.get(_real(expected), 0.0))
@@ -59,12 +59,12 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
 
 
 def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:
-    """Return whether two tensors are the same but for rounding; those without fractions must be equal.
+    """Return whether two tensors are the same except for rounding; integers must be equal.
 
     Args:
         one: the reference.
         other: what is compared with it.
-        slack: how far they may be apart besides.
+        slack: how much they may differ in addition.
     """
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -72,7 +72,7 @@ def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:
         return True
     if not is_fractional(one):
         return False
-    # Below the smallest normal number there are fewer digits, down to none.
+    # Subnormal numbers have fewer digits, down to none.
     absolute = ABSOLUTE.get(_real(one), 0.0) * largest(one) + torch.finfo(_real(one)).tiny + slack
     return bool(torch.allclose(other, one, RELATIVE.get(_real(one), 0.0), absolute, equal_nan=True))
 
@@ -85,14 +85,14 @@ def deviation(one: Tensor, other: Tensor) -> float:
         return 0.0
     kind = torch.complex128 if one.is_complex() else torch.float64
     difference = (one.to(kind) - other.to(kind)).abs()
-    # What is infinite or no number in both is no difference.
+    # Values that are infinite or NaN in both do not differ.
     difference[(one == other) | ((one != one) & (other != other))] = 0.0
     worst = float(difference.max()) if difference.numel() else 0.0
     return math.inf if math.isnan(worst) else worst
 
 
 def is_fractional(tensor: Tensor) -> bool:
-    """Return whether a tensor holds numbers with fractions."""
+    """Return whether a tensor has a floating-point or complex type."""
     return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
@@ -102,7 +102,7 @@ def is_nothing(gradient: Tensor | None) -> bool:
 
 
 def largest(tensor: Tensor) -> float:
-    """Return the largest absolute value that is finite."""
+    """Return the largest finite absolute value."""
     if not tensor.numel():
         return 0.0
     size = float(tensor.abs().max())
@@ -116,7 +116,7 @@ def same(one: Any, other: Any) -> bool:
     """Return whether two values of an attribute are the same."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return close(one, other)
-    # What is no number is not equal to itself.
+    # NaN is not equal to itself.
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 

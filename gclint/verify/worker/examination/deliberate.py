@@ -1,4 +1,4 @@
-"""Blocks that a model leaves out of checkpointing on purpose: a condition says which of a class."""
+"""Finds blocks that a model deliberately leaves out of checkpointing: a condition selects them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SELECTING = re.compile(
     r"config|idx|index|every|interval|freq|ratio|first|last|skip|(^|_)(num|number|layers?|blocks?|i|n)(_|$)",
     re.IGNORECASE,
 )
-"""Names that say which blocks are meant, and not how the model is trained."""
+"""Names that select blocks, rather than describing how the model is trained."""
 
 
 def left_out(
@@ -26,7 +26,7 @@ def left_out(
     still_off: Sequence[str],
     set_to_off: Set[str],
 ) -> dict[str, str]:
-    """Return the blocks that are left out on purpose, each with what shows it.
+    """Return the blocks that are left out deliberately, each with the evidence.
 
     Args:
         kinds: the classes of modules.
@@ -47,7 +47,7 @@ def left_out(
     for name in left:
         others = siblings.get(kinds[name], ())
         if others and name in still_off and name in set_to_off and set_to_off.isdisjoint(others):
-            # Where others were set to off before they were set to on, so may this have been.
+            # If others were disabled before they were enabled, this may be a leftover of the same.
             found[name] = (
                 "its own `gradient_checkpointing` is set to False, unlike that of other instances of its "
                 "class"
@@ -70,7 +70,7 @@ def left_out(
 
 
 def _conditions(mine: Place, yours: Place) -> Iterator[str]:
-    """Yield the conditions between two calls that say which blocks each is for."""
+    """Yield the conditions that decide for which blocks two calls are."""
     if mine.path != yours.path or mine == yours:
         return
     for branch in _branches(mine.path):

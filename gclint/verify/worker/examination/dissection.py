@@ -1,4 +1,4 @@
-"""Looking once at how a model works: which blocks run, what feeds what, and where places are mixed."""
+"""Traces once how a model works: which blocks run, what feeds what, and where tokens are mixed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _CONTRACTIONS = {
     "scaled_dot_product_attention": 0,
     "multi_head_attention_forward": 0,
 }
-"""What contracts two tensors with each other, and the position of the first one."""
+"""Operations that contract two tensors, and the position of the first one."""
 _FARTHEST = 3000
-"""Nodes of the graph that are looked at between one block's output and the next one's input."""
+"""The most graph nodes to visit between the output of one block and the input of the next."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Call:
 
 
 class Dissection:
-    """Watches, while it is entered, one forward pass without checkpointing."""
+    """Traces, while it is entered, one forward pass without checkpointing."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -77,7 +77,7 @@ class Dissection:
         for hook in self._hooks:
             hook.remove()
         if error is None:
-            # Now, as the backward pass takes the graph apart.
+            # Now, since the backward pass frees the graph.
             self._linked = self._links()
         self._calls = []
 
@@ -109,11 +109,11 @@ class Dissection:
 
     @property
     def stacked(self) -> frozenset[str]:
-        """The names of the modules in stacks that feed one another, whatever they do."""
+        """The names of the modules in stacks that feed one another, whether or not they mix tokens."""
         return frozenset(self._names[each] for each in self._linked)
 
     def _before(self, module: nn.Module, _arguments: Any) -> None:
-        # What runs without a gradient need not be recomputed. A module may be new, made in this very pass.
+        # Without a gradient, there is nothing to recompute. A module may also be created in this very pass.
         for block in self._around.get(module, ()) if torch.is_grad_enabled() else ():
             if block is not module and (block in self._open or block not in self._entered):
                 self._called[block][module] += 1
@@ -129,10 +129,10 @@ class Dissection:
             self._calls.append(_Call(module, taken, returned))
 
     def _trunk(self) -> set[nn.Module]:
-        """Return the modules that are linked and mix places.
+        """Return the modules that are linked and mix tokens.
 
-        Of those inside of each other the innermost layer, which protects what is inside of it; without a
-        layer, the outermost one.
+        Of nested ones, this is the innermost checkpointing layer, which covers everything inside it; without
+        such a layer, the outermost one.
         """
         found: set[nn.Module] = set()
         for path in self._mode.paths:
@@ -142,9 +142,9 @@ class Dissection:
         return found
 
     def _lone(self) -> set[nn.Module]:
-        """Return the members of stacks that mix places and are linked to nothing, the outermost ones.
+        """Return the outermost members of stacks that mix tokens and are not linked.
 
-        What contains a layer or a linked module, or lies in one, is none.
+        Modules that contain a layer or a linked module, or are in one, are left out.
         """
         found: set[nn.Module] = set()
         for path in self._mode.paths:
@@ -165,9 +165,9 @@ class Dissection:
         return linked
 
     def _are_alike(self, one: _Call, other: _Call) -> bool:
-        """Return whether two calls of one stack are steps of the same kind: they keep a tensor's shape.
+        """Return whether two calls of one stack are steps of the same kind, which keep the shape of a tensor.
 
-        Where lists are stacked in a list, what stands between two of them may change it.
+        If lists are stacked in a list, the code between two of them may change it.
         """
         lists = {self._lists[one.module], self._lists[other.module]}
         if len(lists) > 1 and type(one.module) is type(other.module):
@@ -176,7 +176,7 @@ class Dissection:
 
 
 def _keeps_shape(*calls: _Call) -> bool:
-    """Return whether all take and return a tensor of one and the same shape."""
+    """Return whether all take and return a tensor of the same shape."""
     shapes = [
         {tuple(each.shape) for each in tensors} for call in calls for tensors in (call.taken, call.returned)
     ]
@@ -184,7 +184,7 @@ def _keeps_shape(*calls: _Call) -> bool:
 
 
 def _feeds(one: _Call, other: _Call) -> bool:
-    """Return whether an output of one is, or is made into, an input of the other."""
+    """Return whether an output of one is an input of the other, directly or after operations."""
     if any(output is each for output in one.returned for each in other.taken):
         return True
     wanted = {output.grad_fn for output in one.returned if output.grad_fn is not None}
@@ -201,13 +201,13 @@ def _feeds(one: _Call, other: _Call) -> bool:
 
 
 class _Contractions(TorchFunctionMode):  # type: ignore[misc]
-    """Notes inside of which modules two activations are contracted with each other."""
+    """Records the modules in which two activations are contracted with each other."""
 
     def __init__(self, around: list[nn.Module]) -> None:
         super().__init__()
         self.paths: set[tuple[nn.Module, ...]] = set()
         self._around = around
-        # The tensors themselves: as long as they are kept, their ids are theirs.
+        # The tensors themselves: as long as they are alive, their ids stay unique.
         self._of_parameters: dict[int, Tensor] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

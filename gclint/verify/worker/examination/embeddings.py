@@ -1,4 +1,4 @@
-"""Which modules feed the first blocks of a model, so that ``get_input_embeddings`` can lead to them."""
+"""Finds the modules that feed the first blocks of a model, which ``get_input_embeddings`` should return."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SCENARIO = scenario_named("default")
 _TRIED = 4
 """How many modules are tried for one block."""
 _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
-"""The names of modules that embed positions: these feed a block too, but are not what is embedded."""
+"""The names of modules that embed positions: these feed a block too, but are not the input embeddings."""
 
 
 def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
-    """Return what ``get_input_embeddings()`` has to return, for each class where something feeds a block.
+    """Return what ``get_input_embeddings()`` should return, for each class in which a module feeds a block.
 
     Args:
         subject: the model; it is changed.
@@ -49,9 +49,9 @@ class _Feeding:
             if not any(name != other and modules[name] in inside for other, inside in members.items())
         ]
         self._untensorial: set[nn.Module] = set()
-        """The modules that returned something other than one tensor."""
+        """The modules whose output is not a single tensor."""
         self._requiring: list[nn.Module] = []
-        """The modules whose output is let require grad."""
+        """The modules whose output is made to require grad."""
 
     def find(self) -> tuple[InputEmbedding, ...]:
         self._subject.prepare(_SCENARIO)
@@ -73,7 +73,7 @@ class _Feeding:
         """Return whether the model can be run once the output of a module requires grad."""
         try:
             self._forward(lambda *_: None, {module: _require_grad})
-        except Exception:  # Such as an operation in place on a leaf.
+        except Exception:  # For example, an in-place operation on a leaf.
             return False
         return True
 
@@ -97,17 +97,17 @@ class _Feeding:
         return InputEmbedding(definition(kind), kind.__name__, self._way(owner, module), way, fails)
 
     def _way(self, owner: nn.Module, module: nn.Module) -> str:
-        """Return the way from a module to one inside of it; empty if it is not."""
+        """Return the path from a module to one inside it; empty if there is none."""
         prefix = f"{self._names[owner]}." if self._names[owner] else ""
         name = self._names.get(module, "")
         return name.removeprefix(prefix) if name.startswith(prefix) else ""
 
     def _feeding(self, block: nn.Module, before: Sequence[nn.Module]) -> tuple[Any, nn.Module] | None:
-        """Return the module that can be let require grad for a block, and the model that has to return it."""
+        """Return the module whose output should require grad for a block, and the model to return it."""
         for owner in self._owners(block):
             present = _present(owner)
             if isinstance(present, nn.Embedding):
-                continue  # It embeds the tokens that users of the model hand to it.
+                continue  # It embeds the tokens that users pass to the model.
             inside = [each for each in before if self._way(owner, each)]
             ways = {each: self._way(owner, each) for each in inside}
             inside.sort(
@@ -133,20 +133,20 @@ class _Feeding:
         return around[::-1]
 
     def _helps(self, owner: Any, module: nn.Module, block: nn.Module) -> bool:
-        """Return whether a block gets something that requires grad once a model returns a module."""
+        """Return whether a block gets an input that requires grad if a model returns this module."""
         with _returning(type(owner), self._way(owner, module)):
             if module not in self._reached():
                 return False
         self._requiring.append(module)
         try:
             return block not in self._starved()
-        except Exception:  # What a model raises is its own; then this is not the module.
+        except Exception:  # If the model raises, this is not the module.
             return False
         finally:
             self._requiring.pop()
 
     def _starved(self) -> list[nn.Module]:
-        """Return the blocks that get nothing that requires grad, in the order of their first calls."""
+        """Return the blocks without an input that requires grad, in the order of their first calls."""
         fed: dict[nn.Module, bool] = {}
 
         def look(block: nn.Module, args: Any, kwargs: Any) -> None:
@@ -156,9 +156,9 @@ class _Feeding:
         return [block for block, is_fed in fed.items() if not is_fed]
 
     def _modules_before(self) -> dict[nn.Module, list[nn.Module]]:
-        """Return the modules that the input of each block was computed by, in the order of their calls.
+        """Return the modules that computed the input of each block, in the order of their calls.
 
-        Only those that return one tensor, and that are not inside of a block nor around one.
+        Only those that return a single tensor, and neither are in a block nor contain one.
         """
         inside = {each for block in self._blocks for each in _within(block)}
         around = {each for each in self._names if not inside.isdisjoint(_within(each))}
@@ -194,7 +194,7 @@ class _Feeding:
 
 
 def _on_the_way(node: Any, made: Mapping[nn.Module, Any]) -> list[nn.Module]:
-    """Return the modules whose output is among what a node of the graph was computed from."""
+    """Return the modules from whose output a graph node was computed."""
     waiting, seen = [node], {None}
     while waiting:
         each = waiting.pop()
@@ -217,14 +217,14 @@ def _present(model: Any) -> nn.Module | None:
     """Return what ``get_input_embeddings()`` returns now."""
     try:
         found = model.get_input_embeddings()
-    except Exception:  # Whatever it raises, it returns nothing.
+    except Exception:  # If it raises, it returns nothing.
         return None
     return found if isinstance(found, nn.Module) else None
 
 
 @contextmanager
 def _returning(kind: type, way: str) -> Iterator[None]:
-    """Let ``get_input_embeddings()`` of a class return another module."""
+    """Make ``get_input_embeddings()`` of a class return another module."""
     own = vars(kind).get("get_input_embeddings")
     kind.get_input_embeddings = lambda self: attrgetter(way)(self)  # type: ignore[attr-defined]
     try:

@@ -1,4 +1,4 @@
-"""What a backward pass changed that it should only have read: recomputation with consequences."""
+"""Side effects of recomputation: what a backward pass has changed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DEEPEST = 5
 
 @dataclass(frozen=True)
 class Consequences:
-    """What changed during a backward pass."""
+    """The side effects of a backward pass."""
 
     generators: tuple[str, ...] = ()
-    """The modules of random numbers, outside of torch, that were drawn from."""
+    """The modules, other than torch, whose random generators were used."""
     attributes: tuple[str, ...] = ()
     """The attributes of modules that were set."""
     set_before: tuple[str, ...] = ()
-    """Those that were set in the forward pass."""
+    """Attributes that were set in the forward pass."""
     caches: frozenset[int] = frozenset()
     """The identities of the caches that were written to."""
     dictionaries: frozenset[int] = frozenset()
@@ -33,7 +33,7 @@ class Consequences:
 
 
 class Evidence:
-    """The state of things at the end of a forward pass."""
+    """The state at the end of a forward pass."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ def _generators() -> dict[str, Any]:
 
 
 class _Held:
-    """Something as it was at one moment; as long as it is held, nothing new can have its identity."""
+    """An object and its state at one moment; while it is held, no new object can have its identity."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -82,7 +82,7 @@ def _content(value: dict[Any, Any]) -> list[Any]:
 
 
 def _written(value: Any, depth: int = 0) -> Any:
-    """Return something that changes whenever a tensor in a cache is replaced or written to."""
+    """Return a value that changes whenever a tensor in a cache is replaced or written to."""
     if isinstance(value, Tensor):
         return _Held(value)
     if depth == _DEEPEST:

@@ -1,4 +1,4 @@
-"""Computing in double precision what a model computes in single precision, whatever types it asks for."""
+"""Runs a model in double precision, whatever types it asks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Exactly(TorchDispatchMode):  # type: ignore[misc]
-    """Lets, while it is entered, every operation that is asked for another type return double precision."""
+    """Makes, while it is entered, operations return double precision even if another type is requested."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         return func(
@@ -20,7 +20,7 @@ class Exactly(TorchDispatchMode):  # type: ignore[misc]
 
 
 def doubled(value: Any) -> Any:
-    """Return ``value`` with tensors of fractions, in lists, tuples and dictionaries as well, doubled."""
+    """Return ``value`` with floating-point tensors, also those in containers, in double precision."""
     if isinstance(value, Tensor):
         return value.double() if value.is_floating_point() else value
     if type(value) is dict:

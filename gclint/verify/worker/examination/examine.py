@@ -23,7 +23,7 @@ def examine(
         model_class: the class.
         specimens: ways to build and feed it, the default one first.
         device: ``cpu``, ``cuda`` or ``cuda:n``.
-        watch: told what begins and what is known.
+        watch: receives what begins and what is known.
 
     Raises:
         NotSynthesisable: there is no specimen.
@@ -39,7 +39,7 @@ def examine_without(
     device: str,
     watch: Watch,
 ) -> ClassResult:
-    """Do what :func:`examine` does, with some checks switched off, to see what they are good for."""
+    """Do the same as :func:`examine` with some checks disabled, to test what these contribute."""
     ledger = Ledger(source, model_class, checks)
     for specimen in _available(specimens, ledger):
         if specimen.scenario.startswith(f"{OPTION} "):
@@ -57,11 +57,11 @@ def examine_without(
 
 
 def _with_options(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
-    """Return what is found with as few of the options as show what no other scenario has shown."""
+    """Return the findings with the fewest options that show what no other scenario has shown."""
     found = _separately(specimen, device, ledger, watch)
     news = ledger.news(found)
     needed = 0
-    # Two texts of a class are compared with the same options.
+    # Two versions of a class are compared with the same options.
     while news and not ledger.is_complete and needed < len(specimen.without):
         try:
             smaller = specimen.without[needed]()
@@ -84,13 +84,13 @@ def _separately(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -
 
 
 class _Beginnings:
-    """A watch that is told what begins; what is known apart from the rest is not all that is known."""
+    """A watch that forwards only what begins, since partial results are not the whole result."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Say what begins."""
+        """Forward what begins."""
         self._watch.begin(scenario, mode, step)
 
     def known(self, result: ClassResult) -> None:
@@ -98,7 +98,7 @@ class _Beginnings:
 
 
 def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specimen]:
-    """Yield the specimens as long as they can be made; after the first, none is missed."""
+    """Yield the specimens as long as they can be made; only the first is required."""
     waiting = iter(specimens)
     while True:
         try:

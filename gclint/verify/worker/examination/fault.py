@@ -1,4 +1,4 @@
-"""What ended a run before its time, in words that can be sent from one process to another."""
+"""What ended a run early, in a form that can be sent from one process to another."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from gclint.verify.worker.ending import FOREIGN, End, Frame
 from gclint.verify.worker.protocol import Place
 
 ENDLESS = "endless recomputation"
-"""The kind of fault where a block is recomputed again and again in one backward pass."""
+"""The kind of fault in which a block is recomputed again and again in one backward pass."""
 NO_GRADIENT = "no gradient"
-"""The kind of fault where no output carries gradient, so that there is nothing to go backward from."""
+"""The kind of fault in which no output requires grad, so that there is no backward pass."""
 DEATHS = FOREIGN | {"time limit", "memory limit", "crash", "exit"}
-"""The kinds of fault that are the death of the process."""
+"""The kinds of fault that end the process."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An error that a run ended with, or the death of its process."""
+    """An error with which a run ended, or the death of its process."""
 
     kind: str
     """The name of the exception's class, one of the above, or how the process ended."""
     message: str
     frames: tuple[Frame, ...] = ()
-    """Where the code was; the innermost first."""
+    """The frames of the code, the innermost first."""
     is_foreign: bool = False
-    """Whether the code that was run may not be to blame: it was slow, or somebody else ended the process."""
+    """Whether the code may not be at fault: it was slow, or its process was ended from outside."""
 
     @property
     def is_death(self) -> bool:
-        """Whether the process died of it."""
+        """Whether it ended the process."""
         return self.kind in DEATHS
 
     def place_in(self, path: str) -> Place | None:
@@ -40,7 +40,7 @@ class Fault:
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return what is left of an exception: itself it may hold a graph, and need not be sendable."""
+    """Return the fault of an exception, which itself may hold a graph or not be picklable."""
     frames = tuple(
         Frame(each.filename, each.lineno or 1) for each in reversed(traceback.extract_tb(error.__traceback__))
     )
@@ -53,7 +53,7 @@ class EndlessRecomputation(RuntimeError):
 
 
 class NoGradient(RuntimeError):
-    """No output carries gradient, so there is nothing to go backward from."""
+    """No output requires grad, so there is no backward pass."""
 
 
 _KINDS: dict[type, str] = {EndlessRecomputation: ENDLESS, NoGradient: NO_GRADIENT}

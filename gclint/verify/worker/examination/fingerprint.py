@@ -1,4 +1,4 @@
-"""What two texts of one model must agree in: everything that plain steps computed."""
+"""Fingerprints of everything that plain steps compute, in which two versions of a model must agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.run import Run
 from gclint.verify.worker.protocol import Fingerprint
 
 _VECTORS = 4
-"""Fixed vectors that a tensor is multiplied with: differences that all of them miss are next to none."""
+"""The number of fixed vectors that a tensor is multiplied with: together they miss hardly any difference."""
 _BEGINNING = 12
 
 
@@ -22,8 +22,8 @@ def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> 
 
     Args:
         run: the run.
-        again: the same once more, where a GPU computes other bits each time: then values are compared.
-        name: what to call it, if not by its scenario.
+        again: a second run, if a GPU computes other bits each time: then values are compared.
+        name: its name, if not that of its scenario.
     """
     whole = hashlib.sha256()
     parts, sketches = {}, {}
@@ -51,7 +51,7 @@ def _computed(run: Run) -> Iterator[tuple[str, Tensor]]:
                 yield f"the gradient of {name}{later}", _dense(gradient)
     gradients = run.steps[0].gradients if run.steps else {}
     for name, value in sorted(run.values.items()):
-        # Nothing changes parameters but an optimizer, and there is none.
+        # Only an optimizer would change parameters, and there is none.
         if name not in gradients:
             yield f"the value of {name}", _dense(value)
 
@@ -61,7 +61,7 @@ def _dense(tensor: Tensor) -> Tensor:
 
 
 def _sketch(name: str, tensor: Tensor, twin: Tensor | None) -> list[float]:
-    """Return the norm, how far the twin is off, how much is not finite, and the products with the vectors."""
+    """Return the norm, the distance to the twin, the count of non-finite values, and the products."""
     values = _real(tensor)
     products = _products(name, values)
     off = 0.0

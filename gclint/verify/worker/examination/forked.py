@@ -1,7 +1,7 @@
-"""Functions run in forks of this process: whatever they do, it is as it was, and each finds it the same.
+"""Runs functions in forks of this process, so that each starts from the same state and changes nothing here.
 
-What a function hands back is pickled: what is a tensor by its bytes, whatever device it is on; what this
-process has already by its number.
+The result of a function is pickled: tensors as bytes, whatever their device, and tensors that this process
+already has as numbers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gclint.verify.worker.ending import End
 
 _LENGTH = 8
 _GARBAGE = 20_000
-"""New objects after which garbage is looked for: a run is short, and makes little."""
+"""New objects after which garbage is collected: a run is short, and makes little garbage."""
 
 
 @dataclass(frozen=True)
 class Fork:
-    """The way back to the process that was forked."""
+    """The connection to the process that was forked."""
 
     tell: Callable[[str], None]
     """Sends a line, which arrives at once."""
@@ -37,7 +37,7 @@ class Fork:
     _shared: Sequence[Tensor]
 
     def keep(self, value: Any) -> None:
-        """Hand ``value`` over in place of what was before; it is there even if this process dies."""
+        """Hand over ``value`` in place of the last one; it arrives even if this process dies."""
         data = _packed(value, self._shared)
         self._file.write(len(data).to_bytes(_LENGTH, "big"))
         self._file.write(data)
@@ -52,11 +52,11 @@ def in_fork(
     """Run ``function`` in a fork of this process.
 
     Args:
-        function: what to run; it is given the way back.
+        function: what to run; it receives the connection.
         hear: called with each line that it sends.
         seconds: the time limit.
-        shared: tensors that are not sent: where they are part of what is handed over, they come back as
-            they are. Nobody may change them.
+        shared: tensors that are not sent: where they are part of a result, the originals are returned.
+            They must not be changed.
 
     Returns:
         What was handed over last, or None, and how the process ended.
@@ -73,7 +73,7 @@ def in_forks(
     """Run all ``functions`` at once, each in a fork of this process.
 
     Args:
-        functions: what to run; each is given its way back.
+        functions: what to run; each receives its connection.
         hear: called with the index of a function and each line that it sends.
         seconds: the time limit.
         shared: as with :func:`in_fork`.
@@ -100,7 +100,7 @@ def in_forks(
 def _live(
     function: Callable[[Fork], None], file: IO[bytes], shared: Sequence[Tensor], tell: child.Send, _slot: int
 ) -> None:
-    # The threads of a pool did not come along; and what is shared is no garbage of this process.
+    # A fork has no threads of a pool; and shared objects are not garbage of this process.
     torch.set_num_threads(1)
     gc.freeze()
     gc.set_threshold(_GARBAGE)
@@ -113,7 +113,7 @@ def _kept(file: IO[bytes], shared: Sequence[Tensor]) -> Any:
 
 
 def _last(data: bytes, shared: Sequence[Tensor]) -> Any:
-    """Return the last value that is there as a whole."""
+    """Return the last value that has arrived completely."""
     begin, size = 0, 0
     while True:
         length = int.from_bytes(data[begin + size : begin + size + _LENGTH], "big")

@@ -1,4 +1,4 @@
-"""The pieces of the graph of gradients behind a tensor, to see whether two tensors share some."""
+"""The autograd graph of a tensor, to see whether two tensors share parts of it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 from gclint.verify.worker.examination.tensors import tensors_in
 
 _FARTHEST = 200
-"""Nodes that are looked at behind one tensor; what is shared is mostly the first one."""
+"""The most nodes to visit for one tensor; a shared one is mostly the first."""
 _LEAVES = "AccumulateGrad"
-"""What adds up the gradient of a parameter: many graphs end there, and none is the worse for it."""
+"""The node that adds up the gradient of a parameter: many graphs may share it without harm."""
 
 
 def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
     """Return the nodes that compute a tensor, or those in a container; the nearest ones where they are many.
 
-    What is behind a known node is known as well, and left out.
+    What is behind a known node is known as well, so it is skipped.
     """
     roots = [each.grad_fn for each in _tensors(value) if each.grad_fn is not None]
     found = dict.fromkeys(roots)

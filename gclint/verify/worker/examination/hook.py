@@ -1,4 +1,4 @@
-"""What goes wrong where the output of the embeddings is let require grad."""
+"""Failures that occur when the output of the embeddings is made to require grad."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 (as frames hav
 
 
 def is_leaf_changed(fault: Fault) -> bool:
-    """Return whether a model changed in place what had to stay as it is, since it requires grad."""
+    """Return whether a model changed a leaf that requires grad in place."""
     return _LEAF in fault.message
 
 
 def is_hook_failed(fault: Fault) -> bool:
-    """Return whether the module that is hooked returns something that cannot require grad."""
+    """Return whether the hooked module returns something that cannot require grad."""
     return _NOT_A_TENSOR in fault.message
 
 
@@ -35,7 +35,7 @@ def changed_at(fault: Fault) -> tuple[Place, ...]:
 
 
 def leaf_explanation(*, frozen: bool) -> str:
-    """Return why a change in place fails, and what to do about it."""
+    """Return why an in-place change fails, and what to do about it."""
     when = "which checkpointing needs with a frozen base, " if frozen else ""
     return (
         f"`{_HOOK}`, {when}makes the output of the embeddings require grad, and the model changes that "
@@ -50,7 +50,7 @@ HOOK_EXPLANATION = (
 
 
 def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:
-    """Return the failure that a plain run has only if the embeddings' output requires grad.
+    """Return the failure of a plain run that occurs only if the output of the embeddings requires grad.
 
     Args:
         check: the name of the check.

@@ -1,4 +1,4 @@
-"""What an examination has found so far, and the result that it makes."""
+"""The findings of an examination so far, and their result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Doubt:
 
 
 class Ledger:
-    """Gathers what is found about one class."""
+    """Collects the findings on one class."""
 
     def __init__(self, source: Source, model_class: Any, without: Collection[str]) -> None:
         self.scenarios: list[str] = []
@@ -58,7 +58,7 @@ class Ledger:
         self.sites = Sites()
         self._embeddings: dict[Any, InputEmbedding] = {}
         self.is_complete = source.complete
-        """Whether to run also what only a comparison of two texts of the class needs."""
+        """Whether to run everything that a comparison of two versions of the class needs."""
         self.stability: list[Stability] = []
         self._executed: set[Place] = set()
         self._made_of: set[str] = set()
@@ -74,20 +74,20 @@ class Ledger:
         return Ledger(self._source, self._class, self._without)
 
     def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
-        """Take up that a further specimen cannot be judged."""
+        """Record that a further specimen cannot be judged."""
         self.notes.append(f"{specimen.scenario}: {doubt.reason}")
 
     def news(self, other: Ledger) -> frozenset[Any]:
-        """Return what tells the failures of another ledger that this one does not have."""
+        """Return the keys of the failures in another ledger that this one does not have."""
         return frozenset(other._failures.keys() - self._failures.keys())
 
     @property
     def failures(self) -> frozenset[Any]:
-        """What tells the failures."""
+        """The keys of the failures."""
         return frozenset(self._failures)
 
     def take(self, other: Ledger) -> None:
-        """Take up what another ledger has gathered about further scenarios."""
+        """Add what another ledger has collected about further scenarios."""
         self.scenarios += other.scenarios
         self.verdicts += other.verdicts
         self.fingerprints += other.fingerprints
@@ -108,43 +108,43 @@ class Ledger:
             self._failures[key] = other._failures[key]
 
     def come_to(self, places: Collection[Place]) -> None:
-        """Take up which watched places of the source a run that can be judged has come to."""
+        """Record which watched places of the source a run that can be judged has executed."""
         self._executed.update(places)
 
     def made_of(self, kinds: Iterable[type]) -> None:
-        """Take up the classes of modules that were run."""
+        """Record the classes of the modules that were run."""
         if self.is_complete:
             for kind in {base for each in kinds for base in each.__mro__}:
-                with suppress(TypeError):  # One that has no source.
+                with suppress(TypeError):  # A class without source.
                     self._made_of.add(f"{inspect.getsourcefile(kind)}::{kind.__qualname__}")
 
     def cover_all_but(self, parts: Collection[str]) -> None:
-        """Take up that one more specimen ran all parts of the model but these."""
+        """Record that one more specimen ran all parts of the model except these."""
         before = parts if self._not_covered is None else self._not_covered
         self._not_covered = tuple(each for each in before if each in parts)
 
     def symptoms(self, case: Case, checks: Sequence[Check]) -> list[Symptom]:
-        """Return what the checks find, other than those that are switched off."""
+        """Return what the checks find, except for disabled ones."""
         return [
             symptom for check in checks if check.name not in self._without for symptom in check.symptoms(case)
         ]
 
     def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
-        """Take up the failures that symptoms amount to, unless an earlier scenario has shown them."""
+        """Record the failures that explain symptoms, unless an earlier scenario has shown them."""
         for failure in diagnose(case, symptoms):
             self.fail(failure, specimen)
 
     def fail(self, failure: Failure, specimen: Specimen) -> None:
-        """Take up a failure, unless the same cause has had one in the same mode at the same places."""
+        """Record a failure, unless there is one with the same cause, mode and places."""
         key = (failure.mode, failure.cause or failure.check, failure.places)
-        # Scripts show the first failure with checkpointing on.
+        # Scripts show the first failure with checkpointing.
         is_shown = failure.mode != "plain" and all(each.mode == "plain" for each in self._failures.values())
         self._failures.setdefault(key, failure)
         if self._recipe is None or is_shown:
             self._recipe = recipe(specimen)
 
     def compared(self, case: Case) -> None:
-        """Take up how much of a run could be compared; where that is too little, the class has not passed."""
+        """Record how much of a run could be compared; if it is too little, the class has not passed."""
         if not case.has(0):
             return
         is_whole = not case.run.conditions.scenario.frozen_base
@@ -158,19 +158,19 @@ class Ledger:
             self._least = case
 
     def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
-        """Return whether a scenario, or any, has shown a failure that comes from one of these causes."""
+        """Return whether a scenario, or any, has shown a failure with one of these causes."""
         return any(
             each.cause in causes and (scenario is None or each.scenario == scenario.name)
             for each in self._failures.values()
         )
 
     def feed(self, embeddings: Collection[InputEmbedding]) -> None:
-        """Take up what lets the first blocks be fed by what requires grad."""
+        """Record which modules would give the first blocks inputs that require grad."""
         for each in embeddings:
             self._embeddings.setdefault((each.place, each.model), each)
 
     def result(self) -> ClassResult:
-        """Return what is known now."""
+        """Return the result so far."""
         blocks, recomputed = self.sites.counts()
         doubt = None if self._failures else self.doubt
         return self._result(
@@ -194,7 +194,7 @@ class Ledger:
         )
 
     def _comparison(self) -> dict[str, Any]:
-        """Return the fields of the result that say how much was compared, where that was least."""
+        """Return the fields of the result about the run of which least was compared."""
         if self._least is None:
             return {}
         left_out = (("rounding", self._least.blurred), ("not reproducible", self._least.changing))
@@ -207,7 +207,7 @@ class Ledger:
         }
 
     def not_run(self, doubt: Doubt) -> ClassResult:
-        """Return that the class cannot be judged at all."""
+        """Return a result for a class that cannot be judged at all."""
         return self._result("not run", reason=doubt.reason, category=doubt.category)
 
     def _result(self, outcome: Outcome, **more: Any) -> ClassResult:
@@ -223,7 +223,7 @@ class Ledger:
 
 
 def not_compared(case: Case) -> Doubt:
-    """Return that too few gradients of a run could be compared, and why."""
+    """Return why too few gradients of a run could be compared."""
     total, conditions = len(case.agreements(0)), case.run.conditions
     if case.changing:
         return Doubt(

@@ -14,11 +14,11 @@ OWN = "loss"
 
 
 def total_loss(outputs: Mapping[str, Tensor], scales: dict[str, float]) -> Tensor | None:
-    """Return the model's own loss plus a weighted sum of all other outputs that carry gradient, if any does.
+    """Return the model's own loss plus a weighted sum of all other outputs that require grad, if any do.
 
-    The plain sum of what leaves a normalisation has no gradient at all, so every element has a weight of its
-    own, which depends on nothing but the output's name and shape. A large output would drown the others, so
-    each is measured by its own size.
+    The plain sum of the output of a normalisation has no gradient at all, so every element has its own
+    weight, which depends only on the name and shape of the output. Large outputs would dominate the others,
+    so each is divided by its size.
 
     Args:
         outputs: what the model returned.
@@ -35,13 +35,13 @@ def total_loss(outputs: Mapping[str, Tensor], scales: dict[str, float]) -> Tenso
 
 def _weighted(name: str, output: Tensor) -> Tensor:
     weights = _weights(name, tuple(output.shape)).to(output.device)
-    # Scores that a model has set to minus infinity say nothing.
+    # Scores that a model has set to minus infinity are left out.
     finite = torch.where(output.isfinite(), output, torch.zeros((), dtype=output.dtype, device=output.device))
     return (finite.float() * weights).sum()
 
 
 def _size(output: Tensor) -> float:
-    """Return the root of the mean square of what is finite, or 1 where that is nothing."""
+    """Return the root mean square of the finite values, or 1 if there are none."""
     finite = output.detach().double()
     finite = finite[finite.isfinite()]
     return float(finite.square().mean().sqrt()) or 1.0 if finite.numel() else 1.0

@@ -1,4 +1,4 @@
-"""How far runs of the same steps are apart."""
+"""Measures how much runs of the same steps differ."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gclint.verify.worker.examination.comparison import Agreement, compare, devi
 from gclint.verify.worker.examination.run import Run, Step
 
 Key = tuple[Literal["gradient", "output", "value", "attribute"], str]
-"""What is compared: its kind, and its name."""
+"""What is compared: its kind and name."""
 Noise = Mapping[Key, float]
-"""How far each of these may be apart where nothing is wrong."""
+"""How much each of these may differ although nothing is wrong."""
 
 
 def noise(reference: Run, others: Iterable[Run]) -> dict[Key, float]:
-    """Return how far what runs have computed is from the reference at most, where it is not the same."""
+    """Return the largest differences of runs from the reference, where they are not the same."""
     found: dict[Key, float] = {}
     for other in others:
         for key, one, another in _pairs(reference, other):
@@ -32,7 +32,7 @@ def noise(reference: Run, others: Iterable[Run]) -> dict[Key, float]:
 
 
 def differences(one: Run, other: Run) -> frozenset[Key]:
-    """Return what two runs of the same kind do not agree in."""
+    """Return where two runs of the same kind differ."""
     return frozenset(
         key
         for key, mine, yours in _pairs(one, other)
@@ -45,7 +45,7 @@ def differences(one: Run, other: Run) -> frozenset[Key]:
 
 
 def gradients(mine: Step, yours: Step) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield the gradients that are something in one of two steps; what is missing is as good as zero."""
+    """Yield the gradients that are not zero in one of two steps; a missing one counts as zero."""
     for name in {**mine.gradients, **yours.gradients}:
         one, other = mine.gradients.get(name), yours.gradients.get(name)
         if not (is_nothing(one) and is_nothing(other)):
@@ -64,7 +64,7 @@ def _pairs(one: Run, other: Run) -> Iterator[tuple[Key, Any, Any]]:
             yield ("gradient", name), first, second
         for name in {**mine.outputs, **yours.outputs}:
             yield ("output", name), mine.outputs.get(name), yours.outputs.get(name)
-    # What is left afterwards can only be compared after as many steps.
+    # The state afterwards can be compared only after the same number of steps.
     if len(one.steps) == len(other.steps):
         for name in {**one.values, **other.values}:
             yield ("value", name), one.values.get(name), other.values.get(name)

@@ -1,4 +1,4 @@
-"""Where a training step is, and how often each block ran there."""
+"""Counts how often each block runs in the phases of a training step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Phases:
     def __init__(self, model: nn.Module, blocks: Iterable[Block]) -> None:
         self.backward = False
         self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
-        """The runs of each block by its name, in the backward passes and in the others."""
+        """The runs of each block by name, in backward passes (True) and otherwise."""
         self.recorded: Counter[str] = Counter()
         """The runs of each block in forward passes that recorded a gradient."""
         self._blocks: dict[nn.Module, list[str]] = {}
@@ -30,7 +30,7 @@ class Phases:
         self._hooks: list[Any] = []
 
     def watch(self, name: str, module: nn.Module) -> None:
-        """Count the runs of another module as well, from when it is entered."""
+        """Count the runs of another module as well, once this is entered."""
         self._blocks.setdefault(module, []).append(name)
 
     def __enter__(self) -> Phases:

@@ -1,4 +1,4 @@
-"""How to build and feed a model once more, elsewhere."""
+"""How to build a model and its inputs again, elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gclint.verify.worker.protocol import Recipe
 from gclint.verify.worker.specimen import Specimen
 
 _FEW = 64
-"""Numbers of a tensor that are written out; others are drawn."""
+"""The most numbers of a tensor that are written out; larger tensors are random."""
 
 
 def recipe(specimen: Specimen) -> Recipe:
-    """Return what somebody needs who wants to see a failure."""
+    """Return what it takes to reproduce a failure."""
     kind = type(specimen.config)
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
@@ -34,25 +34,25 @@ def _inputs(values: dict[str, Any]) -> dict[str, str]:
 
 def _input(name: str, value: Any) -> str:
     made = expression(value)
-    # A graph that cannot be used twice, as that of the network which computes it.
+    # A graph that can be used only once, like that of a network that would compute it.
     return f"{made}.requires_grad_() * torch.ones(())" if is_computed(name, value) else made
 
 
 def _fields(config: Any) -> dict[str, Any]:
-    """Return what to make ``config`` of: only what is not a default, if that makes the same one."""
+    """Return the fields to make ``config`` from: only non-defaults, if these make the same one."""
     everything: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
     changed: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
     try:
         again = type(config).from_dict(copy.deepcopy(changed))
     except Exception:
-        # A configuration may refuse parts of itself; then it is told whole.
+        # A configuration may reject a part of its fields; then all are used.
         return everything
     same = json.loads(again.to_json_string(use_diff=False)) == everything
     return changed if same else everything
 
 
 def expression(value: Any) -> str:
-    """Return Python that makes ``value``, or for large tensors of fractions one much like it."""
+    """Return Python that makes ``value``, or a similar value for large floating-point tensors."""
     if isinstance(value, Tensor):
         return _tensor(value)
     if isinstance(value, dict):

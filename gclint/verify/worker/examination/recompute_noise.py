@@ -1,4 +1,4 @@
-"""Noise on what is recomputed, as other kernels make it; and the ways to compute experts."""
+"""Adds noise to what is recomputed, as other kernels would; and selects how to compute experts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.phases import Phases
 
 _SIZE = 2.0**-8
-"""How large the noise is, as a part of what it is put on: about a rounding error of bfloat16."""
+"""The relative size of the noise: about a rounding error of bfloat16."""
 _NORM = re.compile(r"norm", re.IGNORECASE)
 _EXPERTS = re.compile(r"expert|moe|router", re.IGNORECASE)
 _IMPLEMENTATION = "_experts_implementation"
@@ -22,7 +22,7 @@ _IMPLEMENTATIONS = ("eager", "grouped_mm")
 
 
 class RecomputeNoise:
-    """While it is entered: noise on what goes into the norms of blocks, in the backward pass only."""
+    """Adds, while it is entered, noise to the inputs of the norms of blocks, only in the backward pass."""
 
     def __init__(self, model: nn.Module, blocks: Iterable[Block], phases: Phases, seed: int) -> None:
         self._norms = {
@@ -53,23 +53,23 @@ class RecomputeNoise:
             return None
         first, *others = arguments
         noise = torch.randn(first.shape, generator=self._generator).to(first)
-        # An addition keeps nothing for the backward pass, where everything kept is compared.
+        # An addition saves nothing for the backward pass, where everything that is saved is compared.
         return (first + first.detach() * _SIZE * noise, *others)
 
 
 def has_experts(model: nn.Module) -> bool:
-    """Return whether a model chooses between parts of itself, by the names of its modules' classes."""
+    """Return whether a model has experts, judging by the class names of its modules."""
     return any(_EXPERTS.search(type(module).__name__) for module in model.modules())
 
 
 def ways_of_experts(model: nn.Module) -> tuple[str, ...]:
-    """Return the ways in which a model can compute its experts; an empty name where there is but one."""
+    """Return the ways in which a model can compute its experts; an empty name if there is only one."""
     has_choice = any(hasattr(getattr(module, "config", None), _IMPLEMENTATION) for module in model.modules())
     return _IMPLEMENTATIONS if has_choice else ("",)
 
 
 def use_experts(model: nn.Module, implementation: str) -> None:
-    """Let a model compute its experts in one of the ways that its release has."""
+    """Make a model compute its experts in one of the ways of its release."""
     for module in model.modules():
         config = getattr(module, "config", None)
         if hasattr(config, _IMPLEMENTATION):

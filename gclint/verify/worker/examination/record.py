@@ -1,4 +1,4 @@
-"""All that one run showed: two texts of a model are compared by it, where failures tell a story once."""
+"""Verdicts with everything that a run showed, to compare two versions of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
 
     Args:
         case: the run, and what it is compared with.
-        symptoms: what the checks found, and what is to be judged of it.
+        symptoms: what the checks found.
     """
     run = case.run
     ran = [block.name for block in case.blocks if run.forward[block.name]]
@@ -36,6 +36,6 @@ def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
             yield Observation(
                 symptom.kind or symptom.check, symptom.message, about, explanation.cause, explanation.text
             )
-    # The check of the later steps asks only where the first one is right.
+    # The check of the later steps applies only if the first one is right.
     if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
         yield Observation("second step", "a later step has more that is wrong", case.later)

@@ -1,4 +1,4 @@
-"""Telling what is wrong from what rounding makes of it, by runs that differ in nothing but rounding."""
+"""Tells wrong results from rounding, by runs that differ only in rounding."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 
 _TIMES = 2
-"""How often the last bits of all parameters are changed."""
+"""How many runs with other last bits of all parameters are made."""
 
 
 class Rounding:
-    """Makes the further runs that it takes, once for each reference."""
+    """Makes the necessary runs, once for each reference."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._known: dict[Conditions, tuple[frozenset[Key], dict[Key, float]]] = {}
 
     def sharpened(self, case: Case) -> Case:
-        """Return a case that knows what is others in each plain run, and what rounding changes.
+        """Return a case that knows what differs between plain runs, and what rounding changes.
 
-        What that leaves nothing to judge of, or finds nearly right, is run in double precision, where the
-        model can be: there rounding changes far less, and what is wrong stays as wrong as it was. That would
-        not help gradients that are zero but for rounding, as of a bias in front of a normalisation.
+        If that leaves nothing to judge, or something is nearly right, the run is repeated in double
+        precision, if the model allows it: there, rounding changes far less, and errors stay as large as they
+        were. That would not help with gradients that are zero except for rounding, such as that of a bias
+        before a normalisation.
         """
         case = self._measured(case)
         if not _is_worth(case):
@@ -48,7 +49,7 @@ class Rounding:
         return replace(case, unstable=case.unstable | unstable, noise=noises)
 
     def _again(self, run: Run, *, shaken: int = 0, exact: bool = False) -> Run:
-        """Repeat a run, but for the rounding in it."""
+        """Repeat a run with other rounding."""
         conditions = replace(
             run.conditions, shaken=shaken, exact=exact or run.conditions.exact, dissected=False
         )
@@ -56,5 +57,5 @@ class Rounding:
 
 
 def _is_worth(case: Case) -> bool:
-    """Return whether there is more to find in double precision than that a gradient is zero."""
+    """Return whether double precision can show more than that a gradient is zero."""
     return bool(case.near or set(case.blurred).difference(case.vanishing))

@@ -100,7 +100,7 @@ class Subject:
     def inputs(
         self, scenario: Scenario, number: int = 0, *, exact: bool = False, says_cache: bool = True
     ) -> dict[str, Any]:
-        """Return new inputs; what another network would compute carries gradient.
+        """Return new inputs; what another network would compute requires grad.
 
         Args:
             scenario: what they are for.
@@ -224,7 +224,7 @@ def switch_off(model: Any) -> None:
 
 
 def is_computed(name: str, value: Any) -> bool:
-    """Return whether an input is what another network computes, so that it carries gradient."""
+    """Return whether an input is what another network computes, so that it requires grad."""
     return isinstance(value, Tensor) and value.is_floating_point() and _COMPUTED.search(name) is not None
 
 

@@ -46,7 +46,7 @@ class Call:
     """The name of the block in the model."""
     place: Place
     keyword: Mapping[str, int]
-    """The keyword arguments that carry gradient, each with the identity of its tensor."""
+    """The keyword arguments that require grad, each with the identity of its tensor."""
     contained: Mapping[str, tuple[int, ...]]
     """The arguments that contain such tensors."""
     positional_caches: tuple[str, ...]
@@ -55,7 +55,7 @@ class Call:
     dictionaries: Mapping[str, int]
     """The dictionaries that were passed, by parameter, and the identity of each."""
     has_gradient: bool
-    """Whether any tensor that was passed carries gradient."""
+    """Whether any tensor that was passed requires grad."""
     graphs: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """What computes each argument that is passed by keyword or contains tensors, by numbers of the run."""
 
@@ -231,7 +231,7 @@ def _is_cache_argument(name: str, value: Any) -> bool:
 
 
 def _inner(value: Any) -> Iterable[int]:
-    """Yield the identities of the tensors inside a container that carry gradient."""
+    """Yield the identities of the tensors inside a container that require grad."""
     if not isinstance(value, Tensor):
         yield from (id(each) for _, each in tensors_in(value) if carries_gradient(each))
 

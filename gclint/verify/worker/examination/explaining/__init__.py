@@ -1,1 +1,1 @@
-"""What failures come from: suspects, each of which has to show what was seen of it."""
+"""Explains failures: each suspected cause needs evidence from the run."""

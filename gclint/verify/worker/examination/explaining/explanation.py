@@ -1,4 +1,4 @@
-"""An explanation of failures, and the words that explanations share."""
+"""Explanations of failures, and the wording that they share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class Explanation:
-    """What failures come from."""
+    """The explanation of failures."""
 
     cause: Cause | None
     text: str = ""
@@ -34,36 +34,36 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A cause that is looked for."""
+    """A possible cause."""
 
     explains: frozenset[str]
-    """The checks whose failures it may be the cause of."""
+    """The checks whose failures it may cause."""
     find: Callable[[Case, Sequence[Symptom]], Explanation | None]
-    """Returns what was seen of it, or None."""
+    """Returns the explanation if there is evidence, or None."""
 
 
 def places(calls: Iterable[Call]) -> tuple[Place, ...]:
-    """Return where calls are written."""
+    """Return the places of calls."""
     return tuple(dict.fromkeys(call.place for call in calls))
 
 
 def where(calls: Iterable[Call]) -> str:
-    """Return where calls are written, in words."""
+    """Return the places of calls, in words."""
     return at(places(calls))
 
 
 def at(lines: Iterable[Place | None]) -> str:
-    """Return where something is called, in words."""
+    """Return the place of a call, in words."""
     return " and ".join(dict.fromkeys(f"the call at {line(each)}" for each in lines if each is not None))
 
 
 def checkpoint_at(checkpointed: Checkpointed) -> str:
-    """Return where a checkpoint is called, in words."""
+    """Return the place of a checkpoint's call, in words."""
     return f"the checkpoint at {line(checkpointed.place)}" if checkpointed.place else "the checkpoint"
 
 
 def difference(origin: Origin) -> Difference:
-    """Return where two passes begin to differ, for others to read."""
+    """Return where two passes begin to differ, for the result."""
     return Difference(_operation(origin.kind, origin.name or origin.other), origin.stack, origin.other_stack)
 
 
@@ -74,8 +74,8 @@ def first_operation(
 
     Args:
         origin: the place.
-        second: what the second pass is called.
-        first: what the first one is called.
+        second: the name of the second pass.
+        first: the name of the first pass.
     """
     mine, yours = _operation(origin.kind, origin.name), _operation(origin.kind, origin.other)
     here, there = _line(origin.stack), _line(origin.other_stack)

@@ -1,4 +1,4 @@
-"""Causes that lie in what is passed to blocks, and in what they return."""
+"""Causes in what is passed to blocks, and in what they return."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOST = (
     "receive no gradient",
     "none of output has requires_grad",
 )
-"""What messages say of gradients that got lost."""
+"""Parts of messages about lost gradients."""
 
 
 def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -87,7 +87,7 @@ def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | N
 def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if not case.is_reentrant:
         return None
-    # What calls within a layer pass is recomputed with it.
+    # The arguments of calls within a layer are recomputed with it.
     layers = {block.name for block in case.blocks if block.is_layer}
     within = tuple(f"{name}." for name in layers)
     layers |= {
@@ -120,7 +120,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
 def _only_shared(
     case: Case, keywords: dict[str, None], contained: dict[str, None]
 ) -> tuple[dict[str, None], dict[str, None]]:
-    """Leave only the arguments that pass one tensor to several calls, if there are any."""
+    """Keep only the arguments that pass one tensor to several calls, if there are any."""
     times: Counter[int] = Counter()
     for call in case.run.calls:
         times.update({*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)})
@@ -152,7 +152,7 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
 
 
 def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    # Where nothing that goes in carries gradient, nothing that comes out does, whatever it is in.
+    # If no input requires grad, no output does, whatever contains it.
     seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in and each.has_gradient]
     if not seen:
         return None
@@ -215,7 +215,7 @@ CACHES = (
     Suspect(VALUES | {"cache"}, _written_cache),
 )
 LOST = (
-    # A layer's output that reaches a later one by keyword makes the backward pass recurse without end.
+    # If a layer's output reaches a later one by keyword, the backward pass recurses endlessly.
     Suspect(_DEATHS, _keyword_activation),
     Suspect(GRADIENTS | FROZEN, _lost_activation),
     Suspect(GRADIENTS | FROZEN, _hidden_output),

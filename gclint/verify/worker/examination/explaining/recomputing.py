@@ -1,4 +1,4 @@
-"""Causes that make a recomputation do something else than the forward pass: each shows what has changed."""
+"""Causes that make a recomputation differ from the forward pass: each shows what has changed."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequ
 
 
 def _who(inspection: Inspection, attributes: dict[str, None], changed: Sequence[Change]) -> str:
-    """Return who has set attributes, in words."""
+    """Return what has set attributes, in words."""
     for name in attributes:
         setting = inspection.settings.get(name)
         if setting is not None:
@@ -205,7 +205,7 @@ _SHARED: dict[Holder, str] = {
     "default": "the default argument",
     "config": "the setting",
 }
-"""What all blocks share, in words."""
+"""Kinds of state that all blocks share, in words."""
 
 
 def _global_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -265,7 +265,7 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
 
 
 def _swapped(origin: Origin) -> str:
-    """Return that arguments are passed in another order, if they are."""
+    """Return a sentence about arguments that are passed in another order, if there are any."""
     both = [(one, other) for one, other in origin.inputs if one is not None and other is not None]
     for one, other in both:
         for mine, yours in both:
@@ -302,7 +302,7 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
 
 
 def _divergent(case: Case) -> Iterator[tuple[Checkpointed, Origin]]:
-    """Yield the checkpoints whose recomputation differs, and where it begins to."""
+    """Yield the checkpoints whose recomputation differs, and where it begins to differ."""
     for each in case.checkpoints:
         if each.origin is not None and not each.origin.is_rounding:
             yield each, each.origin
@@ -315,7 +315,7 @@ def _all_origins(case: Case) -> Iterator[Origin]:
 
 
 def _relevant(each: Checkpointed, origin: Origin, *holders: str) -> list[Change]:
-    """Return the changes of some kind that the first difference reads, or all if it does not say which."""
+    """Return the changes of a kind that the first difference reads, or all if that is unknown."""
     changed = [change for change in each.changes if change.holder in holders]
     seen = {
         (one.digest.key, other.digest.key)

@@ -1,4 +1,4 @@
-"""Causes that lie in what is switched on, in what is checkpointed, and in what the model keeps."""
+"""Causes in how checkpointing is enabled, in what is checkpointed, and in what the model keeps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gclint.verify.worker.examination.words import line, names
 
 
 def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    # A switch that stays off has the others as its consequences.
+    # A flag that stays disabled has the others as its consequences.
     if not any(each.check == "switches" for each in symptoms):
         return None
     verbs = {"set": case.run.still_off, "clear": case.run.still_on}

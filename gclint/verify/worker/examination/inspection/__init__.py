@@ -1,1 +1,1 @@
-"""A close look at what a run does, what its checkpoints do again, and what has changed in between."""
+"""Inspects what a run does, what its checkpoints recompute, and what has changed in between."""

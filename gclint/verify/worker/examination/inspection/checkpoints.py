@@ -1,4 +1,4 @@
-"""The checkpoints of a run, whoever makes them: what torch runs in one, and runs again to go backward."""
+"""Observes the checkpoints of a run, whatever makes them: what runs in them, and what is recomputed."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ class Region:
     is_reentrant: bool
     preserves_random_state: bool
     outer: Region | None
-    """The checkpoint in which this one was made."""
+    """The checkpoint around this one."""
     runs: int = 0
-    """How often its function has begun."""
+    """How often its function has started."""
 
     @property
     def is_again(self) -> bool:
-        """Whether what runs now is the recomputation."""
+        """Whether the current run is the recomputation."""
         return self.runs > 1
 
 
 class Observer(Protocol):
-    """Somebody who watches what runs in checkpoints."""
+    """Observes what runs in checkpoints."""
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
-        """See that the function of a checkpoint begins."""
+        """The function of a checkpoint begins."""
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
-        """See what it returned, None where that is not known, and whether it came to its end."""
+        """The function has ended: its result, None if unknown, and whether it was completed."""
 
     def saved(self, region: Region, tensor: Tensor) -> None:
-        """See what autograd saves in it."""
+        """Autograd saves a tensor in it."""
 
 
 class Checkpoints:
     """Watches, while it is entered, all calls of torch's checkpoint function in both modes.
 
-    It stands where torch looks up how to do it, so that no way to reach the function passes it by.
+    It replaces the parts that torch's function looks up, so that it sees every call, however it is made.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -81,7 +81,7 @@ class Checkpoints:
 
     @contextmanager
     def run(self, region: Region, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
-        """Say that the function of a checkpoint runs; what it returns goes into the list."""
+        """Announce a run of a checkpoint's function; its result goes into the list."""
         region.runs += 1
         self._running.append(region)
         result: list[Any] = []
@@ -97,7 +97,7 @@ class Checkpoints:
                 each.end(region, result[0] if result else None, is_complete)
 
     def call(self, region: Region) -> Callable[..., Any]:
-        """Return what runs the function of a checkpoint in its place."""
+        """Return a replacement for the function of a checkpoint, which announces its runs."""
 
         @functools.wraps(region.function, assigned=("__name__", "__doc__"), updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -108,7 +108,7 @@ class Checkpoints:
         return function
 
     def save(self, tensor: Tensor) -> None:
-        """Say that autograd saves a tensor in the checkpoint that runs."""
+        """Announce that autograd saves a tensor in the current checkpoint."""
         if self._running:
             for each in self._observers:
                 each.saved(self._running[-1], tensor)
@@ -116,7 +116,7 @@ class Checkpoints:
 
 def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
     class StandIn:
-        """In place of the autograd function of reentrant checkpointing."""
+        """Replaces the autograd function of reentrant checkpointing."""
 
         @staticmethod
         def apply(function: Any, preserves: Any, *args: Any) -> Any:
@@ -154,7 +154,7 @@ def _settings(original: Any) -> int:
 
 def _saving(checkpoints: Checkpoints, original: Any) -> Any:
     class StandIn(original):  # type: ignore[misc]
-        """In place of the hooks that torch enters in a checkpoint."""
+        """Replaces the hooks that torch enters in a checkpoint."""
 
         pack_hook: Callable[[Tensor], Any]
 
@@ -177,4 +177,4 @@ _STAND_INS: dict[str, Callable[[Checkpoints, Any], Any]] = {
     "_checkpoint_hook": _saving,
     "_recomputation_hook": _saving,
 }
-"""What takes the place of which of torch's names."""
+"""The replacements, by torch's names."""

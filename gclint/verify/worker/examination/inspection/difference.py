@@ -1,4 +1,4 @@
-"""The first thing that two passes do not have in common."""
+"""Finds the first difference between two passes."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ What = Literal["input", "output", "path", "module", "argument"]
 
 @dataclass(frozen=True)
 class Origin:
-    """The first event that differs although nothing before it does."""
+    """The first event that differs although nothing before it differs."""
 
     what: What
     """An ``input`` of an operation, its ``output`` alone, the ``path`` (something else is done), the
     ``module`` that is called, or an ``argument`` of one or of the checkpoint."""
     kind: str
     name: str
-    """What is done in the first pass."""
+    """The event in the first pass."""
     other: str
-    """What is done in the second one; the same unless it is the path or the module."""
+    """The event in the second one; the same unless it is the path or the module."""
     stack: tuple[Place, ...]
     other_stack: tuple[Place, ...]
     inputs: tuple[tuple[Input | None, Input | None], ...] = ()
-    """Those that differ: in the first pass, and in the second one."""
+    """The inputs that differ, in the first pass and in the second one."""
     is_rounding: bool = False
-    """Whether it differs by no more than rounding, from the same inputs: it was another kernel."""
+    """Whether it differs only by rounding, with the same inputs: another kernel computed it."""
     module: str = ""
-    """The innermost module that it happened in."""
+    """The innermost module in which it happened."""
     question: str = ""
-    """What the module asked before, if the answer was not the same."""
+    """What the module queried before, if the answer was not the same."""
     question_stack: tuple[Place, ...] = ()
 
     @property
     def is_of_results(self) -> bool:
-        """Whether what differs comes from what was done before."""
+        """Whether the difference comes from earlier operations."""
         given = [each for pair in self.inputs for each in pair if each is not None]
         return all(each.source in ("result", "argument", "parameter") for each in given)
 
 
 def first_difference(one: Event, other: Event) -> Origin | None:
-    """Return where two passes begin to differ, or None where they do not.
+    """Return where two passes begin to differ, or None if they do not.
 
-    A difference that is more than rounding is rather returned than an earlier one that is not.
+    A difference beyond rounding takes precedence over an earlier one that is only rounding.
     """
     rounding = None
     walk = _Walk()
@@ -62,7 +62,7 @@ def first_difference(one: Event, other: Event) -> Origin | None:
 
 
 def only_cut(one: Event, other: Event) -> Event | None:
-    """Return what cuts a tensor off from its graph in the second pass, and is not done in the first."""
+    """Return what detaches a tensor from its graph in the second pass, but not in the first."""
     for mine, yours in _aligned(one, other):
         if mine is None and yours is not None and yours.name in _CUTS and yours.stack:
             return yours
@@ -78,15 +78,15 @@ class _Walk:
         self._is_rounded = False
         """Whether results are no longer bit for bit the same, so that a difference may be inherited."""
         self._asked: dict[str, Event] = {}
-        """The last question in each module that was not answered the same."""
+        """The last query in each module that had another answer."""
 
     def with_question(self, origin: Origin) -> Origin:
-        """Return the origin with what its module asked before."""
+        """Return the origin with what its module queried before."""
         asked = self._asked.get(origin.module)
         return replace(origin, question=asked.name, question_stack=asked.stack) if asked else origin
 
     def differences(self, one: Event, other: Event, module: str) -> Iterator[Origin]:
-        """Yield what differs in two events and inside of them."""
+        """Yield the differences between two events, including those inside them."""
         if one.kind == "module":
             module = one.name
         changed = self._changed(one, other)
@@ -113,7 +113,7 @@ class _Walk:
                 yield found
 
     def _of_events(self, one: Event, other: Event, module: str) -> Origin | None:
-        """Return what is different in two operations or answers, where that is not inherited."""
+        """Return the difference of two operations or answers, unless it is inherited."""
         if one.kind == "question":
             if one.outputs != other.outputs:
                 self._asked[module] = one
@@ -132,14 +132,14 @@ class _Walk:
         return None if inherited else _origin("output", one, other, module)
 
     def _changed(self, one: Event, other: Event) -> tuple[tuple[Input | None, Input | None], ...]:
-        """Return the inputs that are different, and do not come from what was before."""
+        """Return the inputs that differ, and do not come from earlier operations."""
         mine, yours = ({each.name: each for each in event.inputs} for event in (one, other))
         pairs = ((mine.get(name), yours.get(name)) for name in {**mine, **yours})
         return tuple(pair for pair in pairs if self._is_changed(*pair))
 
     def _is_changed(self, one: Input | None, other: Input | None) -> bool:
         if one is None or other is None:
-            # What is a default may be written out.
+            # A default may also be passed explicitly.
             return any(each.digest.bits for each in (one, other) if each is not None)
         if self._is_rounded and "result" in (one.source, other.source):
             return False
@@ -147,7 +147,7 @@ class _Walk:
 
 
 def _aligned(one: Event, other: Event) -> Iterator[tuple[Event | None, Event | None]]:
-    """Yield what corresponds in two lists of events; a recomputation may stop before the end."""
+    """Yield the corresponding events of two lists; a recomputation may stop before the end."""
     mine, yours = list(_flat(one.events)), list(_flat(other.events))
     keys, other_keys = [each.key for each in mine], [each.key for each in yours]
     shorter = min(len(keys), len(other_keys))
@@ -198,7 +198,7 @@ def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, mod
 
 
 def _at_the_place_of(event: Event, one: Event, other: Event) -> Event | None:
-    """Return what the other pass does in place of an event of the first."""
+    """Return the event of the other pass in place of one of the first."""
     index = next(index for index, each in enumerate(_flat(one.events)) if each is event)
     return next((each for place, each in enumerate(_flat(other.events)) if place == index), None)
 

@@ -1,4 +1,4 @@
-"""What is kept of a value in order to tell later, or elsewhere, whether another one is the same."""
+"""Digests of values, to tell later, or elsewhere, whether another value is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 _MANY = 64
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 3e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
-"""How far apart, as a part of themselves, values are that only rounding tells apart."""
+"""How much values may differ by rounding, relative to themselves."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Digest:
     """A tensor's shape, bits and size, or the text of something else."""
 
     text: str
-    """What people may read: a value, or the shape and type of a tensor."""
+    """A description for people: a value, or the shape and type of a tensor."""
     bits: int = 0
     size: float = 0.0
     projection: float = 0.0
@@ -29,11 +29,11 @@ class Digest:
 
     @property
     def key(self) -> str:
-        """What two values share that are the same."""
+        """A key that is the same for equal values."""
         return f"{self.text}#{self.bits}" if self.bits else self.text
 
     def is_close(self, other: Digest) -> bool:
-        """Tell whether nothing but rounding tells two values apart."""
+        """Tell whether two values differ only by rounding."""
         if self == other:
             return True
         if self.text != other.text or not self.tolerance:
@@ -43,7 +43,7 @@ class Digest:
 
 
 def digest(value: Any) -> Digest:
-    """Return what to keep of a value."""
+    """Return the digest of a value."""
     if isinstance(value, Tensor):
         return _of_tensor(value)
     if isinstance(value, numpy.ndarray):
@@ -62,7 +62,7 @@ def digest(value: Any) -> Digest:
 
 
 def shape(tensor: Tensor) -> Digest:
-    """Return what to keep of a tensor whose values say nothing."""
+    """Return the digest of a tensor whose values do not matter."""
     return Digest(f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}")
 
 
@@ -85,7 +85,7 @@ def _of_values(tensor: Tensor, text: str) -> Digest:
             text = f"{text} {dense.item()}"
         return Digest(text, bits)
     values = dense.double()
-    # What is not finite, as in masks, counts by its place, and hides nothing of what is beside it.
+    # Non-finite values, as in masks, count by position, so that they do not hide the others.
     beyond = 1.0 + float(values.nan_to_num(0.0, 0.0, 0.0).abs().max())
     values = values.nan_to_num(beyond / 2, beyond, -beyond)
     return Digest(

@@ -1,4 +1,4 @@
-"""A close look at one run: what it does, what its checkpoints do again, and what has changed in between."""
+"""Inspects one run: what it does, what its checkpoints recompute, and what has changed in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Checkpointed:
-    """What was seen of one checkpoint."""
+    """The observations on one checkpoint."""
 
     place: Place | None
     """Where the checkpoint function is called."""
@@ -38,40 +38,40 @@ class Checkpointed:
     is_reentrant: bool
     preserves_random_state: bool
     outer: Place | None
-    """Where the checkpoint is called in which it was made, if there is one."""
+    """The place of the checkpoint around it, if there is one."""
     returned_in: str
     """The container in which the function returns tensors that reentrant checkpointing does not see, if
     any."""
     captured: tuple[str, ...]
-    """The variables through which the function reads tensors that carry gradient from around it."""
+    """The variables through which the function captures tensors that require grad."""
     has_gradient: bool
-    """Whether a tensor that it is passed by position carries gradient."""
+    """Whether a tensor that is passed to it by position requires grad."""
     drawn: frozenset[str]
-    """The generators from which numbers are drawn in it, other than torch's own."""
+    """The random generators that are used in it, other than torch's own."""
     first: Event
-    """What it did when it ran first."""
+    """Its first run."""
     origin: Origin | None
     """Where the recomputation begins to differ."""
     changes: tuple[Change, ...]
-    """What was another thing when it began."""
+    """What had changed when the recomputation began."""
     modified: tuple[str, ...]
     """The arguments that the function changes in place."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a close look has seen."""
+    """The results of an inspection."""
 
     forward: Event
     """The first forward pass."""
     checkpoints: tuple[Checkpointed, ...]
     """In the order in which they were made."""
     settings: dict[str, Setting]
-    """Where attributes were set last, by their dotted names."""
+    """Where attributes were last set, by their dotted names."""
 
 
 class Inspector:
-    """Looks closely, while it is entered, at the steps of a run."""
+    """Inspects, while it is entered, the steps of a run."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -92,11 +92,11 @@ class Inspector:
         self._exit.close()
 
     def forward(self) -> AbstractContextManager[None]:
-        """Return what is to be entered for a forward pass."""
+        """Return the context manager for a forward pass."""
         return self._tape.forward()
 
     def inspection(self) -> Inspection:
-        """Return what was seen."""
+        """Return the results."""
         return Inspection(
             self._tape.root,
             tuple(self._checkpointed(region, look) for region, look in self._looked_at.items()),
@@ -104,7 +104,7 @@ class Inspector:
         )
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
-        """Note what a checkpoint can read when it begins."""
+        """Record what a checkpoint can read when it begins."""
         self._running += 1
         with self._tape.quiet():
             look = self._looked_at.get(region)
@@ -114,7 +114,7 @@ class Inspector:
                 look.changes = look.world.changes(World(self._model, region.function))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
-        """Note what it has returned."""
+        """Record what it has returned."""
         self._running -= 1
         look = self._looked_at[region]
         if not region.is_again:
@@ -162,7 +162,7 @@ class Inspector:
 
 
 class _Look:
-    """What is seen of a checkpoint while it runs."""
+    """The observations on a checkpoint while it runs."""
 
     def __init__(self, region: Region, model: nn.Module) -> None:
         self.place = checkpoint_place()
@@ -177,7 +177,7 @@ class _Look:
 
 
 class _Contents:
-    """What arguments held when a checkpoint began."""
+    """The contents of arguments when a checkpoint began."""
 
     def __init__(self, region: Region) -> None:
         named = (
@@ -190,10 +190,10 @@ class _Contents:
             for _, each in named
             if isinstance(each, list | dict)
         ]
-        # As long as it is kept, its identity is its own.
+        # As long as it is alive, its identity stays unique.
 
     def changed(self) -> tuple[str, ...]:
-        """Return the names or positions of the arguments that hold something else now."""
+        """Return the names or positions of the arguments that have other contents now."""
         return tuple(name for name, value, before in self._values if _content(value) != before)
 
 
@@ -208,7 +208,7 @@ def _content(value: Any) -> Any:
 
 
 def _captured(function: Any) -> Iterator[str]:
-    """Yield the names of the variables of a closure that hold tensors which carry gradient."""
+    """Yield the names of the closure variables that hold tensors which require grad."""
     for _, name, value in closure(function):
         if any(each.requires_grad and not each.is_leaf for _, each in tensors_in(value)):
             yield name

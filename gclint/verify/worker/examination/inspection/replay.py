@@ -1,4 +1,4 @@
-"""Whether what is recomputed is what the forward pass had, tensor by tensor."""
+"""Compares what is recomputed with the forward pass, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 
 _OPAQUE = frozenset((torch.uint8, torch.int8))
-"""The types of what kernels keep for themselves, which need not be the same twice."""
+"""The types of internal data of kernels, which may differ between two runs."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """How many tensors were compared, and what became of them."""
+    """How many tensors were compared, with which results."""
 
     compared: int = 0
     different: int = 0
     first: str = ""
-    """The type and shape of the first one that was different."""
+    """The type and shape of the first different one."""
 
 
 class Replays:
-    """An observer of checkpoints that compares what runs again with what ran first.
+    """An observer of checkpoints that compares the recomputation with the first run.
 
-    Without reentrant autograd, these are the tensors that are saved for the backward pass; with it, which
-    saves nothing at first, what the checkpointed function returns.
+    In non-reentrant mode, it compares the tensors that are saved for the backward pass; in reentrant mode,
+    which saves nothing in the first run, the outputs of the checkpointed function.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -44,22 +44,22 @@ class Replays:
 
     @property
     def replay(self) -> Replay:
-        """What is known now."""
+        """The results so far."""
         return Replay(self._compared, self._different, self._shown)
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
-        """Start to count from the first tensor."""
+        """Start again at the first tensor."""
         self._next[region] = 0
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
-        """Compare what reentrant checkpointing returns."""
+        """Compare the outputs in reentrant mode."""
         if region.is_reentrant and is_complete:
             self._next[region] = 0
             for each in _returned(result):
                 self._see(region, each)
 
     def saved(self, region: Region, tensor: Tensor) -> None:
-        """Compare what is saved."""
+        """Compare a saved tensor."""
         if not region.is_reentrant:
             self._see(region, tensor)
 
@@ -80,7 +80,7 @@ class Replays:
             self._shown = self._shown or f"{str(now.dtype).removeprefix('torch.')}{list(now.shape)}"
 
     def _kept(self, tensor: Tensor) -> Tensor | None:
-        """Return a copy of what is to be compared, or None."""
+        """Return a copy of a tensor to compare, or None if it is not compared."""
         try:
             # Nothing changes a parameter before the backward pass is over, running statistics are saved and
             # not used, and what has one element only may be a seed, which is another one each time.

@@ -1,4 +1,4 @@
-"""What a model does, operation by operation, with the lines that do it."""
+"""Records what a model does, operation by operation, with the source lines."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ from gclint.verify.worker.examination.trace import bound, is_asked_by_model, mod
 from gclint.verify.worker.protocol import Place
 
 _FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
-"""Properties of tensors that say how gradients are recorded."""
+"""Properties of tensors about the recording of gradients."""
 _SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
 _MOST = 200_000
-"""Events that are kept of one pass."""
+"""The most events to keep for one pass."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """Something that an operation was given, or a module was called with."""
+    """An input of an operation or a module."""
 
     name: str
-    """The parameter that it is for, or its position."""
+    """The name of the parameter, or the position."""
     source: str
     """``result``, ``argument`` (of the checkpoint), ``parameter``, ``kept`` (a tensor from elsewhere), or
     ``value``."""
     digest: Digest
     held: str = ""
-    """The name of the parameter, the buffer or the argument, where it is one."""
+    """The name of the parameter, buffer or argument, if it is one."""
 
 
 @dataclass(eq=False)
 class Event:
-    """An operation, a call of a module, or a question that the model asked."""
+    """An operation, a call of a module, or a query of the model about its state."""
 
     kind: str
     """``operation``, ``module``, ``checkpoint`` or ``question``."""
     name: str
     stack: tuple[Place, ...]
-    """Where it is written, and what called that, the innermost first."""
+    """Its place and those of its callers, the innermost first."""
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Digest, ...] = ()
     events: list[Event] = field(default_factory=list)
-    """What happened inside."""
+    """The events inside."""
     saved: tuple[Digest, ...] = ()
-    """What autograd saved of it, where a checkpoint saves nothing but that."""
+    """What autograd saved of it, in a checkpoint that saves only that."""
     is_complete: bool = True
-    """Whether it came to its end."""
+    """Whether it was completed."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What two events share that can be compared."""
+        """A key that is the same for comparable events."""
         return self.kind, self.name
 
 
 class Tape(TorchFunctionMode):  # type: ignore[misc]
-    """Writes down, while it is entered, what the model does; an observer of checkpoints as well."""
+    """Records, while it is entered, what the model does; an observer of checkpoints as well."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.root = Event("checkpoint", "", ())
         """The forward pass."""
         self.runs: dict[Region, list[Event]] = {}
-        """What each checkpoint did in its runs, the first of which is that of the forward pass."""
+        """The runs of each checkpoint, of which the first is in the forward pass."""
         self._open = [self.root]
         self._names: dict[int, str] = {
             id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())
@@ -79,16 +79,16 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         self._modules = {module: name for name, module in model.named_modules()}
         self._made: dict[int, Tensor] = {}
         self._unset = Unset()
-        # As long as they are kept, their identities are theirs.
+        # As long as they are alive, their identities stay unique.
         self._exit = ExitStack()
         self._left = _MOST
         self._saved: list[Digest] = []
-        """What was saved of the operation that runs."""
+        """What has been saved of the current operation."""
         self._arguments: dict[int, str] = {}
-        """The arguments of the checkpoint that runs."""
+        """The arguments of the current checkpoint."""
         self._is_forward = False
         self._is_busy = False
-        """Whether what is done now is done by the examination itself."""
+        """Whether the examination itself is running operations."""
 
     def __enter__(self) -> Tape:
         for module in self._modules:
@@ -104,7 +104,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
 
     @contextmanager
     def forward(self) -> Iterator[None]:
-        """Write down what is done in a forward pass; of a backward pass, that is only what is recomputed."""
+        """Record a forward pass; of a backward pass, only the recomputation is recorded."""
         self._open = [Event("checkpoint", "", ()) if self.root.events else self.root]
         self._is_forward = True
         super().__enter__()
@@ -117,7 +117,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Write nothing down of what is done meanwhile."""
+        """Record nothing meanwhile."""
         before, self._is_busy = self._is_busy, True
         try:
             yield
@@ -147,7 +147,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         self._arguments = {}
 
     def saved(self, region: Region, tensor: Tensor) -> None:
-        """Take up what is saved of an operation, after which a recomputation may stop."""
+        """Record what is saved of an operation, after which a recomputation may stop."""
         if id(tensor) not in self._parameters:
             with self.quiet():
                 self._saved.append(self._digest(tensor))
@@ -160,7 +160,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         with self.quiet():
             event.outputs = tuple(self._digest(each) for each in _tensors(result))
             event.is_complete = is_complete
-            # What an exception has ended was not closed.
+            # An event that ended with an exception was not closed.
             if event in self._open:
                 del self._open[self._open.index(event) :]
 
@@ -208,7 +208,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         try:
             result = func(*args, **kwargs)
         except BaseException:
-            # Such as the end of a recomputation that has all that is needed.
+            # For example the end of a recomputation that has everything it needs.
             saved = tuple(self._saved)
             self._add(Event("operation", name, _stack(), inputs, saved=saved, is_complete=False))
             raise

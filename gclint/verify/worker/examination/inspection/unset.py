@@ -1,4 +1,4 @@
-"""Memory that nothing has been written to: what is in it says nothing, and differs from run to run."""
+"""Tracks uninitialised memory, whose content is meaningless and differs from run to run."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _FILL = frozenset(
         "zero_",
     )
 )
-"""What writes to each place of a tensor."""
+"""Operations that write to every element of a tensor."""
 
 
 class Unset:
-    """The tensors that were made without values, until something has written to all of them."""
+    """The tensors that were allocated without values, until all of them have been written."""
 
     def __init__(self) -> None:
-        # As long as the tensors are kept, their addresses are theirs.
+        # As long as the tensors are alive, their addresses stay unique.
         self._made: dict[int, Tensor] = {}
 
     def follow(self, operation: str, outputs: Iterable[Tensor]) -> None:
-        """Take up what an operation has made or filled."""
+        """Record what an operation has allocated or filled."""
         for each in outputs:
             if operation in _MAKE and (key := storage(each)):
                 self._made[key] = each
@@ -49,7 +49,7 @@ class Unset:
 
 
 def storage(tensor: Tensor) -> int:
-    """Return where the values of a tensor are, which views of it share; 0 where that is not known."""
+    """Return the address of a tensor's storage, which its views share; 0 if it is unknown."""
     try:
         return int(tensor.untyped_storage().data_ptr())
     except (RuntimeError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""What a model can read besides its arguments, at one moment: attributes, globals, closures, generators."""
+"""What a model can read besides its arguments: attributes, globals, closures, random generators."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _MODELS = "transformers.models."
 
 @dataclass(frozen=True)
 class Change:
-    """Something that a model can read, and that was not what it had been."""
+    """A change of something that a model can read."""
 
     holder: Holder
     name: str
     before: str
     now: str
     owner: str = ""
-    """The name of the module, or of the function, that has it."""
+    """The name of the module or function that has it."""
     before_key: str = ""
     now_key: str = ""
-    """What a digest of such a value would be known by."""
+    """The key of the digest of its new value."""
 
 
 class World:
-    """What a model could read when a checkpoint began."""
+    """What a model can read when a checkpoint begins."""
 
     def __init__(self, model: nn.Module, function: Callable[..., Any]) -> None:
         self._kept: list[Any] = []
-        # What is compared by its identity is kept, so that nothing else can have it.
+        # Objects that are compared by identity are kept alive, so that no other can have the same.
         self._tokens: dict[tuple[Holder, str, str], Any] = {}
         self._generators: dict[str, Any] = {}
         for holder, owner, name, value in _readable(model, function):
@@ -64,7 +64,7 @@ class World:
         self._states = {name: generator_state(each) for name, each in self._generators.items()}
 
     def changes(self, now: World) -> tuple[Change, ...]:
-        """Return what was another thing, or had another content, later."""
+        """Return what has been replaced or changed since then."""
         return tuple(
             Change(holder, name, _text(before), _text(after), owner, _key(before), _key(after))
             for (holder, owner, name), before in self._tokens.items()
@@ -72,14 +72,14 @@ class World:
         )
 
     def drawn(self) -> frozenset[str]:
-        """Return the names of the generators from which numbers were drawn since then."""
+        """Return the names of the random generators that have been used since then."""
         return frozenset(
             name for name, each in self._generators.items() if generator_state(each) != self._states[name]
         )
 
     def _token(self, value: Any, depth: int = 0) -> Any:
         if value is None or isinstance(value, bool | int | float | str | bytes):
-            # What is no number is not equal to itself.
+            # NaN is not equal to itself.
             return value if value == value else "nan"
         if isinstance(value, Tensor):
             found = digest(value)
@@ -108,7 +108,7 @@ class World:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether something is an object of the model's own that holds values."""
+    """Tell whether something is a plain object of the model's own code."""
     kind = type(value)
     return (
         isinstance(value, local)
@@ -121,12 +121,12 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_of_models(module: str) -> bool:
-    """Tell whether a module is one of models, and not of the libraries that they are built with."""
+    """Tell whether a Python module has model code, and is not one of the underlying libraries."""
     return f"{module}.".startswith(_MODELS) or not f"{module}.".startswith(_LIBRARIES)
 
 
 def generator_state(value: Any) -> int | None:
-    """Return a number for the state of a generator of random numbers, or None if it is something else."""
+    """Return a number for the state of a random generator, or None if it is something else."""
     if isinstance(value, torch.Generator):
         return zlib.crc32(value.get_state().numpy().tobytes())
     if isinstance(value, numpy.random.Generator):
@@ -184,7 +184,7 @@ def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
         if _is_of_models(kind.__module__):
             modules[kind.__module__] = None
             for name, value in vars(kind).items():
-                # The examination itself stands in for some.
+                # The examination itself replaces some.
                 if not name.startswith("__") and not isinstance(value, property | classmethod | staticmethod):
                     yield "class", kind.__name__, name, value
                     yield from _defaults(f"{kind.__name__}.{name}", value)
@@ -195,7 +195,7 @@ def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
 
 
 def _defaults(owner: str, value: Any) -> Iterator[tuple[Holder, str, str, Any]]:
-    """Yield the defaults of a function's arguments, which all its calls share."""
+    """Yield the default values of a function's parameters, which all its calls share."""
     function = inspect.unwrap(value) if isinstance(value, FunctionType) else None
     if isinstance(function, FunctionType):
         code, positional = function.__code__, function.__defaults__ or ()
@@ -205,9 +205,9 @@ def _defaults(owner: str, value: Any) -> Iterator[tuple[Holder, str, str, Any]]:
 
 
 def closure(function: Any, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
-    """Yield the variables that a function, and those that it calls, read from around it.
+    """Yield the variables that a function, and those that it calls, capture.
 
-    Each with the name of the function, its own, and its value.
+    Each comes with the name of the function, its own name, and its value.
     """
     if isinstance(function, partial):
         function = function.func
@@ -224,7 +224,7 @@ def closure(function: Any, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
 
 
 def _text(token: Any) -> str:
-    """Return what people may read of a value; nothing of what has no short text."""
+    """Return a short text of a value; empty if it has none."""
     return "" if isinstance(token, tuple) else repr(token)
 
 

@@ -116,7 +116,7 @@ def _inner_specimen(
             not_covered = trial.step(model, _detached(arguments))
         except Exception:
             # Its constructor may want more than a configuration; and not every inner model has an output
-            # that carries gradient.
+            # that requires grad.
             continue
         return Specimen(
             scenario=scenario,

@@ -81,7 +81,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
         The names of the parts of the model, of some size, that did not run.
 
     Raises:
-        NotSynthesisable: No output carries gradient, or no parameter receives one.
+        NotSynthesisable: No output requires grad, or no parameter receives one.
     """
     seed()
     with _running() as ran:
