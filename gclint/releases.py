@@ -101,6 +101,10 @@ class Releases:
         """Tell whether one of them comes before a release."""
         return self.start < releases(version).start
 
+    def end_before(self, version: str) -> bool:
+        """Tell whether all of them come before a release."""
+        return self.end is not None and self.end <= releases(version).start
+
     def not_neutralising(self, name: str) -> str | None:
         """Name those that have the base class, and leave alone an argument passed by keyword as ``name``."""
         found = [part for part, each in self._parts() if name not in each.neutralised]

@@ -12,8 +12,10 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, own_overrides
+from gclint.network.standing import Standing
 from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
+from gclint.releases import FIRST_WITH_SWITCH
 from gclint.rule import Rule
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class LegacySetGradientCheckpointing(Rule):
     ## What it does
 
     Finds models that define `_set_gradient_checkpointing(self, module, value=False)`, the interface
-    of transformers before 4.35. The library recognizes it by the parameter `value`.
+    of transformers before 4.35. The library recognizes it by the parameter `value`. Code that only
+    runs with such releases, or is part of one, is left alone.
 
     ## Why is this bad?
 
@@ -79,6 +82,8 @@ class LegacySetGradientCheckpointing(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each override that the file writes."""
+        if network.checkpointing_module is None or network.releases.end_before(FIRST_WITH_SWITCH):
+            return
         for override in own_overrides(network.module):
             if self._is_used(network, override):
                 name = network.file.text.index(LIBRARY_SWITCH, override.method.header)
@@ -102,6 +107,10 @@ class LegacySetGradientCheckpointing(Rule):
             method = info.definition.method(LIBRARY_SWITCH)
             if method is None:
                 yield f"`{info.name}` does not define `{LIBRARY_SWITCH}` itself"
+            elif network.checkpointing_module is None:
+                yield Standing.NO_BASE_CLASS.of(info, None)
+            elif network.releases.end_before(FIRST_WITH_SWITCH):
+                yield f"this code targets {network.releases}, which has no other interface"
             elif any(each.method is method for each in own_overrides(network.module)):
                 yield (
                     f"`{info.name}` sets `supports_gradient_checkpointing = False`: the library raises "

@@ -404,7 +404,10 @@ def test_a_rule_without_findings_is_silent_for_its_reason_even_where_it_is_ignor
     path.write_text(_PLACES, encoding="utf-8")
     ignores = '[tool.gclint.per-file-ignores]\n"*" = ["GC108"]\n'
     (folder / "pyproject.toml").write_text(_RELEASES + ignores, encoding="utf-8")
-    assert "no statement changes" in _reasons(_explained(path, "class OtterModel"), "GC108")
+    document = _explained(path, "class OtterModel")
+    assert "no statement changes" in _reasons(document, "GC108")
+    outcomes = {each["code"]: each["outcome"] for each in document["subjects"][0]["rules"]}
+    assert outcomes["GC108"] == "silent"
 
 
 def test_rule_that_the_settings_ignore_is_said_to_be(folder: Path, block: Path) -> None:

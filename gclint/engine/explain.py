@@ -177,7 +177,8 @@ class _Judge:
                 each for each in self._reported if each.code == rule.code and self._stands_for(each, raw)
             )
             return Opinion(rule, Outcome.ELSEWHERE, (), elsewhere or raw)
-        if rule.code not in self._verdict.ran and not isinstance(rule, CommentRule):
+        has_run = rule.code in self._verdict.ran or rule.code in self._ignored
+        if not has_run and not isinstance(rule, CommentRule):
             return Opinion(rule, Outcome.CRASHED, tuple(each.message for each in self._verdict.problems))
         reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
         return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
