@@ -169,7 +169,7 @@ def _perturb(model: Any) -> None:
 
 @contextmanager
 def _marked_memory() -> Iterator[None]:
-    """Fill memory that nobody initialises with NaN, so that it can be told from weights."""
+    """Fill uninitialised memory with NaN, so that it can be told from weights."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
