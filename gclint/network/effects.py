@@ -180,7 +180,36 @@ def _changes_globals(code: Code) -> Iterator[str]:
         yield f"changes `{name}`, which is not its own, and recomputation repeats that"
 
 
-_CHECKS: Sequence[Callable[[Code], Iterator[str]]] = (_draws, _asks_for_gradients, _changes_globals)
+def _calls_back(code: Code) -> Iterator[str]:
+    """Yield that a function is called which was handed in, and whose result is not used."""
+    scope = code.scope
+    for node in code.nodes:
+        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+            func = node.value.func
+            name = dotted_name(func)
+            is_given = isinstance(func, cst.Name) and scope.parameters.has(func.value)
+            if (is_given or _is_held(scope, func)) and not scope.evaluate(func):
+                yield f"calls `{name}`, which recomputation repeats"
+                return
+
+
+def _is_held(scope: Scope, func: cst.BaseExpression) -> bool:
+    """Tell whether an attribute of the object is called that is not one of its methods."""
+    return (
+        isinstance(func, cst.Attribute)
+        and scope.owner is not None
+        and dotted_name(func.value) == scope.self_name
+        and func.attr.value in scope.owner.text
+        and re.search(rf"\.{func.attr.value}[ \t]*=(?!=)", scope.owner.text) is not None
+    )
+
+
+_CHECKS: Sequence[Callable[[Code], Iterator[str]]] = (
+    _draws,
+    _asks_for_gradients,
+    _changes_globals,
+    _calls_back,
+)
 
 
 # -- what it changes of its arguments

@@ -410,9 +410,11 @@ class Outline:
 
 
 def _dotted_name(code: list[str]) -> str | None:
-    """Return the dotted name that tokens spell, in brackets or not."""
+    """Return the dotted name that tokens spell, in brackets or not, and generic or not."""
     while code[:1] == ["("] and code[-1:] == [")"]:
         code = code[1:-1]
+    if code[-1:] == ["]"] and "[" in code:
+        code = code[: code.index("[")]  # A generic class, with what stands for its parameters.
     name = "".join(code)
     return name if name and all(part.isidentifier() for part in name.split(".")) else None
 

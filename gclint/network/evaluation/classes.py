@@ -332,6 +332,9 @@ _KNOWN_BASES = {
     "object",
     "abc.ABC",
     "typing.Generic",
+    "typing.Protocol",
+    "typing_extensions.Generic",
+    "typing_extensions.Protocol",
 }
 
 
