@@ -17,6 +17,8 @@ _DENOTING_CALLS = frozenset(
     [
         "enumerate",
         "zip",
+        "islice",
+        "chain",
         "list",
         "tuple",
         "reversed",
@@ -28,7 +30,7 @@ _DENOTING_CALLS = frozenset(
         "Sequential",
     ]
 )
-_VIEWS = frozenset(("values", "items", "children"))
+_VIEWS = frozenset(("values", "items", "children", "pop", "popleft"))
 RUNNING_METHODS = {"__call__", "forward"}
 
 
@@ -83,7 +85,7 @@ def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[st
         return value.value in aliases
     if isinstance(value, cst.Attribute):
         if value.attr.value not in RUNNING_METHODS:
-            return value.attr.value in holders.attributes
+            return value.attr.value in holders.attributes | holders.accessors
         parts = (value.value,)
     elif isinstance(value, cst.Call):
         name = dotted_name(value.func)

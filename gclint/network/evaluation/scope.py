@@ -7,6 +7,7 @@ What it cannot follow stands for nothing, so that nothing is claimed about it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,19 @@ if TYPE_CHECKING:
     from gclint.source.fragment import Fragment
 
 _MAX_DEPTH = 4
-_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "list", "tuple", "reversed", "iter", "sorted"}
+_CONTAINERS = {
+    "itertools.chain",
+    "itertools.islice",
+    "iter",
+    "list",
+    "reversed",
+    "sorted",
+    "torch.nn.ModuleDict",
+    "torch.nn.ModuleList",
+    "tuple",
+}
+_PROPERTY = re.compile(r"\s*@[ \t]*(?:functools\.)?(?:cached_)?property\b")
+_TAKING = ("pop", "popleft")
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
 _MAKING = {"numpy.random.default_rng"}
@@ -318,15 +331,27 @@ class Scope:
             elif isinstance(value, Instance):
                 attribute = value.info.attribute(node.attr.value)
                 if not attribute and value.info.has_method(node.attr.value):
-                    attribute = frozenset((Bound(value, node.attr.value),))
+                    attribute = self._method(value, node.attr.value)
                 found |= attribute
             elif isinstance(value, ClassValue):
                 found |= value.info.class_attribute(node.attr.value)
         return frozenset(found)  # type: ignore[arg-type]
 
+    def _method(self, instance: Instance, name: str) -> Values:
+        """Return a method of an object, or what it returns where it is a property that gives a stack."""
+        found = instance.info.find_method(name)
+        if found is not None and _PROPERTY.match(found[1].code) is not None:
+            inner = self.enter_method(instance.info, name, ())
+            given = NOTHING if inner is None else inner.returned()
+            if any(isinstance(value, Container) for value in given):
+                return given
+        return frozenset((Bound(instance, name),))
+
     def _call(self, node: cst.Call) -> Values:
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("values", "items", "modules"):
             return self.evaluate(node.func.value)
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _TAKING:
+            return items_of(self.evaluate(node.func.value))
         if isinstance(node.func, cst.Name) and node.func.value == "getattr" and len(node.args) >= 2:
             return self._getattr(node)
         found: set[object] = set()
