@@ -48,7 +48,7 @@ class Session:
         """
         self.documents = Documents(encoding)
         self.notices: list[str] = []
-        """What users have to be told; whoever tells them takes it away."""
+        """Messages for the user, which are removed once they are shown."""
         self._unusable: dict[Path, str] = {}
         """Why the settings of an area cannot be used: told once, until they can be used again."""
         self._load = load
@@ -210,7 +210,7 @@ class Session:
         return path
 
     def _find_home(self, document: Document) -> None:
-        """Make sure that an open document is checked, unless it is excluded or somebody else's."""
+        """Make sure that an open document is checked, unless it is excluded or third-party code."""
         path = document.path
         if self.home(path) is not None or is_test(path.name) or not _FOREIGN.isdisjoint(path.parts):
             return
