@@ -28,8 +28,7 @@ def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> 
                 row = site.fragment.file.position(site.span(read)[0]).row
                 yield (
                     f"`{site.owner.name}` reads on line {row} what `{info.name}` only returns if "
-                    f"`{USE_CACHE}` is True, "
-                    f"and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
+                    f"`{USE_CACHE}` is True, and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
                 )
                 break
 
