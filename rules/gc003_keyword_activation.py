@@ -56,7 +56,9 @@ class KeywordActivation(Rule):
     Safe if the activation and the parameters before it can be passed by position: each of them is
     passed already, or has a literal default. There is no fix across `*args`, nor if calls among the
     arguments would be evaluated in another order. If a cache comes before the activation in the
-    signature of `forward`, the signature changes as described under GC002, which is unsafe.
+    signature of `forward`, the signature changes as described under GC002, which is unsafe. It is also
+    unsafe if the call may run something whose parameters are not known: another `__call__` or `forward`, a
+    class that a parameter or a library gives.
 
     All arguments that required grad in a run move together. Findings that only a run can show are
     repaired by `--fix --verify` once the repair is proven.

@@ -21,7 +21,7 @@ def cache_folder(said: Path | None) -> Path:
 
 
 def guessed_folder(arguments: Sequence[str]) -> Path:
-    """Return where the cache of a run lies whose settings nobody has read yet.
+    """Return the folder of the cache of a run whose settings have not been read yet.
 
     That is the one of the working directory's project. Where it is the wrong one, nothing is known there.
     """

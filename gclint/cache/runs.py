@@ -34,7 +34,7 @@ _STATUSES = (0, 1)
 
 
 class Recorder:
-    """What a run prints and reads, as long as nobody says that it does more than that."""
+    """What a run prints and reads, unless it is said to do more than that."""
 
     def __init__(self, name: str, trace: Trace) -> None:
         self._name = name

@@ -60,7 +60,12 @@ class CallRepair:
     """What it rests on that a run saw and the text does not say."""
 
 
-def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBinding]) -> CallRepair | Refusal:
+def repair_call(
+    fragment: Fragment,
+    call: cst.Call,
+    bindings: Sequence[SiteBinding],
+    others: Sequence[SiteBinding] = (),
+) -> CallRepair | Refusal:
     """Return what makes a run site right for every block it can run.
 
     What may require grad moves along with the activations; where it cannot, someone has to look.
@@ -69,6 +74,7 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
         fragment: the parsed text that the call is part of.
         call: the run site.
         bindings: its arguments bound to each of the blocks that are checkpointing layers.
+        others: the same of all else that it may run.
     """
     for binding in bindings:
         shift = shifted_argument(binding.binding, binding.signature)
@@ -85,10 +91,11 @@ def repair_call(fragment: Fragment, call: cst.Call, bindings: Sequence[SiteBindi
         for name in tensors | uncertain
         if all(binding.signature.index(name) is not None for binding in bindings)
     }
-    slots = _arrange_for_all(bindings, activations | movable)
+    every = (*bindings, *others)
+    slots = _arrange_for_all(every, activations | movable)
     for moved in (movable & uncertain, frozenset[str]()):
         if isinstance(slots, Refusal):
-            slots = _arrange_for_all(bindings, activations | moved)
+            slots = _arrange_for_all(every, activations | moved)
     if isinstance(slots, Refusal):
         return slots
     left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})

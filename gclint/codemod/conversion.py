@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.codemod.replacement import removed_names, replacement, unused_helpers
 from gclint.codemod.switching import remove_override
@@ -21,7 +23,12 @@ from gclint.network.evaluation.walk import dotted_name
 from gclint.network.model import Network
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
+from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+
+_BOUND = re.compile(
+    rf"^[ \t]{{0,99}}({CHECKPOINTING_BASE})[ \t]{{0,99}}(?::[^=\n]{{1,400}})?=(?!=)", re.MULTILINE
+)
 
 
 def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
@@ -44,8 +51,21 @@ def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
         return edits
     if network.guards_base_class:
         return edits
+    other = _other_of_that_name(network.file)
+    if other is not None:
+        row = network.file.position(other).row
+        return Refusal(f"`{CHECKPOINTING_BASE}` is something else in this file, by what stands on line {row}")
     assert network.checkpointing_module is not None
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
+
+
+def _other_of_that_name(file: SourceFile) -> int | None:
+    """Return where a file itself defines something under the name of the base class."""
+    own = file.outline.classes.get(CHECKPOINTING_BASE) or file.outline.functions.get(CHECKPOINTING_BASE)
+    if own is not None:
+        return own.header
+    places = (match.start(1) for match in _BOUND.finditer(file.outline.code))
+    return next((place for place in places if file.outline.is_code(place)), None)
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
@@ -98,12 +118,16 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
         ]
         if not any(binding.is_to_be_repaired() for binding in known):
             continue
-        repaired = repair_call(site.fragment, site.call, known)
+        others = other_bindings(network, site, known)
+        repaired = (
+            others if isinstance(others, Refusal) else repair_call(site.fragment, site.call, known, others)
+        )
         if isinstance(repaired, Refusal):
             doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
         else:
             repairs[site] = repaired.edits
             doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
+            doubts += receiver_doubts(network, site)
             found.evidence += repaired.evidence
     return found
 

@@ -14,7 +14,9 @@ from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.returned import returned_container
 from gclint.network.runsite import RunSite
+from gclint.network.support import models_running
 from gclint.network.traits import statistics_class, stores_on_self
+from gclint.source.naming import MODEL_BASE
 from gclint.source.tokens import Kind, tokens
 from gclint.source.words import has_word
 
@@ -22,6 +24,7 @@ _LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
 _HOOKED = re.compile(r"\bregister_forward_(?:pre_)?hook[ \t]*\(")
 _KEY = re.compile(r"[\"'](\w+)[\"'][ \t]*:")
 _RECORDED = "_can_record_outputs"
+_EVALUATING = re.compile(r"\.[ \t]*eval[ \t]*\(|\bdef[ \t]+train[ \t]*\(|\.[ \t]*train[ \t]*\([ \t]*False\b")
 _REGISTERING = "__init_subclass__"
 _COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
@@ -113,6 +116,21 @@ def compiled_doubts(network: Network, group: Group) -> list[str]:
         for owner in owners
         if any(_is_in_code(_COMPILED, info.text) for info in owner.mro)
     ]
+
+
+def mode_doubts(network: Network, group: Group) -> Iterator[str]:
+    """Yield doubts about layers in another mode than what runs them, whose branch asks for its own alone."""
+    for site in (site for branch in group.branches.values() for site in branch.legacy):
+        classes = [
+            each for info in (site.owner, *models_running(site.owner), *group.blocks) for each in info.mro
+        ]
+        for info in dict.fromkeys(classes):
+            if info.name != MODEL_BASE and _is_in_code(_EVALUATING, info.text):
+                yield (
+                    f"`{info.name}` puts modules into evaluation mode by itself, in which the base class "
+                    "does not recompute them"
+                )
+                return
 
 
 def _is_in_code(pattern: re.Pattern[str], text: str) -> bool:

@@ -100,6 +100,22 @@ def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
     return None
 
 
+def obstacle_in_order(network: Network, group: Group) -> str | None:
+    """Return the class that names the base class before one of the blocks, which Python then cannot order."""
+    for root in dict.fromkeys(root_of(info) for info in group.blocks):
+        heirs = (info for info in network.module.classes.values() if root in info.mro)
+        for heir in dict.fromkeys((*heirs, *subclasses(network.project, root))):
+            names = [name.rpartition(".")[2] for name in heir.base_names]
+            before = heir.bases[names.index(CHECKPOINTING_BASE) + 1 :] if CHECKPOINTING_BASE in names else ()
+            if any(isinstance(base, ClassInfo) and root in base.mro for base in before):
+                where = "" if heir.file is network.file else f" in {shown(heir.file.path)}"
+                return (
+                    f"`{heir.name}`{where} names `{CHECKPOINTING_BASE}` before a class that would become "
+                    "one, and Python could not order its bases"
+                )
+    return None
+
+
 def has_own_mode(group: Group) -> bool:
     """Tell whether a branch checkpoints with torch's function itself, in another mode than the library's."""
     sites = (site for branch in group.branches.values() for site in branch.legacy)

@@ -10,6 +10,7 @@ from gclint.codemod.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
+    mode_doubts,
     newly_checkpointed,
     recomputation_doubts,
     recorded_doubts,
@@ -22,6 +23,7 @@ from gclint.codemod.group import (
     group_of,
     has_own_mode,
     obstacle,
+    obstacle_in_order,
     obstacle_in_subclasses,
     sites_of,
 )
@@ -31,6 +33,7 @@ from gclint.codemod.patched import patch_doubts
 from gclint.codemod.release import release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
+from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
@@ -96,6 +99,7 @@ def _problem(network: Network, group: Group) -> str | None:
     return (
         obstacle(network, group)
         or obstacle_in_subclasses(network, group)
+        or obstacle_in_order(network, group)
         or foreign_obstacle(network, group.blocks)
         or replaced_elsewhere(network, group.blocks, legacy)
         or leftover(network, group.blocks, removed)
@@ -109,10 +113,12 @@ def _doubts(network: Network, group: Group) -> list[str]:
     if new or has_own_mode(group):
         doubts += [doubt for info in group.blocks for doubt in recomputation_doubts(info)]
         doubts += recorded_doubts(network, group)
+        doubts += surrounding_doubts(network, new)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     doubts += branch_doubts(network, group)
     doubts += output_doubts(sites_of(network, group), group.blocks)
     doubts += shared_bases(network, group)
+    doubts += mode_doubts(network, group)
     return [*doubts, *compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
 
 

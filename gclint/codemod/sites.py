@@ -10,6 +10,7 @@ from gclint.codemod.branch import is_spared
 from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
 from gclint.codemod.evidence import applicability, seen_blocks
 from gclint.codemod.protect import layers_to_be
+from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
@@ -45,7 +46,10 @@ class SiteDefects:
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
-        repaired = repair_call(self.site.fragment, self.site.call, self.bindings)
+        others = other_bindings(self.network, self.site, self.bindings)
+        if isinstance(others, Refusal):
+            return others
+        repaired = repair_call(self.site.fragment, self.site.call, self.bindings, others)
         if not isinstance(repaired, Refusal):
             repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
             names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
@@ -53,6 +57,7 @@ class SiteDefects:
             if isinstance(doubt, Refusal):
                 return doubt
             doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
+            doubts += receiver_doubts(self.network, self.site)
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
                 repaired.edits,

@@ -161,7 +161,7 @@ def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) ->
 
 
 class _GivenPath(click.Path):
-    """A path that need not exist; whoever opens it reports it."""
+    """A path that need not exist; if it does not, opening it reports that."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         # A shell makes "" of a variable that is not set, and pathlib the current folder of that.

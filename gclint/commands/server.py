@@ -1,4 +1,4 @@
-"""The command ``gclint server``: finds, and repairs, while somebody types."""
+"""The command ``gclint server``: runs the language server."""
 
 from __future__ import annotations
 

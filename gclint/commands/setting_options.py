@@ -87,7 +87,7 @@ def _converted(definition: Definition) -> Callable[..., object]:
 
 
 def complete_rules(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the codes and names of rules that what somebody types may become; commas part several."""
+    """Return the codes and names of rules that complete the text; several are separated by commas."""
     from click.shell_completion import CompletionItem
 
     from gclint.rule import EVERYTHING
@@ -101,7 +101,7 @@ def complete_rules(context: click.Context, option: click.Parameter, incomplete: 
 def complete_rule(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the codes and names of rules that what somebody types may become."""
+    """Return the codes and names of rules that complete the text."""
     from click.shell_completion import CompletionItem
 
     from gclint.rule import all_rules

@@ -126,7 +126,7 @@ class Origins:
     ) -> set[str]:
         while not isinstance(node, cst.Name):
             if not keeps_items and isinstance(node, (cst.Attribute, cst.Subscript)):
-                return {OWN} if is_buffer(self._scope, node) else set()
+                return {OWN} if is_registered(self._scope, node) else set()
             if isinstance(node, (cst.Attribute, cst.Subscript)):
                 if isinstance(node, cst.Attribute) and node.attr.value in _FIGURES:
                     return set()
@@ -188,7 +188,7 @@ class Origins:
         return self._reaching[name.value].at(name)
 
 
-def is_buffer(scope: Scope, node: cst.CSTNode) -> bool:
+def is_registered(scope: Scope, node: cst.CSTNode) -> bool:
     """Tell whether an expression is an attribute of the object that is registered as a buffer."""
     if scope.owner is None or not isinstance(node, cst.Attribute):
         return False

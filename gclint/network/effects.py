@@ -9,7 +9,7 @@ import libcst as cst
 
 from gclint.network.activation import is_constant
 from gclint.network.binding import bind
-from gclint.network.changes import OWN, Origins, global_name, is_buffer
+from gclint.network.changes import OWN, Origins, global_name, is_registered
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import External, ExternalInstance, Function, Instance
@@ -102,7 +102,7 @@ def _kept(info: ClassInfo) -> set[str]:
         for target in node.targets
         if isinstance(target.target, cst.Attribute)
         and dotted_name(target.target.value) == code.scope.self_name
-        and not is_buffer(code.scope, target.target)
+        and not is_registered(code.scope, target.target)
     }
 
 

@@ -45,6 +45,7 @@ _MAX_DEPTH = 3
 _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
+_PROPERTY = re.compile(r"\A\s*@[ \t]*(?:functools\.)?(?:cached_)?property\b")
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path, bool]
 
@@ -311,11 +312,21 @@ class Gradients:
             return Carries.CONSTANT if is_frozen(place.scope, node) else self._begun(place, node)
         if name == "weight" and any(map(is_learned_value, place.scope.evaluate(node.value))):
             return self._begun(place, node)
+        computed = [each for each in values if isinstance(each, Bound) and _is_property(each)]
+        if computed:
+            return _united(self._computed(place, each) for each in computed)
         if values or is_buffer(place.scope, node):
             return Carries.CONSTANT
         if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
             return Carries.GRADIENT
         return Carries.UNKNOWN
+
+    def _computed(self, place: Place, called: Bound) -> Carries:
+        """Return what a property gives."""
+        inner = place.scope.enter_method(called.instance.info, called.method, ())
+        if inner is None or place.scope.depth >= _MAX_DEPTH:
+            return Carries.UNKNOWN
+        return _united(self.of(Place(inner, at), value) for at, value in inner.returns())
 
     def _all_of(self, place: Place, value: cst.BaseExpression) -> Carries:
         stops, self._stops = self._stops, False
@@ -405,6 +416,12 @@ class Gradients:
             else:
                 self._entered[key] = place.scope.enter_method(called.instance.info, called.method, call.args)
         return self._entered[key]
+
+
+def _is_property(called: Bound) -> bool:
+    """Tell whether a method is called by naming it."""
+    found = called.instance.info.find_method(called.method)
+    return found is not None and _PROPERTY.search(found[1].code) is not None
 
 
 def _inside(place: Place, value: cst.BaseComp) -> Place:

@@ -1,4 +1,4 @@
-"""The bases of a file's modules that nobody could look up, so that nothing is said of them."""
+"""The base classes in a file that could not be looked up, so that nothing is reported about them."""
 
 from __future__ import annotations
 

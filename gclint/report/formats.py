@@ -59,7 +59,7 @@ def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str
     """Return what is wrong with the name of a format, or None if there is one of that name.
 
     Args:
-        name: what somebody wrote.
+        name: the name that the user wrote.
         known: the formats to choose from; all of the table unless given.
     """
     known = FORMATS if known is None else known

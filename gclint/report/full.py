@@ -170,7 +170,7 @@ def summary_lines(report: Report) -> Iterator[str]:
 
 
 def _unknown_bases(names: tuple[str, ...]) -> str:
-    """Return the line about classes that nobody could look up."""
+    """Return the line about classes that could not be looked up."""
     more = len(names) - _BASES_SHOWN
     shown = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
     what = "1 base class is unknown" if len(names) == 1 else f"{len(names)} base classes are unknown"

@@ -20,12 +20,13 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 from gclint import __version__
 from gclint.server import actions
 from gclint.server.hover import hover
-from gclint.server.session import SETTINGS_FILE, Load, Session
+from gclint.server.session import Load, Session, decides_for_others
 from gclint.server.uris import path_of
+from gclint.source.requirements import METADATA
 
 _NAME = "gclint"
 _CONTENT_MODIFIED = types.LSPErrorCodes.ContentModified.value
-_WATCHED = ("**/*.py", f"**/{SETTINGS_FILE}")
+_WATCHED = ("**/*.py", *(f"**/{each}" for each in METADATA if not each.endswith(".py")))
 _TURNS_BETWEEN_COLLECTIONS = 50
 
 
@@ -192,7 +193,7 @@ def _add_documents(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
-        if path is not None and path.name == SETTINGS_FILE:
+        if path is not None and decides_for_others(path):
             server.session.watched([(path, False)])
         server.go_on()
 

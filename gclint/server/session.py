@@ -17,12 +17,12 @@ from gclint.server.documents import Document, Documents
 from gclint.server.messages import diagnostics
 from gclint.server.uris import path_of, untitled_name
 from gclint.source.candidates import is_test
+from gclint.source.requirements import METADATA
 
 if TYPE_CHECKING:
     from gclint.rule import Rule
     from gclint.settings import Settings
 
-SETTINGS_FILE = "pyproject.toml"
 _FOREIGN = {"site-packages", "dist-packages"}
 """Folders of what others have written: it is read, and not checked."""
 
@@ -48,7 +48,7 @@ class Session:
         """
         self.documents = Documents(encoding)
         self.notices: list[str] = []
-        """What users have to be told; whoever tells them takes it away."""
+        """Messages for the user, which are removed once they are shown."""
         self._unusable: dict[Path, str] = {}
         """Why the settings of an area cannot be used: told once, until they can be used again."""
         self._load = load
@@ -106,8 +106,10 @@ class Session:
         opened = {document.path for document in self.documents}
         for path, comes_or_goes in changes:
             for area in self._all():
-                if path.name == SETTINGS_FILE:
-                    area.is_stale |= _is_about(path.parent, area.root)
+                if decides_for_others(path):
+                    # The folder "requirements" speaks for the one that it is in.
+                    folder = path.parent.parent if path.parent.name == "requirements" else path.parent
+                    area.is_stale |= _is_about(folder, area.root)
                 elif comes_or_goes and _is_about(area.root, path):
                     area.is_stale |= area.has(path) != _would_be_found(area, path)
                 if path not in opened:
@@ -208,7 +210,7 @@ class Session:
         return path
 
     def _find_home(self, document: Document) -> None:
-        """Make sure that an open document is checked, unless it is excluded or somebody else's."""
+        """Make sure that an open document is checked, unless it is excluded or third-party code."""
         path = document.path
         if self.home(path) is not None or is_test(path.name) or not _FOREIGN.isdisjoint(path.parts):
             return
@@ -249,6 +251,11 @@ class Session:
             if self.home(document.path) is not self._loose.get(document.path):
                 self._loose.pop(document.path, None)
             self._find_home(document)
+
+
+def decides_for_others(path: Path) -> bool:
+    """Tell whether a file may have settings, or say which releases the files around it may run with."""
+    return any(path.match(pattern) for pattern in METADATA)
 
 
 def _is_about(folder: Path, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Where in a TOML file a key stands; looked for only when somebody wants to know.
+"""Finds the place of a key in a TOML file, only when it is needed.
 
 What reads TOML keeps no places. But each statement of a TOML file, a table's header or a key with its value,
 is a small TOML file by itself, so the reader itself says where a statement ends and what keys it has.

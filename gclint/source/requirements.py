@@ -19,6 +19,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+METADATA = (
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "requirements*.txt",
+    "requirements/*.txt",
+    "uv.lock",
+    "poetry.lock",
+    "Pipfile.lock",
+)
+"""Patterns of the files that may state requirements."""
 _NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
 _REQUIRES = f"Requires-Dist: {LIBRARY}"
 _EXTRAS = re.compile(r"[ \t]{0,99}\[[^\[\]\n]{0,400}\]")

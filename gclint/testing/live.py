@@ -47,7 +47,7 @@ class CheckResult:
 
     @property
     def text(self) -> str:
-        """All that somebody needs to read."""
+        """The complete report as text."""
         from gclint.report.verification import result_lines
 
         return "\n".join(result_lines(self.details))

@@ -246,6 +246,21 @@ def test_files_and_settings_on_the_disk_are_followed(tmp_path: Path) -> None:
     assert editor.codes(path.as_uri()) == []
 
 
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements/dev.txt", "setup.py"])
+def test_another_release_that_the_project_requires_is_followed(tmp_path: Path, name: str) -> None:
+    metadata = tmp_path / name
+    metadata.parent.mkdir(exist_ok=True)
+    metadata.write_text("'transformers==4.40'" if name == "setup.py" else "transformers==4.40\n")
+    editor = _Editor(tmp_path)
+    uri = editor.uri("modeling_otter.py")
+    editor.open(uri, BAD)
+    assert not any(each.is_preferred for each in editor.actions(uri))
+    metadata.write_text(metadata.read_text().replace("4.40", "5.0"))
+    editor.session.watched([(metadata, False)])
+    editor.settle()
+    assert any(each.is_preferred for each in editor.actions(uri))
+
+
 def test_unusable_settings_are_told_once_until_they_are_mended(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -203,7 +203,18 @@ class ClassInfo:
         if found is None:
             return None
         signature = method_signature(found[0].file, found[1])
-        return None if signature is None else (*found, signature)
+        if signature is None or not found[0]._is_only_forward(signature):
+            return None
+        return (*found, signature)
+
+    def _is_only_forward(self, signature: Signature) -> bool:
+        """Tell whether no condition in the class's body chooses between several signatures."""
+        functions = [child for child in self.definition.children if not child.is_class]
+        level = min((child.indent for child in functions), key=len, default="")
+        own = [child for child in functions if child.name == "forward"]
+        return all(child.indent == level for child in own) or all(
+            method_signature(self.file, child) == signature for child in own
+        )
 
     @property
     def signature(self) -> Signature | None:

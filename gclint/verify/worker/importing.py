@@ -1,4 +1,4 @@
-"""Modeling files imported under their names, with other texts in place of those on the disk."""
+"""Imports modeling files under their names, with other texts in place of those on the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from gclint.verify.worker.protocol import Place, Source
 
 executed: set[Place] = set()
-"""The watched places that this process, or the one that it was forked from, has come to."""
+"""The watched places that this process, or the one that it was forked from, has executed."""
 _MARK = "__gclint_came_to__"
 
 
@@ -27,7 +27,7 @@ def import_source(source: Source) -> ModuleType:
     Raises:
         ImportError: its name leads to another file.
     """
-    # It is valid for every text of the same size within a second, so an edit right now would not be seen.
+    # Bytecode is valid for texts of the same size within a second, so it would hide an edit right now.
     sys.dont_write_bytecode = True
     if source.package_folder is not None:
         _make_package(source.module.partition(".")[0], source.package_folder)
@@ -43,7 +43,7 @@ def import_source(source: Source) -> ModuleType:
 
 def extend_search_path(folders: Sequence[str]) -> None:
     """Look for modules in ``folders`` first."""
-    # One that is there already would hide the standard library if it came first.
+    # A folder that is on the path already could hide the standard library if it came first.
     known = {os.path.realpath(each) for each in sys.path}
     sys.path[:0] = [folder for folder in folders if os.path.realpath(folder) not in known]
 
@@ -56,7 +56,7 @@ def _make_package(name: str, folder: str) -> None:
 
 
 def _load(source: Source) -> ModuleType:
-    """Import a file that no name leads to, since its own has dots."""
+    """Import a file that cannot be imported by name, since its name has dots."""
     overlays = [each for each in sys.meta_path if isinstance(each, _OverlayFinder)]
     loaders = [each.loader(source.module, source.path) for each in overlays]
     loader = next(filter(None, loaders), None) or SourceFileLoader(source.module, source.path)
@@ -68,10 +68,10 @@ def _load(source: Source) -> ModuleType:
 
 
 class _SiblingFinder:
-    """Finds the files of a folder as modules without a package, where nothing else has their name.
+    """Finds the files of a folder as top-level modules, if nothing else has their name.
 
-    Code that was written to be loaded by its path has such imports. What is imported so and what is
-    imported relatively is one module.
+    Code that was written to be loaded by its path has such imports. Such an import and a relative one give
+    the same module.
     """
 
     def __init__(self, folder: str, package: str) -> None:
@@ -100,20 +100,20 @@ class _SiblingFinder:
 
 
 class _Alias(Loader):
-    """Loads a module that has another name as well."""
+    """Loads a module under a second name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module, which is imported under its own name first."""
+        """Return the module, after importing it under its own name."""
         module = importlib.import_module(self._name)
         self._spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let the module know its own name still."""
+        """Keep the module's own name."""
         module.__spec__ = self._spec
 
 
@@ -122,7 +122,7 @@ def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
 
     Args:
         overlay: the texts.
-        watched: places of statements in them; those that are come to are noted in :data:`executed`.
+        watched: places of statements in them; those that are executed are recorded in :data:`executed`.
     """
     if overlay:
         texts = {os.path.realpath(path): text for path, text in overlay.items()}
@@ -130,7 +130,7 @@ def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
 
 
 class _OverlayFinder:
-    """Finds what the path leads to, and loads some files' modules from other texts."""
+    """Finds modules on the path, and loads some of them from other texts."""
 
     def __init__(self, texts: Mapping[str, str], watched: Sequence[Place]) -> None:
         self._texts = texts
@@ -139,7 +139,7 @@ class _OverlayFinder:
             self._watched[os.path.realpath(each.path)].append(each)
 
     def loader(self, name: str, path: str) -> SourceFileLoader | None:
-        """Return what loads the text in place of a file, if there is one."""
+        """Return a loader for the text that replaces a file, if there is one."""
         real = os.path.realpath(path)
         text = self._texts.get(real)
         return None if text is None else _OverlayLoader(name, path, text, self._watched.get(real, ()))
@@ -171,7 +171,7 @@ class _OverlayLoader(SourceFileLoader):
         return self._text
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the text, and let tracebacks and ``inspect`` find it."""
+        """Compile the text, and make it available to tracebacks and ``inspect``."""
         lines = self._text.splitlines(keepends=True)
         # An entry without a time is never compared with the disk.
         linecache.cache[self.path] = (len(self._text), None, lines, self.path)
@@ -183,13 +183,13 @@ class _OverlayLoader(SourceFileLoader):
         return code
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the code, which notes by number where it comes to."""
+        """Run the code, which records the watched places by number."""
         vars(module)[_MARK] = lambda number: executed.add(self._watched[number])
         super().exec_module(module)
 
 
 class _Marking(ast.NodeTransformer):
-    """Puts in front of each watched statement in a function one that notes it; no line moves."""
+    """Inserts before each watched statement a statement that records it, without moving lines."""
 
     def __init__(self, places: Mapping[tuple[int, int], int]) -> None:
         self._places = places

@@ -1,6 +1,6 @@
-"""What keeps the code that is run apart from the rest of the machine, as far as the system lets it.
+"""Isolates the code that is run from the rest of the machine, as far as the system allows.
 
-This is no sandbox: the code has the rights of the user who runs it, and can read and write the user's files.
+This is not a sandbox: the code has the permissions of the user, and can read and write the user's files.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _HOMES = {
 
 
 def isolate() -> tuple[str, ...]:
-    """Put this process and all that it starts into namespaces of their own; return what that enforces.
+    """Put this process and everything that it starts into new namespaces; return what that enforces.
 
-    To be called before anything is imported that starts threads. It returns in a fork of this process, which
-    itself waits for that, and ends with it.
+    Call this before importing anything that starts threads. It returns in a fork of this process, which
+    itself waits for the fork, and ends with it.
     """
     flags = _allowed()
     if flags is None:
@@ -59,7 +59,7 @@ def isolate() -> tuple[str, ...]:
 
 
 def settle(home: str) -> None:
-    """Let everything that is kept for a user be kept in a folder, from now on."""
+    """Redirect everything that is stored per user to a folder, from now on."""
     for name, inside in _HOMES.items():
         folder = os.path.join(home, inside) if inside else home  # noqa: PTH118
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 (before more is imported)
@@ -68,10 +68,10 @@ def settle(home: str) -> None:
 
 
 def _allowed() -> int | None:
-    """Return the namespaces that this process can enter, seen from a fork that tries; None if it cannot."""
+    """Return the namespaces that this process can enter, found by trying in a fork; None if it cannot."""
     if sys.platform != "linux":
         return None
-    # As root, files of other users are reached only without a namespace for users.
+    # As root, files of other users are accessible only without a user namespace.
     for flags in (_OWN, _OWN | _NEW_USER):
         process = os.fork()
         if not process:
@@ -100,11 +100,11 @@ def _enter(flags: int) -> None:
 
 
 def _raise_loopback() -> None:
-    """Let processes of this namespace talk to one another by its loopback interface; that leads nowhere else.
+    """Enable the loopback interface of this namespace, which is not connected to anything else.
 
-    A process group in which models train needs it. Where that is refused, there is no process group.
+    Process groups need it. If this is refused, there are no process groups.
     """
-    import fcntl  # Not every system has it, and then there are no namespaces.
+    import fcntl  # Systems without this have no namespaces either.
 
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         name = b"lo".ljust(_NAME, b"\0")
@@ -115,7 +115,7 @@ def _raise_loopback() -> None:
 
 
 def _hide_processes() -> bool:
-    """Show only processes of this namespace below ``/proc``, where others' environments could be read."""
+    """Hide the processes of other namespaces in ``/proc``, which shows their environments."""
     libc = ctypes.CDLL(None)
     if libc.mount(b"none", b"/", None, _PRIVATE | _RECURSIVE, None):
         return False
@@ -123,7 +123,7 @@ def _hide_processes() -> bool:
 
 
 def _wait(process: int) -> NoReturn:
-    """Wait for the first process of the namespaces, and end as it did."""
+    """Wait for the first process of the namespaces, and exit with its status."""
     die_with_parent()
     _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):

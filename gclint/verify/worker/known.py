@@ -1,7 +1,7 @@
-"""What no rule can know about a class, so that somebody has to say it: in gclint's own table or in settings.
+"""What cannot be derived about a class, and is stated in gclint's own table or in the settings.
 
-A module of its own, since the settings need it in every run of the linter, and the rest of the protocol in
-none.
+This is a module of its own, since the settings need it in every run of the linter, but not the rest of the
+protocol.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """What is known about a configuration class or a model class."""
+    """What is stated about a configuration class or a model class."""
 
     name: str
     """The name of the class."""
@@ -23,6 +23,6 @@ class Known:
     inputs: str | None = None
     """The function that makes inputs of a model class: ``module:function``, or ``file.py:function``."""
     origin: str = ""
-    """Where it is said, in words for the user; nothing for gclint's own table."""
+    """Where it is stated, in words for the user; empty for gclint's own table."""
     folder: str = ""
-    """Where modules are looked for first."""
+    """The folder in which modules are searched first."""

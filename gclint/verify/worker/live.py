@@ -1,6 +1,6 @@
-"""The examination of a model that somebody has built, in the process that they have built it in.
+"""Examines a model that the user has built, in the user's process.
 
-All of it happens in forks, so that the model and everything around it stay as they are.
+All of it happens in forks, so that the model and the process do not change.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from gclint.verify.worker.verdict import Record
 from gclint.verify.worker.watch import Reporter
 
 _WRAPPERS = ("module", "_orig_mod")
-"""Where what is put around a model for training keeps it."""
+"""The attributes in which training wrappers keep the model."""
 _CANNOT_FORK = "a GPU has been used in this process"
 
 
 class NotExaminable(Exception):
-    """A model or a batch that nothing can be run with; the message says why, and what to do."""
+    """A model or a batch that cannot be examined; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to run of what can be run."""
+    """What to run."""
 
     scenarios: frozenset[str] | None = None
-    """The names of the scenarios to run beside the first; None for all that apply."""
+    """The names of the scenarios to run in addition to the first; None for all that apply."""
     practices: tuple[Practice, ...] = ()
-    """The ways in which people train that are run beside the scenarios."""
+    """The practices to run in addition to the scenarios."""
 
 
 def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> ClassResult:
     """Run a model with a batch in training scenarios, and judge what happens.
 
     Args:
-        model: the model; it stays as it is.
-        batch: keyword arguments of its ``forward``, or a list of two such, which take turns.
+        model: the model, which is not changed.
+        batch: keyword arguments of its ``forward``, or a list of two of these, which alternate.
         wanted: what to run.
         seconds: the time limit of the scenarios; each practice adds as much.
 
@@ -68,7 +68,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     _look_at(model)
     batches = _batches(model, batch)
     kind = type(_own(model))
-    # What was typed in is in no file.
+    # Interactive code is not in a file.
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     record = Record(source.path, type(model).__name__)
     function = partial(_live, source, model, batches, wanted)
@@ -83,7 +83,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     if _CANNOT_FORK in end.message:
         raise NotExaminable(end.message)
     result = record.result(end)
-    # How to make the model is not known, only how it was fed.
+    # How to build the model is unknown; only its inputs are known.
     return replace(
         result, recipe=None, notes=(*_notes(model, batches[0], wanted.scenarios, result), *result.notes)
     )
@@ -127,37 +127,37 @@ def _live(
 
 
 def _settle() -> None:
-    """Let this process, which is a fork, compute as the worker does."""
+    """Configure this process, a fork, to compute as the worker does."""
     warnings.simplefilter("ignore")
-    # The threads of a pool did not come along, and who asked for more than one would wait for them forever.
+    # A fork has no threads of a pool; waiting for more than one would never end.
     torch.set_num_threads(1)
     torch.set_num_threads = lambda _number: None
     torch.set_default_device(None)
-    # What is run is the code as it is written, not what is compiled from it.
+    # Run the code as it is written, not compiled.
     os.environ["TORCHDYNAMO_DISABLE"] = "1"
     if "torch._dynamo" in sys.modules:
         sys.modules["torch._dynamo"].config.disable = True
     try:
         torch.ones((), requires_grad=True).backward()
     except RuntimeError as error:
-        # The threads of autograd that belong to GPUs, even if only the CPU has been used.
+        # The threads of autograd for GPUs, which exist even if only the CPU has been used.
         raise RuntimeError(f"{_CANNOT_FORK}, so it cannot be forked") from error
 
 
 def _separate(model: nn.Module) -> None:
-    """Forget gradients, which would stand for those that are missing, and copy what processes share."""
+    """Reset gradients, which would hide missing ones, and copy what processes share."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.grad = None
-        with suppress(RuntimeError, NotImplementedError):  # One whose memory no single storage is.
+        with suppress(RuntimeError, NotImplementedError):  # A tensor without a single storage.
             if tensor.is_shared():
                 tensor.data = tensor.detach().clone()
 
 
 def _switch_off(model: Any) -> None:
-    """Switch off checkpointing that is on, as the plain runs are without it.
+    """Disable checkpointing if it is enabled, for the plain runs.
 
     Raises:
-        NotSynthesisable: some of it stays on.
+        NotSynthesisable: some of it stays enabled.
     """
     if _switched_on(model):
         switch_off(model)
@@ -175,7 +175,7 @@ def _switched_on(model: nn.Module) -> list[str]:
 
 
 def _look_at(model: Any) -> None:
-    """Raise what keeps a model from being examined."""
+    """Raise an error if a model cannot be examined."""
     kind = type(model).__name__
     if not isinstance(model, nn.Module):
         given = f"the class {model.__name__}; build it first" if isinstance(model, type) else f"a {kind}"
@@ -217,7 +217,7 @@ def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
     """Return the keyword arguments of each batch.
 
     Raises:
-        NotExaminable: there is something else.
+        NotExaminable: it is something else.
     """
     batches = (
         batch if isinstance(batch, list) and all(isinstance(each, Mapping) for each in batch) else [batch]
@@ -228,10 +228,10 @@ def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
 
 
 def _arguments(model: Any, batch: Any) -> dict[str, Any]:
-    """Return the keyword arguments that a batch holds.
+    """Return the keyword arguments in a batch.
 
     Raises:
-        NotExaminable: it holds something else.
+        NotExaminable: it contains something else.
     """
     forward = "keyword arguments of the model's forward(), such as {'input_ids': ..., 'labels': ...}"
     if not isinstance(batch, Mapping):
@@ -260,12 +260,12 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
         )
     try:
         return {name: _copy(value) for name, value in inputs.items()}
-    except Exception as error:  # Whatever a copy raises.
+    except Exception as error:  # Copying may raise anything.
         raise NotExaminable(f"the batch cannot be copied: {type(error).__name__}: {error}") from error
 
 
 def _copy(value: Any) -> Any:
-    """Return a value with copies of its tensors, which belong to no graph, on the CPU."""
+    """Return a value with detached copies of its tensors on the CPU."""
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if type(value) in (list, tuple):
@@ -278,7 +278,7 @@ def _copy(value: Any) -> Any:
 def _notes(
     model: Any, inputs: Mapping[str, Any], wanted: Collection[str] | None, result: ClassResult
 ) -> Iterator[str]:
-    """Yield what is worth knowing about what was run."""
+    """Yield remarks on what was run."""
     if _switched_on(model):
         yield "checkpointing was enabled; it was examined in both modes"
     if "labels" in signature(_own(model).forward).parameters and "labels" not in inputs:
@@ -289,7 +289,7 @@ def _notes(
 
 
 def _own(model: Any) -> Any:
-    """Return the model that a library for adapters has put its own around."""
+    """Return the model that an adapter library has wrapped."""
     inside = getattr(model, "get_base_model", None)
     return inside() if callable(inside) else model
 
@@ -300,7 +300,7 @@ def _has_config(model: Any) -> bool:
 
 @contextmanager
 def _signals_as_they_are() -> Iterator[None]:
-    """Undo what waiting for processes changes in how this one treats signals."""
+    """Restore the signal handlers that waiting for processes changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The memory limit of a process, and the errors that speak of it."""
+"""The memory limit of a process, and the errors about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 # torch's allocators raise a plain RuntimeError on the CPU, and a subclass of it on a GPU.
 _SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory")
 
-# Where a GPU has no memory left even for what its libraries need themselves.
+# If a GPU has no memory left even for its own libraries.
 _FULL = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 _SIZE = r"([\d.]{1,12}) (bytes|[KMGT]iB)"
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -21,25 +21,25 @@ _OWN = (
     re.compile(rf"{_SIZE} is reserved by PyTorch but un"),
 )
 _SHARE = 0.9
-"""Of a GPU: what a process would have had if it had been alone there."""
+"""The share of a GPU that a process would have had alone."""
 _gpu_limit: list[float] = []
-"""In gigabytes, of this process and those that it forks."""
+"""The limit in gigabytes of this process and those that it forks."""
 
 
 def limit_gpu_memory(gigabytes: float) -> None:
-    """Let this process, and those that it forks, take so many gigabytes of a GPU each."""
+    """Set the GPU memory limit, in gigabytes, of this process and of each one that it forks."""
     _gpu_limit[:] = [gigabytes]
 
 
 def apply_gpu_limit(torch: Any, device: Any) -> None:
-    """Let the limit hold in this process, which uses the GPU from now on."""
+    """Apply the limit in this process, which uses the GPU from now on."""
     if _gpu_limit:
         total = torch.cuda.get_device_properties(device).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, _gpu_limit[-1] * 1e9 / total), device)
 
 
 def limit_memory(gigabytes: float) -> None:
-    """Let this process, and those that it forks, take so many gigabytes (10^9 bytes) each."""
+    """Limit the memory of this process, and of each one that it forks, in gigabytes (10^9 bytes)."""
     try:
         import resource
 
@@ -49,12 +49,12 @@ def limit_memory(gigabytes: float) -> None:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     except (ImportError, AttributeError, OSError, ValueError):
-        # A system without such a limit: whoever runs out of memory is killed there, which is told as well.
+        # A system without such a limit kills a process that runs out of memory, which is reported as well.
         return
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether ``error`` says that memory was refused."""
+    """Return whether ``error`` is about a lack of memory."""
     if isinstance(error, MemoryError):
         return True
     if isinstance(error, OSError):
@@ -63,7 +63,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_crowded_out(error: BaseException) -> bool:
-    """Return whether a GPU refused memory that it would have had without what others have there."""
+    """Return whether a GPU lacked memory only because other processes use it."""
     text = str(error)
     if not isinstance(error, RuntimeError):
         return False

@@ -1,4 +1,4 @@
-"""What the worker does with models; torch and transformers are imported when it is told to load them."""
+"""What the worker does with models; torch and transformers are imported only by :meth:`Models.load`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
-    # Whether there is a GPU is asked without touching it: a process that has cannot be forked.
+    # Look for a GPU without initialising CUDA: a process that has done so cannot be forked.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    # A GPU's matrix products have the same bits each time only with a workspace of a known size.
+    # Matrix products on a GPU are reproducible only with a workspace of fixed size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 
 
 class Models:
-    """The real program of the server."""
+    """The program that the server runs outside of tests."""
 
     _classes: Callable[[ModuleType], Sequence[Any]]
     _unsupported: Callable[[Any], str | None]
@@ -42,21 +42,21 @@ class Models:
     _trained: Callable[..., ClassResult]
 
     def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
-        """Take note of what users ask for.
+        """Store the user's settings.
 
         Args:
-            known: what they say about classes of theirs.
-            practices: the names of the practices in training to run beside the scenarios.
+            known: what users say about their classes.
+            practices: the names of the practices to run in addition to the scenarios.
         """
         self._known = known
         self._practices = practices_named(practices)
 
     def load(self) -> tuple[str, str]:
-        """Import torch, transformers, and what builds and examines models."""
+        """Import torch, transformers, and the modules that build and examine models."""
         os.environ.update(_ENVIRONMENT)
         warnings.simplefilter("ignore")
         torch, transformers = _import("torch"), _import("transformers")
-        # Threads would share the cores with the other processes, and would not be there after a fork.
+        # Threads would compete with the other processes, and would not exist after a fork.
         torch.set_num_threads(1)
         try:
             from gclint.verify.worker.classes import model_classes, unsupported
@@ -89,7 +89,7 @@ class Models:
         return found
 
     def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
-        """Let numbers be the same each time, as far as that can be; touches no GPU."""
+        """Make computations as reproducible as possible, without touching a GPU."""
         import torch
 
         if devices[0] == "cpu":
@@ -125,7 +125,7 @@ class Models:
     def estimate(
         self, source: Source, classes: Sequence[Any], question: Question, device: str
     ) -> MemoryEstimate | Unusable:
-        """Take steps of tensors without content, at any size."""
+        """Run steps with tensors without content, at any size."""
         from gclint.verify.worker.footprint import CannotEstimate, estimate
 
         supported = [each for each in classes if self._unsupported(each) is None]
@@ -136,7 +136,7 @@ class Models:
 
 
 def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:
-    """Return that a model raises its own error without checkpointing, too."""
+    """Return the result of a model that raises an error of its own without checkpointing, too."""
     message = f"the model cannot run: it raises {error}"
     explanation = f"This is the model's own error, whatever it is given: {error.reason}."
     failure = Failure("error", "plain", "default", message, places=(error.place,), explanation=explanation)

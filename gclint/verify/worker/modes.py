@@ -1,4 +1,4 @@
-"""What all results are about: the mode of a step, and a place in the source."""
+"""The mode of a step, and a place in the source."""
 
 from __future__ import annotations
 

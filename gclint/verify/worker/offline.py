@@ -1,4 +1,4 @@
-"""Nothing that a model does here reaches a network."""
+"""Keeps models off the network."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _ENVIRONMENT = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DO_NOT_TRACK": "1",
-    # Where the package `kernels` is installed, layers are replaced by kernels from the hub.
+    # With the package `kernels`, layers are replaced by kernels from the hub.
     "USE_HUB_KERNELS": "NO",
 }
 _EVENTS = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"}
 
 
 def go_offline() -> None:
-    """Refuse connections and look-ups of names in this process and those that it forks, for good."""
+    """Refuse connections and name look-ups in this process and those that it forks, permanently."""
     os.environ.update(_ENVIRONMENT)
-    # Not a patched `socket.socket`: the hook hears of every way that leads out of the interpreter.
+    # Not a patched `socket.socket`: an audit hook covers every way out of the interpreter.
     sys.addaudithook(_refuse)
 
 

@@ -1,7 +1,7 @@
-"""Large pages for the memory that a process shares with those that it forks.
+"""Uses large pages for the memory that a process shares with those that it forks.
 
-Each fork copies the table of all pages, and each end of a process takes one down; there are hundreds of times
-fewer of them where they are large.
+Each fork copies the page table, and each process end frees one; with large pages, it has hundreds of times
+fewer entries.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def enlarge_pages() -> None:
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     try:
         for begin, end in _own_memory():
-            madvise(begin, end - begin, _MADV_COLLAPSE)  # It says so if it does not: nothing is lost then.
+            madvise(begin, end - begin, _MADV_COLLAPSE)  # If the system refuses, nothing is lost.
     except OSError:
         return
 
 
 def _own_memory() -> Iterator[tuple[int, int]]:
-    """Yield the beginnings and ends of the memory that belongs to no file, in whole large pages."""
+    """Yield the ranges of anonymous memory, in whole large pages."""
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         addresses, rights, _, _, inode, *name = line.split()
         if rights == "rw-p" and inode == "0" and name in ([], ["[heap]"]):

@@ -1,7 +1,7 @@
-"""The set-ups in which people train, beside one process with everything trainable: one table.
+"""The table of set-ups in which people train, other than one process with everything trainable.
 
-Each is asked for by name, runs with the same tiny model and batch as the scenarios, and makes one row of a
-class's result. Both sides import this module, so it needs nothing but Python.
+Each is requested by name, runs with the same tiny model and batch as the scenarios, and makes one row of a
+class's result. Both sides import this module, so it needs only Python.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from functools import partial
 from gclint.verify.worker.modes import Mode
 
 MISSING_LIBRARY = "missing library"
-"""The symptom of a practice that the interpreter lacks a library for; its message says which extra has it."""
+"""The symptom if the interpreter lacks a library for a practice; the message says which extra has it."""
 ALL = "all"
-"""Asks for every usual practice."""
+"""Requests every usual practice."""
 _SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}
 
 
 class UnknownPractice(ValueError):
-    """The table has no such practice; the message says which there are."""
+    """There is no such practice; the message lists those that exist."""
 
 
 @dataclass(frozen=True)
 class Practice:
-    """A way in which people train; how it is done stands in the room of its group."""
+    """A way in which people train; the module of its group implements it."""
 
     group: str
-    """The name that it is asked for by, together with others of its kind."""
+    """The name by which it is requested, together with others of its kind."""
     name: str
     """Unique in its group, together with ``data``."""
     mode: Mode
-    """How checkpointing is switched on."""
+    """How checkpointing is enabled."""
     does: str
-    """What somebody does who trains so, to follow "with"."""
+    """What one does to train this way, as words that follow "with"."""
     data: str = ""
-    """What the batches hold, if not what the synthesis makes."""
+    """The content of the batches, if not the usual one."""
     is_usual: bool = True
-    """Whether it runs where all practices, or all of its group, are asked for."""
+    """Whether it runs if all practices, or all of its group, are requested."""
     ranks: int = 1
     """How many processes train together."""
     is_tentative: bool = False
-    """Whether a class may be none that can be trained so; it has no row where its reference cannot be run."""
+    """Whether some classes cannot be trained this way; these have no row if the reference cannot be run."""
 
     @property
     def is_together(self) -> bool:
@@ -52,26 +52,26 @@ class Practice:
 
     @property
     def title(self) -> str:
-        """The name that it is asked for by alone."""
+        """The name by which this practice alone is requested."""
         return title_of(self.group, self.name, self.data)
 
     def reference(self) -> Practice:
-        """Return what its gradients have to be those of."""
+        """Return the practice whose gradients it must match."""
         return replace(self, mode="plain")
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
-        """Return what else to try where it fails, each with what it does without, to follow "without"."""
+        """Return what to try if it fails, each with what it leaves out, as words that follow "without"."""
         return ()
 
 
 def title_of(group: str, name: str, data: str) -> str:
-    """Return the name that a practice is asked for by alone, which has no spaces."""
+    """Return the name by which a practice alone is requested, without spaces."""
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
 
 
 TEXT, IMAGES, MIXED = "text", "images", "images and videos"
 ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
-"""What batches hold."""
+"""The contents of batches."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ParallelPractice(Practice):
     has_adapters: bool = False
     """Whether adapters are trained, on a frozen model."""
     is_wrapped: bool = True
-    """Whether it is done at all; without, it is what to compare with."""
+    """Whether the model is wrapped at all; if not, this is the reference."""
 
     @property
     def is_together(self) -> bool:
@@ -99,10 +99,10 @@ class ParallelPractice(Practice):
         return replace(self._alone(), mode="plain")
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
-        """Return the same without either of the two; each is one for several settings."""
+        """Return the same without either of the two; several settings share these."""
         alone = (self._alone(), "DistributedDataParallel")
         if self.by_trainer:
-            # Without checkpointing it would choose something else.
+            # Without checkpointing, the Trainer would choose something else.
             return (alone,)
         setting = self.name.partition("/")[2]
         return (replace(self, name=setting, mode="plain"), "checkpointing"), alone
@@ -132,7 +132,7 @@ class AdapterPractice(Practice):
     ``k-bit without arguments`` or ``k-bit, not quantised`` have it."""
 
     def reference(self) -> Practice:
-        """Return the same adapters without checkpointing: one run for all the ways to enable it."""
+        """Return the same adapters without checkpointing: one run for all ways to enable it."""
         return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
 
 
@@ -141,23 +141,23 @@ SHARDED = "fully_shard"
 
 @dataclass(frozen=True)
 class WrapperPractice(Practice):
-    """Training with blocks that something other than transformers makes recompute."""
+    """Training with blocks that something other than transformers checkpoints."""
 
     by: str = ""
     """What does so: accelerate for ``fsdp`` or ``fsdp2``, or a checkpoint function that finds its layer by
     ``func.__self__`` and the like; for ``fully_shard`` it is transformers."""
     is_cached: bool = False
-    """Whether the cache is left at its default, in place of being turned off."""
+    """Whether ``use_cache`` is left at its default, instead of being disabled."""
     has_dropout: bool = False
     are_named: bool = False
-    """Whether the classes of the blocks are named, in place of those that the model does not want split."""
+    """Whether the classes of the blocks are named, instead of the model's `_no_split_modules`."""
 
     def reference(self) -> Practice:
-        """Return the plain run without a cache: one for all."""
+        """Return the plain run without a cache, which all share."""
         return replace(self, name="plain", mode="plain", does="", by="", is_cached=False, are_named=False)
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
-        """Return the same without checkpointing, where that is another run than the reference."""
+        """Return the same without checkpointing, if that is not the reference."""
         if self.by == SHARDED:
             return ((replace(self, mode="plain"), "checkpointing"),)
         cached = replace(self, name="cache", mode="plain", does="", by="")
@@ -166,14 +166,14 @@ class WrapperPractice(Practice):
 
 @dataclass(frozen=True)
 class CompilePractice(Practice):
-    """Training what torch.compile has compiled."""
+    """Training a model compiled by torch.compile."""
 
     is_cached: bool = False
-    """Whether the cache is left at its default, in place of being turned off."""
+    """Whether ``use_cache`` is left at its default, instead of being disabled."""
     is_compiled: bool = True
 
     def reference(self) -> Practice:
-        """Return the plain run of what is not compiled: one for all."""
+        """Return the plain run without compilation, which all share."""
         return replace(self, name="plain", mode="plain", does="", is_cached=False, is_compiled=False)
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
@@ -231,7 +231,7 @@ def _parallel() -> Iterator[Practice]:
     }
     cells = ("N/plain", "N/find-unused", "R/plain", "R/static")
     wanted = [(cell, data) for data in ("", TEXT, IMAGES, MIXED, TWO_FORWARDS) for cell in cells]
-    # What fails on any data, and what shows with one process as with two.
+    # This fails on any data, and with one process as well as with two.
     wanted += [("R/find-unused", data) for data in ("", IMAGES)]
     wanted += [(cell, ONE_IMAGE) for cell in cells] + [(cell, TWO_RANKS) for cell in ("N/plain", "R/static")]
     for name, data in wanted:
@@ -284,18 +284,18 @@ def groups() -> tuple[str, ...]:
 
 
 def practice_titled(title: str) -> Practice | None:
-    """Return the practice of a title; None if it is none, such as a scenario's name."""
+    """Return the practice with a title; None if there is none, as for the name of a scenario."""
     return next((each for each in PRACTICES if each.title == title), None)
 
 
 def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
-    """Return the practices that names stand for, each once, in the order of the table.
+    """Return the practices that names request, each once, in the order of the table.
 
     Args:
         names: ``all``, names of groups, or titles.
 
     Raises:
-        UnknownPractice: one of the names stands for none.
+        UnknownPractice: one of the names is unknown.
     """
     asked = set()
     for name in names:
@@ -309,7 +309,7 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
 def _is_meant(practice: Practice, name: str) -> bool:
     if name == practice.title:
         return True
-    # A group in which nothing is usual is asked for by its name only.
+    # A group without usual practices is requested only by its name.
     is_usual = practice.is_usual or (name != ALL and not _has_usual(practice.group))
     return name in (ALL, practice.group) and is_usual
 

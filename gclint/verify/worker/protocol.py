@@ -1,7 +1,7 @@
-"""What the two sides of the verifier tell each other: JSON objects, one a line.
+"""The messages between the two sides of the verifier: JSON objects, one per line.
 
 The host writes one :class:`Request` to the worker's standard input; the worker answers with messages until
-it is done. Both sides import this module, so it needs nothing but Python.
+it is done. Both sides import this module, so it needs only Python.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gclint.verify.worker.practices import title_of
 from gclint.verify.worker.scenarios import scenario_named
 
 Outcome = Literal["passed", "failed", "not run"]
-"""``not run``: no defect, but the class cannot be judged; its ``reason`` says why."""
+"""``not run``: there is no defect, but the class cannot be judged; its ``reason`` says why."""
 
 NO_FLAG = "no support flag"
-"""The category of classes that checkpoint, and in which checkpointing cannot be switched on."""
+"""The category of classes whose code checkpoints, but for which checkpointing cannot be enabled."""
 
 
 @dataclass(frozen=True)
@@ -35,51 +35,51 @@ class Source:
     path: str
     """Absolute."""
     module: str
-    """The dotted name that it is imported under."""
+    """The dotted name under which it is imported."""
     package_folder: str | None = None
-    """For a file outside of any package: the folder that its relative imports are relative to."""
+    """For a file outside of any package: the base folder of its relative imports."""
     only: tuple[str, ...] = ()
-    """The names of the classes to run; none means all."""
+    """The names of the classes to run; empty for all."""
     complete: bool = False
-    """Whether to run also what only a comparison of two texts of a model needs."""
+    """Whether to run everything that a comparison of two versions of a model needs."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the worker shall do, in its first and only line of input."""
+    """The task of the worker, its only line of input."""
 
     sources: tuple[Source, ...]
     search_path: tuple[str, ...] = ()
-    """Folders to put in front of ``sys.path``: where the tree under test is imported from."""
+    """Folders to prepend to ``sys.path``, from which the tree under test is imported."""
     overlay: dict[str, str] = field(default_factory=dict)
-    """Texts to import in place of what is in the files at these absolute paths."""
+    """Texts to import in place of the files at these absolute paths."""
     device: str = "cpu"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:n``."""
     jobs: int | None = None
-    """How many processes run at once; one for each core, or for each GPU, if that is not said."""
+    """The number of processes; by default one per core, or per GPU."""
     seconds: float = 120.0
-    """The time limit of one class, of wall-clock time."""
+    """The time limit of one class, in wall-clock time."""
     gigabytes: float = 8.0
     """The memory limit of one process on a CPU."""
     watched: tuple[Place, ...] = ()
-    """The places in the overlay's texts of which to say whether they were run."""
+    """The places in the overlay's texts to watch for execution."""
     home: str = ""
-    """An empty folder for what is kept for a user; the real one is used if there is none."""
+    """An empty folder for data of the user; if there is none, the real folders are used."""
     gpu_gigabytes: float | None = None
-    """The limit of what one process takes of a GPU's memory."""
+    """The limit of one process on GPU memory."""
     known: tuple[Known, ...] = ()
-    """What users say about classes of theirs."""
+    """What users say about their classes."""
     practices: tuple[str, ...] = ()
-    """The names of the practices in training that are run beside the scenarios."""
+    """The names of the practices to run in addition to the scenarios."""
     question: Question | None = None
-    """What to estimate, in place of running classes of the one source."""
+    """What to estimate, instead of running the classes of the only source."""
     is_listing: bool = False
-    """Whether only to say which classes the sources have, in place of running them."""
+    """Whether only to list the classes of the sources, instead of running them."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What the worker runs in; its first message."""
+    """The environment of the worker; its first message."""
 
     python: str
     torch: str
@@ -87,9 +87,9 @@ class Environment:
     device: str
     """``cpu``, or the name of the GPU."""
     isolation: tuple[str, ...] = field(default=(), compare=False)
-    """What keeps the code that is run apart from the machine, in words."""
+    """How the code is isolated from the machine, in words."""
     numerics: tuple[str, ...] = ()
-    """What is set for its numbers to be the same each time, in words."""
+    """The settings for reproducible numbers, in words."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,15 @@ class Unusable:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two passes begin to do different things.
+    """Where two passes begin to differ.
 
     These are the forward pass and its recomputation, or the forward passes without and with checkpointing.
     """
 
     operation: str
-    """What was done in the first of them."""
+    """The operation in the first of them."""
     first: tuple[Place, ...]
-    """The line that did it, and those that called it, the innermost first."""
+    """Its line and those of its callers, the innermost first."""
     second: tuple[Place, ...]
     """The same in the other pass."""
 
@@ -131,34 +131,34 @@ class Failure:
     """The name of the check, such as ``gradients``."""
     mode: Mode
     scenario: str
-    """The name of one of the table's, such as ``default``, ``cache`` or ``cross-attention``."""
+    """The name of a scenario, such as ``default``, ``cache`` or ``cross-attention``."""
     message: str
     """What was seen."""
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
     places: tuple[Place, ...] = ()
-    """The run sites that it is about."""
+    """The call sites that it is about."""
     cause: Cause | None = None
-    """What it comes from, where that is known."""
+    """Its cause, if known."""
     explanation: str = ""
     """The cause in sentences, with the source's names and lines, and what to do about it."""
     difference: Difference | None = None
-    """The first operation that differs, where that was seen."""
+    """The first operation that differs, if it was seen."""
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
 
     @property
     def text(self) -> str:
-        """What was seen, and what it comes from."""
+        """What was seen, and the explanation."""
         return f"{self.message}. {self.explanation}" if self.explanation else self.message
 
     def __post_init__(self) -> None:
-        scenario_named(self.scenario)  # What has no scenario cannot be shown by a script.
+        scenario_named(self.scenario)  # Without a scenario, no script can show it.
 
 
 @dataclass(frozen=True)
 class RunSite:
-    """What one call in the source did with blocks of one class, over all steps."""
+    """What one call site did with blocks of one class, over all steps."""
 
     place: Place
     block: str
@@ -168,111 +168,111 @@ class RunSite:
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool
-    """Whether the blocks are stacked, feed one another, and mix the places of a sequence."""
+    """Whether the blocks are stacked, feed one another, and mix tokens."""
     calls: int
-    """How many calls in the forward passes of checkpointed steps."""
+    """The number of calls in the forward passes of checkpointed steps."""
     recomputed: bool | None
-    """Whether all of them were recomputed in the backward pass; None where that was not seen."""
+    """Whether all of them were recomputed in the backward pass; None if unknown."""
     keyword_activations: tuple[str, ...] = ()
-    """Keyword arguments that carried gradient."""
+    """Keyword arguments that required grad."""
     contained_activations: tuple[str, ...] = ()
-    """Arguments that held tensors which require grad inside of containers."""
+    """Arguments that are containers with tensors that required grad."""
     positional_caches: tuple[str, ...] = ()
-    """The parameters that a cache was passed to by position."""
+    """The parameters to which a cache was passed by position."""
     rewritten_caches: tuple[str, ...] = ()
     """The classes of the caches that were written to during recomputation."""
     shared_activations: tuple[str, ...] = ()
-    """The arguments among those above that several calls were passed tensors of one graph in."""
+    """Those of these arguments in which several calls received tensors of one graph."""
 
 
 @dataclass(frozen=True)
 class InputEmbedding:
-    """What ``get_input_embeddings()`` of a model class has to return, so that a first block is fed by it."""
+    """The module that ``get_input_embeddings()`` of a class should return, since it feeds a first block."""
 
     place: Place
     """Where the class is defined."""
     model: str
     """The name of the class."""
     module: str
-    """The way from the model to the module, such as ``embeddings.projection``."""
+    """The path from the model to the module, such as ``embeddings.projection``."""
     present: str | None = None
-    """What it returns now: the way to a module, empty for one that is outside; None for nothing."""
+    """What it returns now: the path to a module, empty for one outside of the model; None for nothing."""
     fails: bool = False
-    """Whether that returns something other than one tensor, so that the hook on it raises."""
+    """Whether the output of that is not a single tensor, so that the hook on it raises."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What steps of one mode cost, in the default scenario without dropout."""
+    """The cost of steps in one mode, in the default scenario without dropout."""
 
     mode: Mode
     saved_bytes: int
-    """Bytes that autograd kept for the backward pass of one step, parameters left out."""
+    """Bytes that autograd saved for the backward pass of one step, without parameters."""
     seconds: float
     """Wall-clock time of one step."""
     peak_bytes: int | None = None
-    """The most memory that a step allocated on the GPU, beyond what was allocated before; only on one."""
+    """The peak of GPU memory in a step, beyond what was allocated before; None on a CPU."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a plain step computed, to compare two texts of the same model."""
+    """A fingerprint of what a plain step computed, to compare two versions of a model."""
 
     scenario: str
     digest: str
-    """SHA-256 over the bytes of everything that it computed."""
+    """SHA-256 of the bytes of everything that it computed."""
     loss: float
     parts: dict[str, str] = field(default_factory=dict)
     """The beginnings of the digests of all losses, outputs, gradients and buffers, by name."""
     sketches: dict[str, list[float]] = field(default_factory=dict)
-    """On a GPU, where bits may differ from run to run: for each of these its norm, how far a second run was
-    off, and what a few fixed vectors of random numbers give with it."""
+    """On a GPU, where bits may differ between runs: for each of these its norm, the difference to a second
+    run, and its products with a few fixed random vectors."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that was wrong in one run; failures tell several of one cause together, and once for all."""
+    """One thing that was wrong in one run; a failure summarises all those with one cause."""
 
     check: str
-    """The name of the check that saw it; with a frozen base, too, what is seen without."""
+    """The name of the check that saw it, the same with a frozen base as without."""
     message: str
     about: tuple[str, ...] = ()
-    """All that it is about: parameters, buffers, blocks, outputs or attributes."""
+    """Everything that it is about: parameters, buffers, blocks, outputs or attributes."""
     cause: Cause | None = None
     explanation: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Everything that one scenario showed in one mode, so that two texts of a model can be compared."""
+    """Everything that one scenario showed in one mode, to compare two versions of a model."""
 
     scenario: str
     mode: Mode
     observations: tuple[Observation, ...] = ()
     compared: int = 0
-    """How many parameters' gradients were compared; what is zero but for rounding in both runs is, too."""
+    """How many parameters' gradients were compared, including those that rounding alone keeps from zero."""
     not_compared: tuple[str, ...] = ()
-    """What had a value without checkpointing, and could not be judged."""
+    """What had a value without checkpointing, but could not be judged."""
     recomputed: tuple[str, ...] = ()
     """The names of the blocks that were recomputed."""
     saved_bytes: int | None = None
-    """What was kept for the backward pass of the first step, by autograd and by the checkpoints."""
+    """Bytes kept for the backward pass of the first step, by autograd and by checkpoints."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What somebody needs in order to run a class as it was run here."""
+    """What it takes to run a class as it was run here."""
 
     config_class: str
     """Its dotted name."""
     config: dict[str, Any]
-    """What to give to its ``from_dict``."""
+    """The argument of its ``from_dict``."""
     inputs: dict[str, str]
     """The keyword arguments of ``forward``, as Python expressions of ``torch``."""
     other_inputs: dict[str, str] = field(default_factory=dict)
-    """Those of a batch of another length; the two take turns."""
+    """Those of a batch of another length, if two batches alternate."""
     keeps_cache: bool = False
-    """Whether the model makes the cache that it likes, as it cannot be run without."""
+    """Whether the model makes its own cache, since it cannot be run without one."""
 
 
 @dataclass(frozen=True)
@@ -280,36 +280,36 @@ class NotCompared:
     """Parameters whose gradients could not be compared."""
 
     reason: str
-    """``rounding``: it changes them as much; ``not reproducible``: each plain run has others."""
+    """``rounding``: rounding changes them as much; ``not reproducible``: each plain run gives others."""
     parameters: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How the gradients of a mixture of experts bear noise that only the recomputation has."""
+    """How the gradients of a mixture of experts react to noise in the recomputation."""
 
     experts: str
     """How the experts were computed, such as ``eager``."""
     grade: Literal["stable", "amplifies", "raises"]
     moved: float
-    """How far the gradient of a parameter was moved at most, as a part of its norm."""
+    """The largest change of the gradient of a parameter, relative to its norm."""
     error: str = ""
 
 
 SetUpOutcome = Literal["works", "fails", "not run"]
-"""``works``: blocks were recomputed, and the gradients are those without checkpointing."""
+"""``works``: blocks were recomputed, and the gradients match those without checkpointing."""
 
 
 @dataclass(frozen=True)
 class SetUp:
-    """What came of training a class in one of the ways in which people train."""
+    """The result of training a class in one set-up."""
 
     group: str
-    """Such as ``ddp``; with the name, that of a practice in the table."""
+    """The group of the practice, such as ``ddp``."""
     name: str
-    """Such as ``R/static``."""
+    """The name of the practice, such as ``R/static``."""
     data: str
-    """What the batches held, such as ``text``; empty for what the synthesis makes."""
+    """The content of the batches, such as ``text``; empty for the usual one."""
     outcome: SetUpOutcome
     symptom: str = ""
     """The kind of failure, or of the reason not to run it, in two or three words."""
@@ -318,25 +318,25 @@ class SetUp:
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
     recomputed: int | None = None
-    """How many blocks were recomputed; None where that was not seen."""
+    """How many blocks were recomputed; None if unknown."""
     blocks: int | None = None
     """How many blocks ran."""
 
     @property
     def title(self) -> str:
-        """The name of the practice, as it is asked for."""
+        """The name by which the practice is requested."""
         return title_of(self.group, self.name, self.data)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Which of the practices of a group to use with a class."""
+    """Which practice of a group to use with a class."""
 
     group: str
     setting: str
     """Such as ``use_reentrant=False, find_unused_parameters=True``; empty if nothing that was run works."""
     sentence: str
-    """The same for people, with what it avoids."""
+    """The same as a sentence, with the failures that it avoids."""
 
 
 @dataclass(frozen=True)
@@ -352,12 +352,12 @@ class ClassResult:
     """The kind of that reason in a word or two, to count them by."""
     scenarios: tuple[str, ...] = ()
     is_cut_short: bool = False
-    """Whether its process ended before all scenarios were run, so that nobody knows what the others show."""
+    """Whether its process ended before all scenarios were run."""
     not_covered: tuple[str, ...] = ()
     """Parts of the model that no scenario ran, such as the tower of a modality."""
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is worth knowing and no failure."""
+    """Remarks that are not failures."""
     blocks: int = 0
     """How many blocks ran in the forward pass."""
     recomputed: int = 0
@@ -366,33 +366,33 @@ class ClassResult:
     costs: tuple[Cost, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     recipe: Recipe | None = None
-    """How to reproduce it, where something failed."""
+    """How to reproduce it, if something failed."""
     seconds: float = 0.0
     compared: int = 0
-    """How many parameters' gradients were compared, in the run in which that was the smallest share."""
+    """How many parameters' gradients were compared, in the run with the smallest share."""
     parameters: int = 0
     """How many parameters had a gradient there."""
     not_compared: tuple[NotCompared, ...] = ()
     """The others, by the reason."""
     verdicts: tuple[Verdict, ...] = ()
-    """What each scenario showed in each mode, also what no failure tells again."""
+    """What each scenario showed in each mode, including what failures do not repeat."""
     executed: tuple[Place, ...] = ()
-    """The places in changed texts that were to be watched, and that were run."""
+    """The watched places in changed texts that were executed."""
     embeddings: tuple[InputEmbedding, ...] = ()
-    """What lets the first blocks be fed by what requires grad, where nothing does with a frozen base."""
+    """The modules that would give the first blocks inputs that require grad with a frozen base."""
     made_of: tuple[str, ...] = ()
-    """The classes of its modules and their bases, as ``path::name``; for a comparison of two texts only."""
+    """The classes of its modules and their bases, as ``path::name``; only to compare two versions."""
     stability: tuple[Stability, ...] = ()
-    """How it bears noise in what is recomputed, where it has experts."""
+    """How it reacts to noise in what is recomputed, if it has experts."""
     setups: tuple[SetUp, ...] = ()
-    """What came of the practices in training that were asked for."""
+    """The results of the requested practices."""
     advice: tuple[Advice, ...] = ()
-    """Which of them to use, for each group."""
+    """Which of them to use, by group."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a class begins with."""
+    """A step that a class begins."""
 
     source: str
     name: str
@@ -418,14 +418,14 @@ def encode(message: Message | Request) -> str:
 
 
 def write_message(handle: int, message: Message) -> None:
-    """Write a message to an open file, whole: a pipe may take a part of it at a time."""
+    """Write a complete message to an open file; a pipe may take only a part of it at a time."""
     data = f"{encode(message)}\n".encode()
     while data:
         data = data[os.write(handle, data) :]
 
 
 def decode(line: str) -> Message | Request:
-    """Return what :func:`encode` was given.
+    """Return the message that :func:`encode` has encoded.
 
     Raises:
         ValueError: ``line`` is something else.

@@ -1,4 +1,4 @@
-"""The sources of random numbers that models draw from."""
+"""The random generators that models use."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 
 def seed(number: int) -> None:
-    """Give every source of random numbers the state that belongs to ``number``."""
-    # `torch.manual_seed` notes for each kind of device that is not in use from where it was called.
+    """Seed every random generator with ``number``."""
+    # `torch.manual_seed` records the call stack for each kind of device that is not in use.
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(number)

@@ -1,7 +1,7 @@
-"""Finding out in a fork how a class can be run.
+"""Finds out in a fork how a class can be run.
 
-An attempt counts, caches and draws as a run does, and goes backward: nothing of that may be left in the
-process that all runs start from.
+An attempt changes counters, caches and random states as a run does, and runs a backward pass: none of that
+may remain in the process from which all runs start.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gclint.verify.worker.examination.forked import Fork, in_fork
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 
 _SECONDS = 120.0
-"""The time limit where the class has none."""
+"""The time limit of a class that has none."""
 
 
 def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) -> Iterator[Specimen]:
-    """Yield what ``specimens`` makes of a class, all of which is made in a fork.
+    """Yield the specimens of a class, which are made in a fork.
 
     Raises:
-        NotSynthesisable: what it raised; or the attempts killed the process.
+        NotSynthesisable: no specimen was found, or the attempts killed the process.
     """
 
     def live(fork: Fork) -> None:
@@ -37,7 +37,7 @@ def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) 
                 break
             except NotSynthesisable as reason:
                 error = reason
-            # The most that there is, should the next one kill this process.
+            # This is all that remains if the next one kills this process.
             fork.keep((found, error, [name for name in sys.modules if name not in known]))
 
     kept, end = in_fork(live, lambda line: None, child.seconds() or _SECONDS)
@@ -45,7 +45,7 @@ def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) 
         raise RuntimeError(end.message)
     found, error, imported = kept or ([], None, [])
     for name in imported:
-        # Else every run would import it.
+        # Otherwise every run would import it.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     yield from found

@@ -1,7 +1,7 @@
-"""The ways in which a model is trained: one table, by which the worker trains and scripts are written.
+"""The table of scenarios, from which the worker trains models and scripts are written.
 
-A feature is something that the tiny configuration has switched on; a scenario is a way to train a model with
-it. Both sides import this module, so it needs nothing but Python.
+A feature is something that the tiny configuration enables; a scenario is a way to train a model with it. Both
+sides import this module, so it needs only Python.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ for part in holders(model):
 )
 
 ENDLESS = 20
-"""Runs of a module in the backward pass, for each in the forward pass, after which there is no end. Each lies
-inside the one before, on the stack of one thread, which overflows where it is small."""
+"""Runs of a module in the backward pass, per run in the forward pass, that count as endless. They are nested
+on the stack of one thread, which overflows if it is small."""
 OPTION = "option"
-"""The feature that stands for all options of configurations; each has scenarios that are called after it,
-such as ``option is_decoder=True``."""
+"""The feature for all options of configurations; each option has scenarios named after it, such as
+``option is_decoder=True``."""
 _CACHED = ", cache object"
 
 CHECKS = (
@@ -83,37 +83,37 @@ CHECKS = (
     "cache",
     "warning",
 )
-"""The names of the checks of steps with everything trainable, in the order in which their failures matter."""
+"""The names of the checks of steps with everything trainable, in the order of their importance."""
 _OF_VALUES = tuple(
     each for each in CHECKS if each not in ("recomputation", "saved bytes", "double recomputation", "state")
 )
 
 
 class UnknownScenario(ValueError):
-    """The table has no such scenario."""
+    """There is no such scenario."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A way to train a model; what it switches on has to be there in the model, or it does not apply."""
+    """A way to train a model; it applies only to models that have what it enables."""
 
     name: str
     preparation: str = _NO_DROPOUT
-    """The lines of a script that do to ``model`` what the scenario does."""
+    """The lines of a script that prepare ``model`` for the scenario."""
     batch: str = ""
-    """The lines of a script that do the same to ``inputs``, the keyword arguments of its ``forward``."""
+    """The lines of a script that do the same for ``inputs``, the keyword arguments of its ``forward``."""
     feature: str = "default"
-    """The feature of the models that are trained so. The first scenario of a feature has to run before the
+    """The feature of the models that are trained this way. The first scenario of a feature runs before the
     others are tried."""
     steps: int = 1
     forwards: int = 1
-    """How many forward passes there are before each backward pass; batches of two lengths take turns."""
+    """How many forward passes there are before each backward pass; batches of two lengths alternate."""
     dropout: bool = False
     layerdrop: bool = False
-    """Whether layers are dropped at random, where the model can do so."""
+    """Whether layers are dropped at random, if the model supports that."""
     use_cache: bool = False
     cache_object: bool = False
-    """Whether the caller hands over an empty cache."""
+    """Whether the caller passes an empty cache."""
     frozen_base: bool = False
     """Whether only adapters are trained."""
     require_input_grads: bool = False
@@ -124,18 +124,18 @@ class Scenario:
     checks: tuple[str, ...] = CHECKS
     """The names of the checks that are made."""
     router_losses: bool = False
-    """Whether to ask a mixture of experts for what its routers compute, and train by that as well."""
+    """Whether a mixture of experts returns the logits of its routers, and is trained with their loss."""
     frozen_statistics: bool = False
-    """Whether what keeps running statistics is in ``eval()``; tried where they were updated twice."""
+    """Whether layers with running statistics are in ``eval()``; tried if these were updated twice."""
 
 
 SCENARIOS = (
     Scenario("default", steps=2),
-    # As losses that compare two batches need them; what a module keeps of the last one is that of another.
+    # As for losses that compare two batches; a module may still keep state of the other one.
     Scenario("two forwards", forwards=2, checks=tuple(each for each in CHECKS if each != "state")),
     Scenario("dropout", preparation="", dropout=True),
     Scenario("layerdrop", _LAYERDROP, forwards=3, layerdrop=True, checks=_OF_VALUES),
-    # A layer that is recomputed drops its cache, so it does what it does without one.
+    # A recomputed layer gets no cache, so it computes what it does without one.
     Scenario("cache", use_cache=True, reference="default"),
     Scenario("cache object", batch=_CACHE_OBJECT, use_cache=True, cache_object=True, reference="default"),
     Scenario("router losses", _ROUTER_LOSSES, router_losses=True),
@@ -166,7 +166,7 @@ def scenario_named(name: str) -> Scenario:
     """Return a scenario of the table.
 
     Raises:
-        UnknownScenario: there is none of that name.
+        UnknownScenario: there is none with this name.
     """
     feature = name.removesuffix(_CACHED) if name.startswith(f"{OPTION} ") else None
     table = SCENARIOS if feature is None else scenarios_of(feature)
@@ -177,7 +177,7 @@ def scenario_named(name: str) -> Scenario:
 
 
 def scenarios_of(feature: str) -> tuple[Scenario, ...]:
-    """Return the scenarios that models with a feature are trained in.
+    """Return the scenarios in which models with a feature are trained.
 
     Raises:
         UnknownScenario: there are none.
@@ -191,6 +191,6 @@ def scenarios_of(feature: str) -> tuple[Scenario, ...]:
 
 
 def _of_option(scenario: Scenario, option: str) -> Scenario:
-    """Return a scenario of options in general as one of ``option``."""
+    """Return a scenario of the feature for options as one for ``option``."""
     name = scenario.name.replace(OPTION, option, 1)
     return replace(scenario, name=name, feature=option, reference=scenario.reference and option)

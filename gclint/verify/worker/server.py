@@ -1,4 +1,4 @@
-"""The worker's process that imports torch and transformers once, and forks for everything else.
+"""The process of the worker that imports torch and transformers once, and forks for everything else.
 
 A source is imported in a process of its own, which forks once for each of its classes.
 """
@@ -38,12 +38,12 @@ from gclint.verify.worker.protocol import (
 from gclint.verify.worker.verdict import Record, category
 from gclint.verify.worker.watch import Reporter, Watch
 
-# Seconds that a source's process may be silent for beyond the time limit of a class.
+# Seconds for which a source's process may be silent beyond the time limit of a class.
 _MARGIN = 30.0
 
 
 class CannotWork(Exception):
-    """Nothing can be run; the message says why, and what helps."""
+    """Nothing can be run; the message says why, and what to do."""
 
 
 class Program(Protocol):
@@ -57,14 +57,14 @@ class Program(Protocol):
         """
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
-        """Return the devices that ``wanted`` stands for, each with its name for people; called in a fork.
+        """Return the devices that ``wanted`` selects, each with its name for people; called in a fork.
 
         Raises:
             CannotWork: there is none.
         """
 
     def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
-        """Prepare for these devices, and return what was set for numbers, in words; it must touch no GPU."""
+        """Prepare for devices without touching a GPU; return what makes numbers reproducible, in words."""
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines; called in a fork."""
@@ -75,19 +75,19 @@ class Program(Protocol):
     def estimate(
         self, source: Source, classes: Sequence[Any], question: Question, device: str
     ) -> MemoryEstimate | Unusable:
-        """Return what one of the classes needs, or why nobody can tell; called in a fork."""
+        """Return the estimate for one of the classes, or why there is none; called in a fork."""
 
 
 def serve(
     request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
 ) -> None:
-    """Do what is requested, and send everything that happens.
+    """Do a request, and send everything that happens.
 
     Args:
         request: what to do.
         send: takes each message.
-        program: what is done with models.
-        isolation: what keeps them apart from the machine.
+        program: what to do with models.
+        isolation: how they are isolated from the machine.
     """
     if not hasattr(os, "fork"):
         send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
@@ -111,7 +111,7 @@ def serve(
 
 
 def _find_devices(program: Program, request: Request) -> list[tuple[str, str]]:
-    """Ask in a process of its own, since a process that has used CUDA cannot be forked."""
+    """Find the devices in a process of its own, since a process that has used CUDA cannot be forked."""
 
     def ask(send: Send, _slot: int) -> None:
         try:
@@ -131,13 +131,13 @@ def _find_devices(program: Program, request: Request) -> list[tuple[str, str]]:
 
 
 def _freeze() -> None:
-    """Leave everything that exists shared with forked processes; collecting garbage would copy it."""
+    """Keep all existing objects shared with forked processes; garbage collection would copy them."""
     gc.collect()
     gc.freeze()
 
 
 class _SourceRun:
-    """What has come of a source so far."""
+    """The results of a source so far."""
 
     def __init__(self, source: Source, *, is_listing: bool) -> None:
         self.source = source
@@ -146,7 +146,7 @@ class _SourceRun:
         self._missing: list[str] = []
 
     def take(self, message: Any) -> None:
-        """Take note of a message about the source."""
+        """Record a message about the source."""
         if isinstance(message, Discovered):
             self.is_imported = True
             self._missing = [] if self._is_listing else list(message.classes)
@@ -154,7 +154,7 @@ class _SourceRun:
             self._missing.remove(message.name)
 
     def after(self, end: End) -> Iterator[Message]:
-        """Yield what is left to say when its process has ended."""
+        """Yield the remaining messages when its process has ended."""
         if not self.is_imported:
             what = end.message if end.cause == "error" else f"there was {end.message}"
             frame = end.place_in(self.source.path)
@@ -176,7 +176,7 @@ class _Server:
         # A GPU's driver reserves memory that the limit would count.
         self._gigabytes = None if is_gpu else request.gigabytes
         self._limit = request.seconds * (1 + len(practices_named(request.practices)))
-        """The time limit of a class, in seconds: what is asked for beside the scenarios has as much each."""
+        """The time limit of a class, in seconds: each requested practice adds as much as the scenarios."""
         if is_gpu and request.gpu_gigabytes is not None:
             limit_gpu_memory(request.gpu_gigabytes)
 
@@ -198,7 +198,7 @@ class _Server:
                 yield message
 
     def answer(self, question: Question) -> Iterator[Message]:
-        """Estimate what a class of the one source needs."""
+        """Estimate the memory of a class of the only source."""
         source = self._request.sources[0]
 
         def live(send: Send, _slot: int) -> None:
@@ -215,7 +215,7 @@ class _Server:
     def _imported(self, source: Source) -> ModuleType:
         """Import a source; called in a fork."""
         if self._request.home:
-            # Its own, since it may leave anything there, or remove all of it.
+            # A folder of its own, since the code may leave anything there, or remove it.
             settle(os.path.join(self._request.home, str(os.getpid())))  # noqa: PTH118
         return import_source(source)
 
@@ -243,7 +243,7 @@ class _Server:
                 send(encode(records[task].result(event)))
                 continue
             begun = records[task].take(event)
-            # Steps are for the records; who watches the whole run wants to know the mode.
+            # Steps are for the records; the display of the whole run shows the mode.
             if begun and (begun.name, begun.scenario, begun.mode) != shown:
                 shown = (begun.name, begun.scenario, begun.mode)
                 send(encode(begun))
@@ -255,7 +255,7 @@ class _Server:
 
 
 def _cores() -> int:
-    """Return how many processor cores there are for this process."""
+    """Return how many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""A model class made concrete: what the synthesis hands to the examination."""
+"""Tiny models with inputs, which the synthesis makes for the examination."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from gclint.verify.worker.protocol import Place
 
 EXTRA_LIBRARY = "extra library"
-"""The category of the reasons that are libraries which are not installed."""
+"""The category of reasons for libraries that are not installed."""
 _OWN = ("torch", "transformers")
-"""Libraries that are there: what is missing is only a part of them."""
+"""Libraries that are installed: only a part of them is missing."""
 
 
 class NotSynthesisable(Exception):
@@ -21,14 +21,14 @@ class NotSynthesisable(Exception):
     def __init__(self, category: str, message: str) -> None:
         super().__init__(message)
         self.category = category
-        """A word or two, such as ``extra library``, to count reasons by."""
+        """A word or two, such as ``extra library``, by which reasons are counted."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.category, str(self))
 
     @classmethod
     def for_import(cls, error: ImportError) -> NotSynthesisable:
-        """Return the reason for a library that is missing, which says what to install."""
+        """Return the reason for a missing library, which says what to install."""
         # transformers writes "requires the timm library", and may go on about how to install it.
         named = re.search(r"requires the ([\w. -]{1,60}?) library", str(error))
         library = error.name or (named[1].lower() if named else None)
@@ -40,12 +40,12 @@ class NotSynthesisable(Exception):
 
 
 class BrokenModel(NotSynthesisable):
-    """A model that cannot run whatever it is given: the defect is its own."""
+    """A model that cannot run with any inputs: the defect is its own."""
 
     def __init__(self, message: str, reason: str, place: Place) -> None:
         super().__init__("model", message)
         self.reason = reason
-        """Why nothing else helps."""
+        """Why other inputs do not help."""
         self.place = place
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -53,27 +53,27 @@ class BrokenModel(NotSynthesisable):
 
 
 class Variants(Protocol):
-    """Batches that can be made of the usual one."""
+    """Batches that can be derived from the usual one."""
 
     @property
     def modalities(self) -> frozenset[str]:
         """Those of ``image``, ``video`` and ``audio`` that can be left out of the usual batch."""
 
     def inputs(self, kept: Collection[str]) -> dict[str, Any]:
-        """Return a batch of text and of the modalities that are ``kept``; nobody has tried it."""
+        """Return a batch of text and of the modalities in ``kept``, which has not been tried."""
 
 
 @dataclass(frozen=True)
 class Specimen:
-    """One way to build and feed a tiny model; forward and backward have been tried.
+    """A tiny model with its inputs; its forward and backward passes have been tried.
 
     It can be sent to another process.
     """
 
     scenario: str
-    """``default``, or the feature that is switched on, such as ``cross-attention``."""
+    """``default``, or the enabled feature, such as ``cross-attention``."""
     config: Any
-    """The ``PretrainedConfig`` that it was made of."""
+    """The ``PretrainedConfig`` from which it was made."""
     build: Callable[[], Any]
     """Returns a new ``PreTrainedModel`` in training mode on the CPU, with the same weights each time."""
     inputs: Callable[[], dict[str, Any]]
@@ -81,18 +81,18 @@ class Specimen:
     not_covered: tuple[str, ...] = ()
     """Parts of the model that these inputs do not run."""
     other_inputs: Callable[[], dict[str, Any]] | None = None
-    """Returns inputs of another length, where the class takes some."""
+    """Returns inputs of another length, if the class takes them."""
     refused: tuple[str, ...] = ()
-    """The optional inputs, as training has them, that the class could not be run with."""
+    """The optional inputs of training with which the class could not be run."""
     keeps_cache: bool = False
-    """Whether it can only be run with the cache that it makes by itself."""
+    """Whether it can be run only with its own cache."""
     variants: Variants | None = None
-    """Makes batches without some modalities, where the class takes any beside text."""
+    """Makes batches without some modalities, if the class takes any besides text."""
     wanted: frozenset[str] | None = None
-    """The names of the scenarios to run beside the first of its feature; None for all that apply."""
+    """The names of the scenarios to run in addition to the first of its feature; None for all that apply."""
     without: tuple[Callable[[], Specimen], ...] = ()
-    """Make the specimens that have one option less each, where it has several."""
+    """Functions that make the specimens with one option less, if it has several."""
 
     def modalities(self) -> frozenset[str]:
-        """Return what batches hold beside text that can be left out."""
+        """Return the modalities besides text that batches can leave out."""
         return frozenset() if self.variants is None else self.variants.modalities

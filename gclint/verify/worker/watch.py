@@ -1,4 +1,4 @@
-"""How the examination of a class tells its supervisor where it is, before something kills it."""
+"""Lets the examination of a class report its progress, before something kills it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from gclint.verify.worker.protocol import ClassResult, Mode, Progress, encode
 
 
 class Watch(Protocol):
-    """The supervisor's ear in the process that examines a class."""
+    """Receives the progress of the examination of a class."""
 
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Say what begins; to be called before everything that may hang or kill the process.
+        """Report what begins; call this before everything that may hang or kill the process.
 
         Args:
-            scenario: what is switched on, such as ``default``.
-            mode: how the step is run; what dies in ``plain`` cannot be judged, else it has failed.
+            scenario: the name of the scenario, such as ``default``.
+            mode: the mode of the step; a death in ``plain`` makes a class not run, in others it is a failure.
             step: words that follow "during", such as ``the backward pass``.
         """
 
     def known(self, result: ClassResult) -> None:
-        """Hand over what is known so far; it is all that is left if the process dies."""
+        """Hand over the result so far, which is all that remains if the process dies."""
 
 
 class Unwatched:
-    """A watch that nobody keeps."""
+    """A watch that ignores everything."""
 
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
         """Do nothing."""
@@ -35,10 +35,10 @@ class Unwatched:
 
 
 class Reporter:
-    """A watch that sends what it is told to another process."""
+    """A watch that sends everything to another process."""
 
     def __init__(self, source: str, name: str, send: Callable[[str], None]) -> None:
-        """Take note of what is examined.
+        """Remember what is examined.
 
         Args:
             source: the path of its file.

@@ -1,4 +1,4 @@
-"""What is seen of training steps of one model in one mode; it can be sent to another process."""
+"""The record of training steps of one model in one mode; it can be sent to another process."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
 SWITCHING_ON = "enabling checkpointing"
-"""The stage in which a model may say that it has nothing to recompute."""
+"""The stage in which a model may report that it has nothing to recompute."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How a run is to be made."""
+    """How to make a run."""
 
     scenario: Scenario
     mode: Mode
     shaken: int = 0
-    """If not 0: changes the last bit of all parameters at random, to see what rounding alone changes; each
-    number changes them in another way."""
+    """If not 0, the last bit of all parameters is changed at random, to measure the effect of rounding; each
+    number changes them differently."""
     exact: bool = False
-    """Whether to run in double precision, whatever the model says."""
+    """Whether to run in double precision, whatever types the model asks for."""
     dissected: bool = False
     """Whether to look for the blocks and stacks in the first step."""
     inspected: bool = False
-    """Whether to look closely at what is done, and done again, and why."""
+    """Whether to inspect what is computed, and what is recomputed, and why."""
     traced: bool = False
-    """Whether to record the calls of blocks without checkpointing, too."""
+    """Whether to record the calls of blocks also without checkpointing."""
     evaluated: bool = False
-    """Whether to compute outputs in evaluation mode in place of steps, and more with their caches."""
+    """Whether to compute outputs in evaluation mode instead of steps, and another token with their caches."""
     experts: str = ""
-    """How to compute experts, where the release has several ways."""
+    """How to compute experts, if the release has several ways."""
     noise: int = 0
-    """If not 0: puts noise on what is recomputed; each number puts another."""
+    """If not 0, noise is added to what is recomputed; each number adds another."""
 
 
 _CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
@@ -57,12 +57,12 @@ OTHERWISE = {
     "evaluation": Conditions(scenario_named("default"), "plain", evaluated=True),
     "evaluation with a cache": Conditions(_CACHED, "plain", evaluated=True),
 }
-"""Ways to compute without checkpointing that no scenario needs, and that a repair leaves as they are."""
+"""Ways to compute without checkpointing that no scenario uses, but that a repair must not change."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one training step computed and cost."""
+    """The results and the cost of one training step."""
 
     loss: float
     own_loss: float | None
@@ -72,7 +72,7 @@ class Step:
     seconds: float
     peak_bytes: int | None
     held_bytes: int = 0
-    """What checkpoints hold beside what autograd saves."""
+    """Bytes that checkpoints hold in addition to what autograd saves."""
     carrying: frozenset[str] = frozenset()
     """The names of the outputs that require grad."""
 
@@ -84,18 +84,18 @@ class Step:
 
 @dataclass
 class Run:
-    """What was seen of some steps after one another."""
+    """The record of several steps, one after another."""
 
     conditions: Conditions
     steps: list[Step] = field(default_factory=list)
     error: Fault | None = None
     stage: str = ""
-    """What the error came in."""
+    """The stage in which the error occurred."""
     warnings: tuple[str, ...] = ()
     forward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in forward passes."""
     recorded: Counter[str] = field(default_factory=Counter)
-    """How often each did while gradients were recorded."""
+    """How often each block did so with gradients recorded."""
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
     calls: list[Call] = field(default_factory=list)
@@ -103,34 +103,34 @@ class Run:
     values: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers afterwards."""
     attributes: dict[str, Any] = field(default_factory=dict)
-    """The attributes of modules that the steps have set."""
+    """Attributes of modules that the steps have set."""
     still_off: tuple[str, ...] = ()
-    """The modules that switching on left off."""
+    """The modules whose flag stayed disabled when checkpointing was enabled."""
     set_to_off: frozenset[str] = frozenset()
-    """The modules whose own switch was set to off while it was switched on."""
+    """The modules whose own flag was disabled while checkpointing was enabled."""
     still_on: tuple[str, ...] = ()
-    """The modules that switching off left on."""
+    """The modules whose flag stayed enabled when checkpointing was disabled."""
     blocks: tuple[Block, ...] = ()
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
     scales: dict[str, float] = field(default_factory=dict)
-    """How large the outputs were; the loss measures each by it."""
+    """The sizes of the outputs, by which the loss divides them."""
     replay: Replay = field(default_factory=Replay)
-    """How what is recomputed compares with what was saved in the first step."""
+    """The comparison of recomputed with saved tensors in the first step."""
     inspection: Inspection | None = None
-    """What was seen, if it was looked at closely."""
+    """The inspection, if there was one."""
     executed: frozenset[Place] = frozenset()
-    """The watched places that were come to, in the construction of the model as well."""
+    """The watched places that were executed, including in the construction of the model."""
 
     @property
     def mode(self) -> Mode:
-        """How the steps were run."""
+        """The mode of the steps."""
         return self.conditions.mode
 
     @property
     def tensors(self) -> list[Tensor]:
-        """What the steps computed."""
+        """The tensors that the steps computed."""
         return [
             each
             for step in self.steps
@@ -139,14 +139,14 @@ class Run:
         ]
 
     def share(self, other: Run) -> None:
-        """Take the tensors of another run in place of those that are the same, bit for bit."""
+        """Share the tensors of another run that are the same, bit for bit."""
         for mine, yours in zip(self.steps, other.steps, strict=False):
             for own, others in ((mine.outputs, yours.outputs), (mine.gradients, yours.gradients)):
                 own.update({name: each for name, each in others.items() if _are_one(own.get(name), each)})
 
 
 def _are_one(mine: Tensor | None, yours: Tensor | None) -> bool:
-    """Return whether two tensors have the same bits; those that have no plain ones are never one."""
+    """Return whether two tensors have the same bits; False for tensors without plain storage."""
     if mine is None or yours is None or mine.dtype != yours.dtype or mine.shape != yours.shape:
         return False
     if not (_is_plain(mine) and _is_plain(yours)):

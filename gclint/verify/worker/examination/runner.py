@@ -1,4 +1,4 @@
-"""Runs of one subject, each in a process of its own, so that all of them start from the same state."""
+"""Runs one subject, each time in a process of its own, so that all runs start from the same state."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gclint.verify.worker.protocol import InputEmbedding
 from gclint.verify.worker.watch import Watch
 
 _SECONDS = 120.0
-"""The time limit of a class, where it has none."""
+"""The time limit of a class that has none."""
 _SHARE = 3
-"""So many runs that hang fit into the time of a class: one in each mode, and the others go on."""
+"""How many hanging runs fit into the time of a class: one in each mode, so that the others can go on."""
 
 
 class Runner:
@@ -29,7 +29,7 @@ class Runner:
 
     def __init__(self, subject: Subject, watch: Watch) -> None:
         self.blocks: tuple[Block, ...] = ()
-        """The blocks to be watched."""
+        """The blocks to watch."""
         self.watched: frozenset[str] = frozenset()
         """The names of the modules whose calls are traced."""
         self._subject = subject
@@ -37,14 +37,14 @@ class Runner:
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
         self._plain: dict[str, Run] = {}
-        """A plain run of each scenario: what others compute as well need not be sent."""
+        """A plain run of each scenario: results that others share with it need not be sent."""
 
     def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
         """Run steps from the start; what the model raises, or does to the process, is part of the run.
 
         Args:
-            conditions: how.
-            scales: how large the outputs were in the run that this one will be compared with.
+            conditions: how to run them.
+            scales: the sizes of the outputs in the run with which this one will be compared.
         """
         begun = time.monotonic()
         stages = ["the construction"]
@@ -76,23 +76,23 @@ class Runner:
         elif mode == "plain":
             self._longest[name] = max(self._longest[name], seconds)
             self._plain.setdefault(name, run)
-        # What has not changed is not sent.
+        # Unchanged values are not sent.
         run.values = self._subject.state | run.values
         return run
 
     def embeddings(self) -> tuple[InputEmbedding, ...]:
-        """Return which modules would let the first blocks be fed by what requires grad with a frozen base."""
+        """Return which modules would give the first blocks inputs that require grad with a frozen base."""
 
         def live(fork: Fork) -> None:
             names = [each.name for each in self.blocks if not each.is_lone]
             fork.keep(embeddings(self._subject, names))
 
         found, end = in_fork(live, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
-        # A model that cannot be looked into is no less judged for it.
+        # If this fails, the model is judged all the same.
         return found if end.cause == "done" else ()
 
     def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
-        """Return the fault that is the death of a process; slowness is told from a hang."""
+        """Return the fault for the death of a process, distinguishing slowness from a hang."""
         longest = self._longest.get(conditions.scenario.name)
         is_slow = end.cause == "time limit" and (longest is None or seconds <= HANGS * longest)
         return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)

@@ -1,4 +1,4 @@
-"""The bytes that autograd keeps between a forward pass and its backward pass."""
+"""Counts the bytes that autograd keeps between a forward pass and its backward pass."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class SavedBytes:
 
     @property
     def held(self) -> int:
-        """Bytes that checkpoints hold besides: what they are passed by keyword, unseen by autograd."""
+        """Bytes that checkpoints hold in addition: their keyword arguments, which autograd does not see."""
         return sum(size for address, size in self._held.items() if address not in self._sizes)
 
     def hold(self, value: object) -> None:
-        """Take up that a checkpoint holds the tensors in a value."""
+        """Record that a checkpoint holds the tensors in a value."""
         for _, tensor in tensors_in(value):
             self._count(tensor, self._held)
 

@@ -1,4 +1,4 @@
-"""One specimen, trained in all scenarios of its feature."""
+"""Trains one specimen in all scenarios of its feature."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ from gclint.verify.worker.watch import Watch
 _NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", FROZEN))
 """The checks that compare numbers."""
 _REFERENCE = "reference"
-"""The category of what cannot be judged since it does not work without checkpointing either."""
+"""The category of what cannot be judged, since it does not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
-"""The causes that another module than the embeddings of now may cure."""
+"""The causes that may vanish with another input embedding module."""
 
 
 class Scenarios:
-    """Runs one specimen in all the ways that it is to be run in."""
+    """Runs one specimen in all applicable scenarios."""
 
     def __init__(self, specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> None:
         self._ledger = ledger
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
-        # What only the search for a configuration has come to says nothing.
+        # Places that only the search for a configuration has executed do not count.
         executed.clear()
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._rounding = Rounding(self._runner)
         self._plain_runs: dict[Scenario, Run] = {}
         self._scales: dict[str, float] = {}
-        """How large the outputs were in the first run."""
+        """The sizes of the outputs in the first run."""
         self._looks: dict[Scenario, Run] = {}
-        """Plain runs that were looked at closely."""
+        """Plain runs that were inspected."""
         self._case: Case | None = None
-        """The first scenario's plain run, to be compared with its repetition."""
+        """The plain run of the first scenario, with its repetition."""
         self._plain_calls: list[Call] = []
         """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
@@ -87,7 +87,7 @@ class Scenarios:
         return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
-        """Run the scenario that everything else is built on; return why it cannot be judged, or None."""
+        """Run the first scenario, on which all others build; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
         if reference.error is not None and reference.steps:
             reference = self._with_one_length(scenario, reference)
@@ -138,7 +138,7 @@ class Scenarios:
         return reference
 
     def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
-        """Return the run of a scenario in which the model makes what cache it likes, or what failed."""
+        """Return the run of a scenario in which the model makes its own cache, or what failed."""
         specimen = self._subject.specimen
         self._subject.specimen = replace(specimen, keeps_cache=True)
         reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
@@ -158,7 +158,7 @@ class Scenarios:
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
-            # Whether a model takes this sort of cache shows only so.
+            # Only trying shows whether a model takes this kind of cache.
             return
         reference = self._reference(scenario)
         hooked: Run | None = None
@@ -176,35 +176,35 @@ class Scenarios:
             self._ledger.feed(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
-        """Run the modes that still make sense, and judge each.
+        """Run the modes that are still meaningful, and judge each.
 
         Args:
             scenario: how to run them.
-            reference: the plain run to compare them with.
+            reference: the plain run to compare with.
             hooked: a plain run that failed because inputs had to require grad.
         """
         self._ledger.scenarios.append(scenario.name)
         self._ledger.come_to(reference.executed)
-        # What is right or wrong with everything trainable, compared with nothing but the same steps.
+        # With everything trainable, the reference is the same steps without checkpointing.
         is_ordinary = scenario.reference is None and not scenario.frozen_base
         if scenario.reference is None:
             self._ledger.fingerprints.append(self._fingerprint(reference))
         runs = []
         for mode in CHECKPOINTED:
-            # What is wrong with everything trainable says it all, but to who compares two texts.
+            # A failure with everything trainable is enough, except to compare two versions.
             is_told = mode not in (self._untrainable if scenario.frozen_base else self._broken)
             if not (is_told or self._ledger.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
-                # The hook is to blame here as well; newer releases set it by themselves.
+                # The hook is at fault here as well; newer releases register it by themselves.
                 continue
             if run.error is not None and run.error.is_foreign:
                 self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
             if run.error is not None and run.stage == SWITCHING_ON:
-                # It does not come to calls; they would be these.
+                # The run does not reach the calls; they would be these.
                 run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._ledger.sites.add(case)
@@ -213,7 +213,7 @@ class Scenarios:
                 self._ledger.sites.judge(case)
                 self._tell_of_design(case)
             case = self._judge(case, scenario, is_told=is_told)
-            # A loss that nobody asked for says nothing of those that everybody trains by.
+            # A loss that was not requested is not one that is used in training.
             is_simple = is_ordinary and scenario.forwards == 1 and not scenario.router_losses
             if is_simple and run.error is not None:
                 self._broken.add(mode)
@@ -223,20 +223,20 @@ class Scenarios:
         return runs
 
     def _judge(self, case: Case, scenario: Scenario, *, is_told: bool) -> Case:
-        """Take up what is wrong, and return the case with what is known of rounding."""
+        """Record what is wrong, and return the case with the known effect of rounding."""
         checks = [CHECKS[name] for name in scenario.checks]
         symptoms = self._ledger.symptoms(case, checks)
         if any(each.check in _NUMBERS for each in symptoms):
             case = self._rounding.sharpened(case)
             symptoms = self._ledger.symptoms(case, checks)
             if all(each.check == VALUES for each in symptoms):
-                # What comes of them differs no more than rounding explains, so neither do they.
+                # Their results differ no more than rounding explains, so neither do they.
                 symptoms = []
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
         looked_at = self._looked_at(case, scenario) if symptoms else case
         if looked_at.divergent is None:
-            # Another kernel rounds otherwise, or writes to what nobody reads.
+            # Another kernel rounds differently, or writes to memory that is not read.
             symptoms = [each for each in symptoms if each.check != VALUES]
         if symptoms and is_told:
             self._ledger.judge(looked_at, symptoms, self._subject.specimen)
@@ -245,12 +245,12 @@ class Scenarios:
         return case
 
     def _looked_at(self, case: Case, scenario: Scenario) -> Case:
-        """Return the case with what a close look at both runs sees; what kills a process is not run again."""
+        """Return the case with inspections of both runs; a run that killed its process is not repeated."""
         if case.run.error is not None and case.run.error.is_death:
             return case
         run = self._runner.run(replace(case.run.conditions, inspected=True), case.run.scales)
         if scenario.use_cache:
-            # Layers that are recomputed are passed no cache, so that nothing can be compared.
+            # Recomputed layers get no cache, so nothing can be compared.
             return replace(case, inspection=run.inspection)
         if scenario not in self._looks:
             conditions = replace(case.reference.conditions, inspected=True, dissected=False)
@@ -259,7 +259,7 @@ class Scenarios:
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
     def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
-        """Return what is wrong in comparison with a plain run of the same scenario as well."""
+        """Return what is also wrong in comparison with a plain run of the same scenario."""
         own = self._plain_run(scenario)
         doubt = _unusable(own)
         if doubt is not None:
@@ -271,7 +271,7 @@ class Scenarios:
         return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
-        """Return the plain run that a scenario is compared with."""
+        """Return the plain run with which a scenario is compared."""
         if scenario.reference is None:
             return self._plain_run(scenario)
         return self._plain_run(replace(scenario_named(scenario.reference), steps=scenario.steps))
@@ -288,26 +288,26 @@ class Scenarios:
         return scenario.router_losses and not self._adds_loss(reference.steps[0])
 
     def _adds_loss(self, step: Step) -> bool:
-        """Return whether a step trains by a loss that the first scenario does not have."""
+        """Return whether a step trains with a loss that the first scenario does not have."""
         usual = self._known_case().reference.steps[0]
         new = step.carrying - usual.carrying
         return step.own_loss != usual.own_loss or any(not step.outputs[name].dim() for name in new)
 
     def _drops_nothing(self, run: Run) -> bool:
-        """Return whether a run with layers dropped at random is one in which none was."""
+        """Return whether no layer was dropped in a run with layerdrop."""
         usual = self._known_case().reference
         return run.steps[0].loss == usual.steps[0].loss and all(
             run.recorded[each.name] == each.runs * len(run.steps) for each in self._known_case().blocks
         )
 
     def _fingerprint(self, reference: Run, name: str | None = None) -> Fingerprint:
-        """Return what another text of the model has to agree in; on a GPU with what no two runs agree in."""
+        """Return the fingerprint for comparing versions; on a GPU with the difference of two runs."""
         is_exact = self._subject.device.type == "cpu"
         again = None if is_exact else self._runner.run(reference.conditions, self._scales)
         return fingerprint(reference, again, name)
 
     def _compute_otherwise(self) -> None:
-        """Take up what the model computes in other ways, for who compares two texts of it."""
+        """Record what the model computes in other ways, to compare two versions of it."""
         if not self._ledger.is_complete:
             return
         feature = self._subject.specimen.scenario
@@ -321,7 +321,7 @@ class Scenarios:
                 self._ledger.fingerprints.append(self._fingerprint(run, full))
 
     def _bear_noise(self) -> None:
-        """Take up how a mixture of experts bears noise in what is recomputed."""
+        """Record how a mixture of experts reacts to noise in what is recomputed."""
         is_default = self._subject.specimen.scenario == "default"
         if is_default and "non-reentrant" not in self._broken and has_experts(self._subject.model):
             self._ledger.stability += stability(self._subject.model, self._runner, self._scales)
@@ -340,7 +340,7 @@ class Scenarios:
         self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
 
     def _tell_of_design(self, case: Case) -> None:
-        """Note which blocks are left out on purpose."""
+        """Note which blocks are deliberately left out."""
         reasons: dict[str, list[str]] = {}
         for name, reason in case.deliberate.items() if case.run.error is None else ():
             reasons.setdefault(reason, []).append(name)
@@ -368,7 +368,7 @@ def _category(fault: Fault) -> str:
 
 
 def _ending(run: Run) -> str:
-    """Return in words what a run ended with."""
+    """Return how a run ended, in words."""
     assert run.error is not None
     if run.error.is_death:
         how = "without checkpointing" if run.mode == "plain" else f"{run.mode} checkpointing"

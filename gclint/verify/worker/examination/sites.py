@@ -1,4 +1,4 @@
-"""What is known about each place in the source that calls blocks."""
+"""Collects what is known about each call site in the source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Site:
 
 
 class Sites:
-    """Gathers the calls of all runs by their places."""
+    """Collects the calls of all runs by place."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Run, Mapping[str, type]]] = []
@@ -29,11 +29,11 @@ class Sites:
         self._recomputed: dict[str, bool] = {}
 
     def add(self, case: Case) -> None:
-        """Take up what is seen in a run."""
+        """Add the calls of a run."""
         self._runs.append((case.run, case.kinds))
 
     def judge(self, case: Case) -> None:
-        """Take up which blocks were recomputed in a run; one that lost its gradients says nothing."""
+        """Add which blocks were recomputed in a run, except for those that lost their gradients."""
         blocks = (*case.blocks, *case.lone)
         self._blocks |= {each.name: each for each in blocks}
         if case.run.stage == SWITCHING_ON:
@@ -47,7 +47,7 @@ class Sites:
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
     def take(self, other: Sites) -> None:
-        """Take up what others have gathered; a block that one of them saw left out is left out."""
+        """Add the calls of others; a block that is left out in one of them is left out."""
         self._runs += other._runs
         self._blocks = other._blocks | self._blocks
         for name, recomputed in other._recomputed.items():
@@ -94,13 +94,13 @@ class Sites:
         )
 
     def _is_recomputed(self, blocks: set[str]) -> bool | None:
-        """Return whether these were; None where no run came to its end, or they are not counted."""
+        """Return whether these were recomputed; None if no run was completed, or they are not counted."""
         seen = [self._recomputed[each] for each in blocks if each in self._recomputed]
         return all(seen) if seen else None
 
 
 def _nodes(call: Call) -> frozenset[int]:
-    """Return what computes the arguments of a call, each once."""
+    """Return the graph nodes that compute the arguments of a call, each once."""
     return frozenset[int]().union(*call.graphs.values())
 
 

@@ -1,7 +1,7 @@
-"""How gradients bear that recomputation rounds otherwise than the forward pass, as kernels on a GPU do.
+"""Measures how gradients react if recomputation rounds differently, as kernels on a GPU do.
 
-In a mixture of experts a little noise can send a token to another expert: then what is recomputed has other
-shapes, or the gradients are those of other experts.
+In a mixture of experts, a little noise can route a token to another expert: then recomputed tensors have
+other shapes, or the gradients are those of other experts.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gclint.verify.worker.scenarios import scenario_named
 
 _SEEDS = (1, 2, 3, 4)
 _AMPLIFIED = 0.05
-"""How far gradients are moved that are moved by more than the noise itself, as a part of themselves: those of
-models without experts move by less than 0.01."""
+"""The relative change of gradients from which on noise counts as amplified: those of models without experts
+change by less than 0.01."""
 _FAINT = 1e-3
-"""Gradients that are smaller than this part of the largest one are left out: rounding moves them, too."""
+"""Gradients below this share of the largest one are left out: rounding changes them, too."""
 
 
 def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> Iterator[Stability]:
-    """Yield how a model with experts bears noise, for each way in which they can be computed.
+    """Yield how a model with experts reacts to noise, for each way in which they can be computed.
 
     Args:
         model: the model; it is not run itself.
         runner: runs it.
-        scales: how large its outputs were in the first run.
+        scales: the sizes of its outputs in the first run.
     """
     once = replace(scenario_named("default"), steps=1)
     for implementation in ways_of_experts(model):
@@ -53,7 +53,7 @@ def _graded(implementation: str, quiet: Run, noisy: list[Run]) -> Stability:
 
 
 def _moved(quiet: Run, noisy: Run) -> float:
-    """Return how far the gradient of any parameter is moved, as a part of its norm."""
+    """Return the largest change of the gradient of a parameter, relative to its norm."""
     expected, found = quiet.steps[0].gradients, noisy.steps[0].gradients
     norms = {name: float(each.double().norm()) for name, each in expected.items() if each is not None}
     faint = _FAINT * max(norms.values(), default=0.0)

@@ -1,4 +1,4 @@
-"""What a model keeps between two steps: parameters, buffers, and attributes of its modules."""
+"""The state of a model between two steps: parameters, buffers, and attributes of its modules."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _KNOWN = frozenset(vars(nn.Module())) | {
     "_require_grads_hook",
     "_require_grads_hooks",
 }
-"""The attributes of the framework, and those that switch checkpointing on."""
+"""The attributes of the framework, and those that enable checkpointing."""
 
 
 class Attributes:
-    """The attributes of all modules at one moment, with what they held then."""
+    """The attributes of all modules, with their values, at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
         self._kept = {name: (module, _held(module)) for name, module in model.named_modules()}
 
     def changes(self) -> dict[str, Any]:
-        """Return the values now of the attributes that are not what they were, by their dotted names.
+        """Return the new values of the attributes that have changed, by their dotted names.
 
-        Switches of checkpointing and hooks are not among them.
+        Flags of checkpointing and hooks are left out.
         """
         return {
             f"{name}.{key}" if name else key: value
@@ -40,17 +40,17 @@ class Values:
     """The parameters and buffers of a model at one moment."""
 
     def __init__(self, model: nn.Module, copies: Mapping[str, Tensor]) -> None:
-        """Keep what they are.
+        """Copy the current values.
 
         Args:
             model: the model.
-            copies: what most of them are; nothing changes these.
+            copies: known copies of most of them, which do not change.
         """
         self._model = model
         self._kept = {name: _copy(each, copies.get(name)) for name, each in state_tensors(model).items()}
 
     def changes(self) -> dict[str, Tensor]:
-        """Return those of now that are new, or not what they were then."""
+        """Return the current ones that are new or have changed."""
         return {
             name: each.detach()
             for name, each in state_tensors(self._model).items()
@@ -97,7 +97,7 @@ def _same_content(before: Any, now: Any) -> bool:
 
 
 def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
-    """Return a copy of a tensor, the known one if it is: to read memory costs less than to get new memory."""
+    """Return a copy of a tensor; the known one if it is equal, since comparing is cheaper than allocating."""
     is_known = known is not None and known.device == tensor.device and _equal(known, tensor)
     return known if known is not None and is_known else tensor.detach().clone()
 

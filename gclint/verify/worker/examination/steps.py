@@ -1,4 +1,4 @@
-"""Training steps of one model in one mode; runs in a process of its own."""
+"""Runs training steps of one model in one mode, in a process of its own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ORDINALS = ("", " of the second step")
 
 
 class Steps:
-    """Takes the steps of one run, and gathers what is seen of them."""
+    """Takes the steps of one run, and records them."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Steps:
         Args:
             subject: what to run; it is changed.
             conditions: how to run it.
-            blocks: the blocks to be watched.
+            blocks: the blocks to watch.
             watched: the names of the modules whose calls are traced.
             scales: how large the outputs were in the run that this one will be compared with.
-            begin: told what begins.
-            keep: given what is known before each backward pass of a checkpointed step.
+            begin: called with what begins.
+            keep: called with the record before each backward pass of a checkpointed step.
         """
         self._run = Run(conditions, scales=dict(scales))
         self._subject = subject
@@ -68,7 +68,7 @@ class Steps:
         self._begin_stage = begin
         self._keep = keep
         self._traces: list[Trace] = []
-        """Of all steps: what they hold keeps its identity."""
+        """The traces of all steps; what they hold stays alive."""
         self._inspector = Inspector(subject.model) if conditions.inspected else None
 
     def take(self) -> Run:
@@ -83,7 +83,7 @@ class Steps:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            # Whatever a model raises is what there is to know about it.
+            # Whatever a model raises is a result.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
         if self._inspector is not None:
@@ -93,9 +93,9 @@ class Steps:
 
     @contextmanager
     def _caught_warnings(self) -> Iterator[list[str]]:
-        """Gather the warnings, but for those from where no gradient is recorded on purpose.
+        """Collect warnings, except where gradients are deliberately not recorded.
 
-        Such as a checkpoint within a forward pass that another one repeats: no input requires grad there.
+        For example in a checkpoint inside a reentrant one: no input requires grad there.
         """
         caught: list[str] = []
 
@@ -127,7 +127,7 @@ class Steps:
             run.stage = SWITCHING_ON
             run.set_to_off = subject.switch_on(conditions.mode)
             run.still_off = tuple(name for name, on in subject.switches().items() if not on)
-        # Releases from 5.0 on do so by themselves for models that take tokens.
+        # Releases from 5.0 on do this by themselves for models that take tokens.
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
             subject.model.enable_input_require_grads()
@@ -146,7 +146,7 @@ class Steps:
             run.still_on = tuple(name for name, on in subject.switches().items() if on)
 
     def _evaluate(self) -> None:
-        """Compute outputs, and those of one more token where they hold caches."""
+        """Compute outputs, and those of one more token if they contain caches."""
         model, scenario = self._subject.model.eval(), self._run.conditions.scenario
         seed(0)
         inputs = self._subject.inputs(scenario)
@@ -156,7 +156,7 @@ class Steps:
             self._run.steps.append(_evaluated(value))
             more = continued(inputs, value) if scenario.use_cache else None
             if more is not None:
-                # That it goes on like this is a guess, which models need not come up to.
+                # This way to continue is a guess, which models need not support.
                 with suppress(Exception):
                     self._run.steps.append(_evaluated(model(**more)))
 
@@ -169,7 +169,7 @@ class Steps:
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
-        # The later steps show what steps cost.
+        # The later steps show the cost of a step.
         replays = None if is_plain or number or self._inspector else Replays(subject.model)
         evidence = None
         try:
@@ -209,7 +209,7 @@ class Steps:
     def _forward(
         self, number: int, clock: Clock, saved: SavedBytes, dissection: Dissection | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Take the forward passes of a step; return the whole loss and all outputs."""
+        """Run the forward passes of a step; return the total loss and all outputs."""
         scenario, subject = self._run.conditions.scenario, self._subject
         losses: list[Tensor | None] = []
         outputs: dict[str, Tensor] = {}
@@ -268,7 +268,7 @@ def _evaluated(value: Any) -> Step:
 
 
 def _kept(value: Any) -> Any:
-    """Return what is left of an attribute to compare: a value, a tensor, or the length of a container."""
+    """Return the comparable part of an attribute: a value, a tensor, or the length of a container."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, Sequence | dict | set) and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The model under examination: its inputs and its switches."""
+"""The model under test: its inputs and its flags."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
 _LAYERDROP = 0.5
-"""The probability that a layer is dropped, where layers are: high, as there are few."""
+"""The probability that a layer is dropped, for layerdrop: high, since there are few layers."""
 
 
 class Subject:
-    """A built model with all that is needed to run it; each run is that of a copy of its process."""
+    """A built model with everything needed to run it; each run takes place in a copy of its process."""
 
     def __init__(self, specimen: Specimen, device: str) -> None:
         self.device = torch.device(device)
@@ -40,7 +40,7 @@ class Subject:
         self.model.train()
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
-        """What is run; its inputs may be replaced."""
+        """The specimen; its inputs may be replaced."""
         self._parameters = dict(self.model.named_parameters())
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
@@ -48,19 +48,19 @@ class Subject:
         self._probabilities = list(_probabilities(holders))
         self._layerdrops = list(_layerdrops(holders))
         self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
-        # Whatever it takes to find out how they are made is found out once, and not in every run.
+        # How to make them is found out here once, and not in every run.
         specimen.inputs()
         self._names = frozenset(signature(self.model.forward).parameters)
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
-        """The parameters and buffers that every run starts with; a run may change them."""
+        """The parameters and buffers with which every run starts; a run may change them."""
         self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
-        """Return whether the model has what a scenario switches on.
+        """Return whether the model has what a scenario enables.
 
         Args:
             scenario: the scenario.
-            blocks: the names of the modules that adapters go into.
+            blocks: the names of the modules for adapters.
         """
         return not (
             (scenario.dropout and not self._drops())
@@ -72,7 +72,7 @@ class Subject:
         )
 
     def prepare(self, scenario: Scenario) -> None:
-        """Bring the model to its device, and let it drop nothing at random but what the scenario says."""
+        """Move the model to its device, and enable only the random dropping that the scenario has."""
         if self.device.type == "cuda":
             apply_gpu_limit(torch, self.device)
             self.model.to(self.device)
@@ -87,12 +87,12 @@ class Subject:
         """Freeze the model under adapters.
 
         Args:
-            blocks: the names of the modules that adapters go into.
+            blocks: the names of the modules for adapters.
         """
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
 
     def freeze_statistics(self) -> None:
-        """Let what keeps running statistics use them as they are."""
+        """Put layers with running statistics into evaluation mode."""
         for module in self.model.modules():
             if getattr(module, "running_mean", None) is not None:
                 module.eval()
@@ -100,13 +100,13 @@ class Subject:
     def inputs(
         self, scenario: Scenario, number: int = 0, *, exact: bool = False, says_cache: bool = True
     ) -> dict[str, Any]:
-        """Return new inputs; what another network would compute requires grad.
+        """Return new inputs; those that another network would compute require grad.
 
         Args:
             scenario: what they are for.
-            number: which batch this is; batches of two lengths take turns.
-            exact: whether to give numbers in double precision.
-            says_cache: whether to say if there is to be a cache, in place of leaving it at its default.
+            number: the number of the batch; batches of two lengths alternate.
+            exact: whether to return numbers in double precision.
+            says_cache: whether to set ``use_cache``, instead of leaving it at its default.
         """
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
@@ -116,7 +116,7 @@ class Subject:
             if is_computed(name, value):
                 which = f" of batch {number + 1}" if scenario.forwards > 1 else ""
                 self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
-                # A graph that cannot be used twice, as that of a network is.
+                # A graph that can be used only once, like that of a network.
                 inputs[name] = leaf * torch.ones_like(leaf)
         if says_cache and (scenario.use_cache or not self.specimen.keeps_cache):
             for config in self._configurations:
@@ -129,7 +129,7 @@ class Subject:
         return inputs
 
     def take_gradients(self) -> dict[str, Tensor | None]:
-        """Return the gradients of all that can have one by name, and forget them."""
+        """Return the gradients of everything that can have one by name, and reset them."""
         gradients = {}
         for name, tensor in {**self._parameters, **self._extra, **self._leaves}.items():
             if tensor.requires_grad:
@@ -139,11 +139,11 @@ class Subject:
         return gradients
 
     def shake(self, number: int, kind: torch.dtype | None = None) -> None:
-        """Change the parameters by a rounding error, each number in another way.
+        """Perturb the parameters by a rounding error, each number in another way.
 
         Args:
-            number: which way.
-            kind: the type that is rounded to, if not each parameter's own.
+            number: the number of the perturbation.
+            kind: the type that defines the rounding error, if not each parameter's own.
         """
         generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
@@ -153,17 +153,17 @@ class Subject:
                     parameter.detach().mul_(1 + torch.finfo(kind or parameter.dtype).eps * noise)
 
     def switch_on(self, mode: Mode) -> frozenset[str]:
-        """Switch checkpointing on in the way that the release has; return whose switch that set to off."""
+        """Enable checkpointing as the release does; return the modules whose flag that disabled."""
         with _SwitchedOff(self.model) as found:
             switch_on(self.model, mode)
         return found.names
 
     def switch_off(self) -> None:
-        """Switch checkpointing off."""
+        """Disable checkpointing."""
         switch_off(self.model)
 
     def switches(self) -> dict[str, bool]:
-        """Return which modules have a switch for checkpointing, and how it stands."""
+        """Return the modules that have a flag for checkpointing, with its value."""
         return {
             name: bool(module.gradient_checkpointing)
             for name, module in self.model.named_modules()
@@ -181,7 +181,7 @@ class Subject:
 
 
 class _SwitchedOff:
-    """Notes, while it is entered, the modules of a model whose switch for checkpointing is set to off."""
+    """Records, while it is entered, the modules of a model whose checkpointing flag is disabled."""
 
     def __init__(self, model: nn.Module) -> None:
         self._names = {module: name for name, module in model.named_modules()}
@@ -207,7 +207,7 @@ class _SwitchedOff:
 
 
 def switch_on(model: Any, mode: Mode, **options: Any) -> None:
-    """Switch checkpointing on in the way that the release has, with options that it has."""
+    """Enable checkpointing as the release does, with its options."""
     arguments = {"use_reentrant": mode == "reentrant"}
     if hasattr(model, "activation_checkpointing_enable"):
         model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments, **options)
@@ -216,7 +216,7 @@ def switch_on(model: Any, mode: Mode, **options: Any) -> None:
 
 
 def switch_off(model: Any) -> None:
-    """Switch checkpointing off in the way that the release has; newer ones warn of the older name."""
+    """Disable checkpointing as the release does; newer ones warn of the older name."""
     if hasattr(model, "activation_checkpointing_disable"):
         model.activation_checkpointing_disable()
     else:
@@ -224,12 +224,12 @@ def switch_off(model: Any) -> None:
 
 
 def is_computed(name: str, value: Any) -> bool:
-    """Return whether an input is what another network computes, so that it requires grad."""
+    """Return whether an input is computed by another network, so that it requires grad."""
     return isinstance(value, Tensor) and value.is_floating_point() and _COMPUTED.search(name) is not None
 
 
 def seed(step: int) -> None:
-    """Give every source of random numbers the state that this step of a run begins with."""
+    """Seed every random generator for this step of a run."""
     randomness.seed(_SEED + step)
 
 

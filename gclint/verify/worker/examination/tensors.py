@@ -1,4 +1,4 @@
-"""Finding tensors and caches in whatever models take and return."""
+"""Finds tensors and caches in the inputs and outputs of models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEEPEST = 8
 
 
 def is_cache(value: object) -> bool:
-    """Return whether ``value`` keeps what layers have computed for the tokens to come."""
+    """Return whether ``value`` is a cache of what layers have computed for earlier tokens."""
     if isinstance(value, dict | set | Tensor | nn.Module | PretrainedConfig):
         return False
     kind = type(value)
@@ -24,17 +24,17 @@ def is_cache(value: object) -> bool:
 
 
 def is_cache_name(name: str) -> bool:
-    """Return whether an argument or an output of this name is a cache."""
+    """Return whether an argument or output with this name is a cache."""
     return name in CACHES
 
 
 def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors in ``value`` with the way to them; what is a cache is left out.
+    """Yield the tensors in ``value`` with the path to them, except those in caches.
 
     Args:
         value: a tensor, or containers of tensors.
-        path: the way to ``value``; a component is a key, the name of a field, or an index.
-        depth: how deep ``value`` itself lies.
+        path: the path to ``value``; a component is a key, the name of a field, or an index.
+        depth: how deep ``value`` itself is nested.
     """
     if isinstance(value, Tensor):
         yield path, value
@@ -45,7 +45,7 @@ def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[
 
 
 def outputs_of(value: Any) -> dict[str, Tensor]:
-    """Return the tensors that a model has returned, with the way to each."""
+    """Return the tensors that a model has returned, with their paths."""
     return dict(tensors_in((value,) if isinstance(value, Tensor) else value))
 
 
@@ -55,7 +55,7 @@ def carries_gradient(value: object) -> bool:
 
 
 def move(value: Any, device: torch.device) -> Any:
-    """Return ``value`` with its tensors, in lists, tuples and dictionaries as well, on a device."""
+    """Return ``value`` with its tensors, also those in containers, on a device."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, dict) and type(value) is dict:

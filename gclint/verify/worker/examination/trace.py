@@ -1,4 +1,4 @@
-"""What the source does with blocks: each call of one, where it is written, and what it passes."""
+"""Traces the calls of blocks: the place of each in the source, and its arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BEHIND_THE_SCENES = (
 )
 _INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
 _CHECKPOINTS = ("torch.utils.checkpoint", f"{_INSPECTION}checkpoints")
-"""What calls the function of a checkpoint."""
+"""The modules that call the function of a checkpoint."""
 _OWN = "gclint.verify.worker."
 _COUNTER = count()
 
@@ -48,16 +48,16 @@ class Call:
     keyword: Mapping[str, int]
     """The keyword arguments that require grad, each with the identity of its tensor."""
     contained: Mapping[str, tuple[int, ...]]
-    """The arguments that contain such tensors."""
+    """The containers among the arguments with such tensors."""
     positional_caches: tuple[str, ...]
     caches: Mapping[int, str]
-    """The caches that were passed in any way: the identity of each, and its class."""
+    """The caches that were passed in any way, by identity, with their classes."""
     dictionaries: Mapping[str, int]
-    """The dictionaries that were passed, by parameter, and the identity of each."""
+    """The identities of the dictionaries that were passed, by parameter."""
     has_gradient: bool
     """Whether any tensor that was passed requires grad."""
     graphs: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    """What computes each argument that is passed by keyword or contains tensors, by numbers of the run."""
+    """The graph nodes behind each keyword argument or container, numbered within the run."""
 
 
 @dataclass
@@ -65,19 +65,19 @@ class Trace:
     """Records, while it is entered, the calls of blocks."""
 
     names: Mapping[nn.Module, str]
-    """The blocks, and how the model calls them."""
+    """The blocks, with their names in the model."""
     phases: Phases
     calls: list[Call] = field(default_factory=list)
     hold: Callable[[object], None] = lambda _value: None
-    """Given what checkpoints are passed by keyword."""
+    """Called with the keyword arguments of checkpoints."""
     records_gradients: bool = True
-    """Whether gradients were recorded where the block that runs now was called."""
+    """Whether gradients were recorded when the current block was called."""
     caches: dict[int, Any] = field(default_factory=dict)
     """The caches that calls were passed, by their identities."""
     dictionaries: dict[int, dict[Any, Any]] = field(default_factory=dict)
     """The dictionaries that calls were passed, by their identities."""
     _kept: list[Any] = field(default_factory=list)
-    # Every argument: as long as they are kept, their identities are theirs.
+    # Every argument: as long as they are alive, their identities stay unique.
     _nodes: dict[Any, int] = field(default_factory=dict)
     _running: set[nn.Module] = field(default_factory=set)
     _originals: list[tuple[type, Any]] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Trace:
 
     def _spy(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def spied(module: Any, *args: Any, **kwargs: Any) -> Any:
-            # A class and its base may both be spied on, and calls in the backward pass have no place.
+            # A class and its base may both be patched, and calls in the backward pass have no place.
             if module not in self.names or module in self._running or self.phases.backward:
                 return original(module, *args, **kwargs)
             self._running.add(module)
@@ -147,7 +147,7 @@ class Trace:
         self.calls.append(call)
 
     def _numbers(self, value: object) -> Iterator[int]:
-        """Yield the numbers of what computes a value; in another step, everything has others."""
+        """Yield the numbers of the graph nodes that compute a value; each step has new ones."""
         for node in nodes_behind(value, self._nodes):
             yield self._nodes.setdefault(node, next(_COUNTER))
 
@@ -176,7 +176,7 @@ def definition(kind: type) -> Place:
 
 
 def file_of(kind: type) -> str:
-    """Return the path of the file that a class is defined in; an empty one for what was typed in."""
+    """Return the path of the file that defines a class; empty for interactive code."""
     try:
         return inspect.getsourcefile(kind) or ""
     except (OSError, TypeError):
@@ -196,10 +196,12 @@ def _lines(module: Any, path: str) -> list[str]:
     source = None
     loader: Any = getattr(module, "__loader__", None)
     if hasattr(loader, "get_source"):
-        # The text that was imported, which need not be in the file.
-        with suppress(ImportError):  # Of a module that nobody has imported, such as a session's.
+        # The text that was imported, which may differ from the file.
+        with suppress(
+            ImportError
+        ):  # Of a module that was not imported, such as that of an interactive session.
             source = loader.get_source(module.__name__)
-    # A notebook keeps its texts where tracebacks look for them.
+    # A notebook keeps its source where tracebacks look for it.
     return linecache.getlines(path) if source is None else source.splitlines(keepends=True)
 
 
@@ -237,7 +239,7 @@ def _inner(value: Any) -> Iterable[int]:
 
 
 def model_frames() -> Iterator[Place]:
-    """Yield the lines of the model that are being run now, the innermost first."""
+    """Yield the lines of the model that are being executed, the innermost first."""
     for frame in _frames():
         if _is_of_model(frame):
             yield Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
@@ -246,24 +248,24 @@ def model_frames() -> Iterator[Place]:
 
 
 def is_asked_by_model() -> bool:
-    """Return whether what called the caller of this function is a line of the model."""
+    """Return whether the caller of the calling function is a line of the model."""
     frame = next(islice(_frames(), 3, None), None)
     return frame is not None and _is_of_model(frame)
 
 
 def checkpoint_place() -> Place | None:
-    """Return where the checkpoint is asked for whose function begins to run."""
+    """Return the place of the checkpoint whose function begins to run."""
     return _place()
 
 
 def innermost_place() -> Place | None:
-    """Return the line of the model that runs now."""
+    """Return the line of the model that is being executed."""
     frame = next(filter(_is_of_model, _frames()), None)
     return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
 
 
 def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return what a call of a module passes, by the parameters of its ``forward``."""
+    """Return the arguments of a call of a module, by the parameters of its ``forward``."""
     return [*_named(kind, args), *kwargs.items()]
 
 
@@ -276,10 +278,10 @@ def _is_spy(frame: FrameType) -> bool:
 
 
 def _place() -> Place | None:
-    """Return where the call that is being recorded is written."""
+    """Return the place of the call that is being recorded."""
     frames = [frame for frame in _frames() if not _is_behind_the_scenes(frame)]
     for frame in frames:
-        # A local function made for torch to call: the place is where torch was given it.
+        # A local function that torch calls: its place is where it was passed to torch.
         local = frame.f_code.co_flags & inspect.CO_NESTED
         if not (local and frame.f_back is not None and _module(frame.f_back) in _CHECKPOINTS):
             return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
@@ -306,5 +308,5 @@ def _span(code: CodeType, frame: FrameType) -> tuple[int, int]:
         first, last, _, _ = next(islice(code.co_positions(), frame.f_lasti // 2, None))
         if first is not None and last is not None:
             return first, last
-    # Python 3.10 knows the first line only.
+    # Python 3.10 knows only the first line.
     return frame.f_lineno, frame.f_lineno

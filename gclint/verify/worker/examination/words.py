@@ -1,4 +1,4 @@
-"""Lists in sentences."""
+"""Formats lists, errors and places in sentences."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def names(all_of_them: Collection[str]) -> str:
 
 
 def plural(count: int, kinds: Iterable[str]) -> str:
-    """Return a number of things with the classes that they are of."""
+    """Return the number of things with their classes."""
     return f"{count} of {', '.join(kinds)}"
 
 
 def described(fault: Fault) -> str:
-    """Return the class of an error and the first sentence of what it says."""
+    """Return the class of an error and the first sentence of its message."""
     first = fault.message.strip().partition("\n")[0].partition(". ")[0].partition(" (or ")[0]
     return f"{fault.kind}: {first}".rstrip(":. ")
 
 
 def line(place: Place) -> str:
-    """Return a place as people write it."""
+    """Return a place as ``file:line``."""
     return f"{PurePath(place.path).name}:{place.line}"

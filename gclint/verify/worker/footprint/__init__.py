@@ -1,7 +1,7 @@
-"""What a training step needs, found out without the memory that it needs.
+"""Estimates the memory of a training step without using that memory.
 
 A model of any size is built of tensors that have a shape and no content (:mod:`fake`), and trained for a step
-in each mode, while autograd says what it saves (:mod:`kept`) and a meter what is alive (:mod:`meter`).
+in each mode, while hooks record what autograd saves (:mod:`kept`) and a meter what is alive (:mod:`meter`).
 """
 
 from gclint.verify.worker.footprint.building import CannotEstimate

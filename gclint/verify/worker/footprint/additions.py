@@ -1,4 +1,4 @@
-"""What one more block adds with checkpointing: its boundary, and what else."""
+"""Finds what each additional block adds with checkpointing: its boundary, and anything else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 def additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Addition]:
-    """Return what one more block of each stack adds in a checkpointed mode."""
+    """Return what each additional block of each stack adds in a checkpointed mode."""
     stacks: dict[tuple[str, str], list[str]] = {}
     for name in dict.fromkeys(kept.order):
         stacks.setdefault((re.sub(r"\.\d+$", "", name), kept.kinds[name]), []).append(name)
@@ -27,7 +27,7 @@ def additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Additio
 def _addition(
     mode: Mode, stack: str, kind: str, blocks: list[str], records: Sequence[Record], kept: Kept
 ) -> Addition | None:
-    # The first block keeps what all share.
+    # The first block also keeps what all blocks share.
     inner = blocks[1:]
     if not inner or any(name not in kept.boundaries for name in inner):
         return None
@@ -35,7 +35,7 @@ def _addition(
     own: dict[str, int] = {}
     extras: dict[str, list[Saved]] = {}
     for name in inner:
-        # What comes after the last one is none of its.
+        # What follows the last one does not belong to it.
         is_last = name == blocks[-1]
         mine = [each for each in records if owners.get(storage_of(each.tensor), each.block) == name]
         beside = [each for each in mine if storage_of(each.tensor) not in owners]
@@ -43,7 +43,7 @@ def _addition(
         beside = [each for each in beside if not (is_last and each.is_after)]
         alive = [each for each in kept.others if each.block == name and not is_last]
         extras[name] = [*saved(beside), *_elsewhere(alive)]
-    # What only one of several blocks keeps is shared by those that come after it.
+    # What only one of several blocks keeps is shared by the later ones.
     times = Counter(each for listed in extras.values() for each in listed)
     again = {
         name: tuple(each for each in listed if times[each] > 1 or len(inner) == 1)
@@ -84,7 +84,7 @@ def saved(records: Iterable[Record]) -> tuple[Saved, ...]:
 
 
 def _elsewhere(alive: Iterable[Alive]) -> Iterator[Saved]:
-    """Yield what is kept by neither autograd nor a checkpoint."""
+    """Yield what neither autograd nor a checkpoint keeps."""
     for each in alive:
         dtype = str(each.dtype).removeprefix("torch.")
         yield Saved(_NUMBER.sub(".*", each.module), None, OTHERS, each.shape, dtype, 1, each.size)

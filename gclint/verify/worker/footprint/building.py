@@ -1,4 +1,4 @@
-"""The model that a question is about: its class, its configuration at the wanted size, and its inputs."""
+"""Builds the model of a question: its class, its configuration at the requested size, and its inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIKELY = (
     r"Classification",
     r"For\w",
 )
-"""What people most likely train, by the names of classes; then whatever there is."""
+"""The classes that are most likely trained, by name; after these, any other."""
 _ATTENTION_DROPOUT = re.compile(r"att\w*drop|drop\w*att")
 _DEPTHS = (
     "num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_encoder_layers",
@@ -48,7 +48,7 @@ class CannotEstimate(Exception):
 
 @dataclass(frozen=True)
 class Trainee:
-    """A class with its configuration and inputs, each of which can be made as often as they are needed."""
+    """A class with its configuration and inputs, which can be made repeatedly."""
 
     situation: Situation
     dtype: torch.dtype
@@ -69,7 +69,7 @@ class Trainee:
         return any(name.endswith("input_ids") for name in self.inputs())
 
     def build(self) -> Any:
-        """Return a new model in training mode, which drops no layer as a whole and keeps no cache."""
+        """Return a new model in training mode, without layerdrop and without a cache."""
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
@@ -84,14 +84,14 @@ class Trainee:
         return model.train()
 
     def inputs(self) -> dict[str, Any]:
-        """Return new inputs; what is not whole numbers has the type of the weights."""
+        """Return new inputs; floating-point inputs have the type of the weights."""
         inputs = make_inputs(self.situation)
         if USE_CACHE in self.situation.parameters:
             inputs[USE_CACHE] = False
         return {name: _cast(each, self.dtype) for name, each in inputs.items()}
 
     def sized(self, batch: int | None = None, sequence: int | None = None) -> Trainee:
-        """Return the same with another batch or sequence."""
+        """Return the same with another batch or sequence size."""
         plan = self.situation.plan
         plan = replace(plan, batch=batch or plan.batch, length=sequence or plan.length)
         return self.planned(plan)
@@ -102,13 +102,13 @@ class Trainee:
 
     @property
     def positions(self) -> int | None:
-        """The longest sequence that the configuration speaks of."""
+        """The longest sequence that the configuration allows."""
         found = [getattr(self.situation.text, name, None) for name in _POSITIONS]
         return next((each for each in found if isinstance(each, int) and each > 0), None)
 
 
 def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
-    """Return what a question is about.
+    """Return the class, configuration and inputs of a question.
 
     Raises:
         CannotEstimate: there is no such class, or its configuration cannot be made.
@@ -177,7 +177,7 @@ def _configuration(model_class: Any, question: Question) -> Any:
 
 
 def _made(model_class: Any, config_class: Any, question: Question) -> Any:
-    """Return the configuration with what was set, and with what follows from that."""
+    """Return the configuration with the fields that were set, and those that follow from them."""
     given: dict[str, Any] = copy.deepcopy(question.config or {})
     if question.config is None:
         reference = default_configuration(model_class)
@@ -194,7 +194,7 @@ def _made(model_class: Any, config_class: Any, question: Question) -> Any:
         return completed(config_class.from_dict(given))
     except Exception:
         if question.config is None and not _has_defaults(config_class):
-            # It cannot be made without an example, which is changed in place.
+            # It cannot be made from fields, so an example is changed in place.
             for (*owners, name), value in changes:
                 fields_of(_part(reference, owners))[name] = value
             return reference
@@ -210,7 +210,7 @@ def _has_defaults(config_class: Any) -> bool:
 
 
 def _way_to(config: Any, dotted: str) -> list[str]:
-    """Return the names that lead to a field, of which the last one may be in any one part.
+    """Return the path to a field, whose last name may be in any single part.
 
     Raises:
         CannotEstimate: there is no such field, or several parts have it.
@@ -253,13 +253,13 @@ def _part(config: Any, owners: Sequence[str]) -> Any:
 
 
 def _own_name(part: Any, name: str) -> str | None:
-    """Return what the configuration itself calls a field, if it has it."""
+    """Return the configuration's own name of a field, if it has it."""
     name = getattr(type(part), "attribute_map", {}).get(name, name)
     return name if name in fields_of(part) else None
 
 
 def _depths(config: Any) -> list[list[str]]:
-    """Return the ways to the fields that say how deep the stacks are; of a text model, where there is one.
+    """Return the paths to the fields for the depth of stacks; those of a text model, if there is one.
 
     Raises:
         CannotEstimate: there is no such field.
@@ -279,7 +279,7 @@ def _depths(config: Any) -> list[list[str]]:
 
 
 def _put(given: dict[str, Any], way: Sequence[str], value: Any, reference: Any) -> None:
-    """Write a field into what a configuration is made of, and let lists with an entry a layer fit."""
+    """Set a field of a configuration, and adapt lists with one entry per layer."""
     *owners, name = way
     inner = given
     for each in owners:
@@ -293,7 +293,7 @@ def _put(given: dict[str, Any], way: Sequence[str], value: Any, reference: Any) 
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
-    """Return a value with its fractions in a type."""
+    """Return a value with floating-point tensors in a type."""
     if isinstance(value, torch.Tensor):
         return value.to(dtype) if value.is_floating_point() else value
     if isinstance(value, dict):
@@ -304,7 +304,7 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return what an error says, in one line of some length; of errors in each other the one that counts."""
+    """Return the message of an error, or of its cause, as one line of limited length."""
     said = " ".join(str(error).split())
     inner = _INNER_ERROR.findall(said)
     return (inner[-1] if inner else f"{type(error).__name__}: {said}")[:300]

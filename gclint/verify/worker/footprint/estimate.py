@@ -1,4 +1,4 @@
-"""The answer to a question about memory."""
+"""Answers a question about memory."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from gclint.verify.worker.synthesis.inputs.plan import Plan
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
 _LARGEST = 12
-"""Lines of the source that are named."""
+"""The most source lines to name."""
 
 
 def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
-    """Return what a question asks for.
+    """Return the answer to a question.
 
     Raises:
-        CannotEstimate: it has no answer.
+        CannotEstimate: there is no answer.
     """
     started = time.monotonic()
     try:
         trainee, anatomy = runnable(trainee_of(classes, question))
     except CannotEstimate as error:
         if question.config is None and error.__cause__ is not None:
-            # The defaults of what is made of several models need not fit together.
+            # The defaults of the parts of a composite model may not fit together.
             raise CannotEstimate(
                 f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
             ) from error
@@ -77,9 +77,9 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
 
 
 def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
-    """Return the same with inputs that the class can be run with, and how it works.
+    """Return the same with inputs with which the class can be run, and its anatomy.
 
-    The configuration stays as it is: it is what the question is about.
+    The configuration stays as it is, since the question is about it.
     """
     tried: list[Plan] = []
     first: Exception | None = None

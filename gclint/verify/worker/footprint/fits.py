@@ -1,4 +1,4 @@
-"""The largest batch and the longest sequence that fit a budget."""
+"""Finds the largest batch and the longest sequence that fit a budget."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gclint.verify.worker.modes import Mode
 _MODES: tuple[Mode, ...] = ("plain", "non-reentrant")
 _TRIES = 16
 _MOST_TOKENS = 1 << 25
-"""Of all items together, or items where there are no tokens: nobody trains on more, and these are real."""
+"""The most tokens in a batch, or items without tokens: no batch is larger, and tokens are real tensors."""
 
 
 def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
     """Yield what fits, without checkpointing and with it.
 
     Args:
-        trainee: the model at the size that was asked for.
+        trainee: the model at the requested size.
         budget: bytes.
         state: bytes of the optimizer's state.
     """
@@ -41,23 +41,23 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
             try:
                 largest, needed, is_bound = largest_within(need, budget, start, most)
             except Exception as error:
-                # What runs at one size need not run at another, such as a sequence in windows.
+                # A model need not run at every size, for example with a sequence in windows.
                 yield Fit(dimension, mode, 0, 0, error=in_a_line(error))
             else:
                 yield Fit(dimension, mode, largest, needed, is_bound)
 
 
 def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
-    """Return the largest number whose need is within a budget.
+    """Return the largest number whose memory need is within a budget.
 
     Needs grow evenly or ever faster, as memory does with tokens. So a number that lies on the line through
     two smaller ones shows that the line is the law between them, and the next number need not be tried.
 
     Args:
-        need: what a number needs.
-        budget: what there is.
+        need: returns the need of a number.
+        budget: the budget.
         start: a number to begin with.
-        most: the largest number that is asked for.
+        most: the largest number to consider.
 
     Returns:
         The number, 0 if there is none, what it (or 1) needs, and whether it is ``most``.
@@ -89,7 +89,7 @@ def _next(known: dict[int, int], budget: int, low: int, high: int) -> tuple[int,
         if low < guess < high:
             return guess, expected
     if high in known:
-        # What lies on this line is never too high.
+        # The need on this line is never too high.
         guess, _ = _on_line(known, budget, low, high)
         return min(max(guess, low + 1), high - 1), None
     return min(2 * low, high - 1), None

@@ -1,4 +1,4 @@
-"""What is left in memory between a forward pass and its backward pass, and which line left it there."""
+"""Finds what stays in memory between a forward pass and its backward pass, and which line put it there."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from gclint.verify.worker.examination.trace import innermost_place
 from gclint.verify.worker.footprint.meter import Alive
 
 AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"
-"""What keeps a tensor."""
+"""The keepers of tensors."""
 
 
 class Record:
-    """One tensor that is kept, as long as it is."""
+    """A kept tensor, as long as it is alive."""
 
     __slots__ = ("__weakref__", "block", "is_after", "keeper", "module", "number", "place", "tensor")
 
     def __init__(
         self, tensor: Tensor, keeper: str, module: str, block: str, number: int, *, is_after: bool
     ) -> None:
-        """Take note of a tensor.
+        """Record a tensor.
 
         Args:
             tensor: the tensor.
-            keeper: :data:`AUTOGRAD`, or :data:`CHECKPOINT` for what autograd does not see.
-            module: the name of the module that runs.
-            block: the name of the block that began to run last, if any has.
+            keeper: :data:`AUTOGRAD`, or :data:`CHECKPOINT` for a tensor that autograd does not see.
+            module: the name of the current module.
+            block: the name of the block that started last, if any.
             number: how many others were kept before.
             is_after: whether that block has ended.
         """
@@ -56,10 +56,10 @@ class Record:
 
 
 class Kept:
-    """Watches, while it is entered, a forward pass, and knows afterwards what it has left in memory.
+    """Watches, while it is entered, a forward pass, and knows afterwards what stays in memory.
 
-    What autograd saves is alive as long as the graph that needs it. So only what is still there at the end
-    counts: a branch that the model throws away costs nothing.
+    What autograd saves lives as long as the graph that needs it. So only what is still alive at the end
+    counts: a branch that the model discards costs nothing.
     """
 
     def __init__(self, model: nn.Module, blocks: Mapping[str, nn.Module], *, keeps_boundaries: bool) -> None:
@@ -68,7 +68,7 @@ class Kept:
         Args:
             model: the model.
             blocks: its blocks by name.
-            keeps_boundaries: whether to keep what the blocks are passed, which checkpoints keep anyway.
+            keeps_boundaries: whether to keep the inputs of the blocks, which checkpoints keep anyway.
         """
         self._keeps_boundaries = keeps_boundaries
         self._known = {storage_of(each) for each in state_tensors(model).values()}
@@ -82,18 +82,18 @@ class Kept:
         self._block = ""
         self._count = 0
         self.order: list[str] = []
-        """The blocks as they began to run."""
+        """The blocks in the order in which they started."""
         self.boundaries: dict[str, Tensor] = {}
-        """The hidden states that each block was passed."""
+        """The hidden states that were passed to each block."""
         self.checkpointed: set[str] = set()
         """The blocks whose modules ran in checkpoints."""
         self.others: list[Alive] = []
-        """What something else keeps, such as a cache or a list; once that was looked for."""
+        """What something else keeps, such as a cache or a list, after :meth:`take_others`."""
         self._open = 0
         self._exit = ExitStack()
 
     def records(self) -> list[Record]:
-        """Return what is kept now: for each piece of memory the first that kept it, in their order."""
+        """Return what is kept now: the first record of each storage, in order."""
         found: dict[int, Record] = {}
         for each in sorted((*self._alive, *self._held), key=lambda each: each.number):
             storage = storage_of(each.tensor)
@@ -102,15 +102,15 @@ class Kept:
         return list(found.values())
 
     def here(self) -> tuple[str, str]:
-        """Return the module that runs and the block that began to run last."""
+        """Return the current module and the block that started last."""
         return self._running[-1], self._block
 
     def take_others(self, alive: Iterable[Alive], outputs: Any) -> None:
-        """Take note of what blocks have made and is alive, though neither autograd nor a checkpoint keeps it.
+        """Record what blocks have made and is alive although neither autograd nor a checkpoint keeps it.
 
         Args:
             alive: what blocks have made.
-            outputs: what the model returned, which is the caller's.
+            outputs: the outputs of the model, which belong to the caller.
         """
         known = self._known | {storage_of(each.tensor) for each in self.records()}
         known |= {storage_of(each) for _, each in tensors_in((outputs,))}
@@ -118,7 +118,7 @@ class Kept:
         self.others = [each for each in alive if each.storage not in known]
 
     def boundary_owners(self) -> dict[int | None, str]:
-        """Return the blocks by what tells their boundaries from other memory."""
+        """Return the blocks by the storages of their boundaries."""
         owners: dict[int | None, str] = {}
         for name, tensor in self.boundaries.items():
             owners.setdefault(storage_of(tensor), name)
@@ -126,11 +126,11 @@ class Kept:
 
     @property
     def total(self) -> int:
-        """The bytes of all that is kept now."""
+        """The bytes of everything that is kept now."""
         return sum(each.size for each in self.records())
 
     def forget(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self._held.clear()
         self.boundaries.clear()
 
@@ -154,7 +154,7 @@ class Kept:
         self._exit.close()
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
-        """Take note of what a checkpoint holds that autograd does not see: all but its arguments."""
+        """Record what a checkpoint holds unseen by autograd: everything but its arguments."""
         self._open += 1
         if region.outer is None and not region.is_again:
             for value in (*_bound_in(region.function), region.keywords):
@@ -162,11 +162,11 @@ class Kept:
                     self._held.append(self._record(tensor, CHECKPOINT))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
-        """Take note that the checkpoint is over."""
+        """Record that the checkpoint has ended."""
         self._open -= 1
 
     def saved(self, region: Region, tensor: Tensor) -> None:
-        """Do nothing: what is saved in a checkpoint is thrown away at its end."""
+        """Do nothing: what is saved in a checkpoint is discarded at its end."""
 
     def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._running.append(self._names[module])
@@ -194,7 +194,7 @@ class Kept:
 
 
 def storage_of(tensor: Tensor) -> int | None:
-    """Return what tells one piece of memory from another, fake ones as well; None where there is none."""
+    """Return the identity of a tensor's storage, also of a fake one; None if it has none."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
@@ -206,7 +206,7 @@ def _unpack(record: Record) -> Tensor:
 
 
 def _bound_in(function: Any) -> Iterator[Any]:
-    """Yield what a function brings along: what it is bound to, and what it closes over."""
+    """Yield what a function is bound to, and what it captures."""
     while isinstance(function, functools.partial):
         yield function.args
         yield function.keywords
@@ -215,5 +215,5 @@ def _bound_in(function: Any) -> Iterator[Any]:
         for cell in function.__closure__ or ():
             try:
                 yield cell.cell_contents
-            except ValueError:  # It has no value yet.
+            except ValueError:  # The variable has no value yet.
                 continue

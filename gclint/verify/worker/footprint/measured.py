@@ -1,4 +1,4 @@
-"""The same step with real tensors, to see that the estimate is right."""
+"""Runs the same step with real tensors, to check the estimate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gclint.verify.worker.modes import Mode
 def measurements(
     trainee: Trainee, names: Sequence[str], modes: Sequence[Mode], device: str
 ) -> Iterator[Measurement]:
-    """Yield what a step of each mode takes on a device; each is taken twice, as the first one is slow."""
+    """Yield the measurements of a step in each mode on a device; each runs twice, since the first is slow."""
     for mode in modes:
         try:
             yield _measured(trainee, names, mode, device)
@@ -43,7 +43,7 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
         if is_gpu:
             torch.cuda.synchronize(device)
         seconds = time.perf_counter() - begun
-        # Else the next step would begin with its graph.
+        # Otherwise the next step would begin with its graph.
         del loss
     peak = torch.cuda.max_memory_allocated(device) if is_gpu else None
     return Measurement(mode, name, saved, seconds, peak)

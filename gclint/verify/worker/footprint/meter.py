@@ -1,4 +1,4 @@
-"""How much memory is alive at any moment of a step, and how much is computed in it."""
+"""Measures how much memory is alive at any moment of a step, and how much is computed in it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _FLOPS = {
     _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
-"""What torch's counter knows, and what some of its releases do not: experts, and attention on a CPU."""
+"""The FLOPs of torch's counter, and of what some releases lack: experts, and attention on a CPU."""
 
 
 @dataclass(frozen=True)
 class Alive:
-    """A piece of memory, and the first tensor that was made in it."""
+    """A storage, and the first tensor in it."""
 
     storage: int
     size: int
@@ -51,9 +51,9 @@ class Alive:
     module: str
     """The module that made it."""
     block: str
-    """The block that had begun to run last."""
+    """The block that had started last."""
     reference: Any
-    """Tells the meter when it is gone."""
+    """A weak reference that tells the meter when it is freed."""
 
 
 class Meter(TorchDispatchMode):  # type: ignore[misc]
@@ -70,9 +70,9 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
         self.alive = 0
         """Bytes that are alive now."""
         self.peak = 0
-        """The most that has been alive."""
+        """The most bytes that have been alive."""
         self.where: Callable[[], tuple[str, str]] = lambda: ("", "")
-        """Returns the module that runs and the block that began to run last."""
+        """Returns the current module and the block that started last."""
         self._known: dict[int, Alive] = {}
         for each in chain(model.parameters(), model.buffers()):
             self._note(each)

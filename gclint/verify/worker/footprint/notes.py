@@ -1,4 +1,4 @@
-"""What somebody has to know who reads an estimate."""
+"""Notes for readers of an estimate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gclint.verify.worker.footprint.step import Anatomy
 
 
 def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[str]:
-    """Yield what cannot be seen in the numbers, in sentences."""
+    """Yield remarks on what the numbers do not show."""
     if question.config is None and not question.fields and question.layers is None:
         yield f"The sizes are the defaults of {type(trainee.config).__name__}."
     if question.sequence is not None and not trainee.reads_text:

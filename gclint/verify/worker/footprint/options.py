@@ -1,4 +1,4 @@
-"""What the options of checkpointing do that a release has."""
+"""Estimates the effect of the release's checkpointing options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY = (1, 2, 3, 4, 6, 8)
 
 
 def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
-    """Yield what each option costs, in non-reentrant mode; nothing where the release has none."""
+    """Yield the cost of each option, in non-reentrant mode; nothing if the release has none."""
     switch = getattr(trainee.model_class, "activation_checkpointing_enable", None)
     known = inspect.signature(switch).parameters if switch is not None else {}
     if "every_n_layers" in known:

@@ -1,4 +1,4 @@
-"""One training step of fake tensors, and what is seen of it."""
+"""Runs one training step with fake tensors, and records it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _Seen = TypeVar("_Seen")
 
 @dataclass(frozen=True)
 class Step(Generic[_Seen]):
-    """What was seen of a step."""
+    """The record of a step."""
 
     left: _Seen
-    """What somebody made of what the forward pass left in memory."""
+    """The caller's evaluation of what the forward pass left in memory."""
     forward_flops: int
     flops: int
     peak_bytes: int
@@ -35,18 +35,18 @@ class Step(Generic[_Seen]):
 
 @dataclass(frozen=True)
 class Anatomy:
-    """How a model works, seen once."""
+    """How a model works, observed once."""
 
     blocks: tuple[str, ...]
-    """The names of its blocks, the outermost of those inside of each other."""
+    """The names of its blocks, the outermost of nested ones."""
     has_chosen: bool
     """Whether it chose anything by computed numbers."""
     has_decided: bool
-    """Whether it asked for a truth value that was computed, and was told that it is false."""
+    """Whether it needed a computed truth value, which was taken to be false."""
 
 
 def built(trainee: Trainee, fake: PartlyFake) -> Any:
-    """Return the model of a question, without its weights' content; ``fake`` is entered."""
+    """Return the model of a question, with weights without content; ``fake`` is entered."""
     fake.is_building = True
     try:
         model = trainee.build()
@@ -59,7 +59,7 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
 def anatomy_of(trainee: Trainee) -> Anatomy:
     """Return how a model works.
 
-    It takes a whole step for that, so whatever keeps the class from being run is raised here.
+    This takes a whole step, so any error that prevents running the class is raised here.
     """
     fake = PartlyFake()
     with fake:
@@ -77,14 +77,14 @@ def anatomy_of(trainee: Trainee) -> Anatomy:
 def take_step(
     trainee: Trainee, mode: Mode, names: Collection[str], look: Callable[[Kept], _Seen], **options: Any
 ) -> Step[_Seen]:
-    """Take a step of fake tensors.
+    """Run a step with fake tensors.
 
     Args:
         trainee: what to run.
-        mode: with which checkpointing.
+        mode: the mode of checkpointing.
         names: the names of the blocks.
-        look: makes something of what the forward pass leaves in memory, while it is there.
-        options: of checkpointing.
+        look: evaluates what the forward pass leaves in memory, while it is there.
+        options: the options of checkpointing.
     """
     fake = PartlyFake()
     with fake:
@@ -109,7 +109,7 @@ def forward(
     is_plain: bool,
     meter: Meter | None = None,
 ) -> tuple[_Seen, Tensor]:
-    """Take a forward pass, of fake tensors or of real ones; return what is left of it, and the loss."""
+    """Run a forward pass, with fake or real tensors; return what it leaves in memory, and the loss."""
     modules = dict(model.named_modules())
     kept = Kept(model, {name: modules[name] for name in names}, keeps_boundaries=not is_plain)
     if meter is not None:
@@ -119,13 +119,13 @@ def forward(
     if meter is not None:
         kept.take_others(meter.made_in_blocks(), outputs)
     left = look(kept)
-    # What is looked at would live longer than the graph.
+    # The local variables would otherwise outlive the graph.
     kept.forget()
     return left, loss_of(outputs)
 
 
 def loss_of(outputs: Any) -> Tensor:
-    """Return what a step goes backward from: the model's own loss, or else the sum of its outputs.
+    """Return the tensor for the backward pass: the model's own loss, or else the sum of its outputs.
 
     Raises:
         RuntimeError: no output requires grad.

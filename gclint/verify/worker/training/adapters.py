@@ -20,9 +20,9 @@ from gclint.verify.worker.training.usual import batches, trained_parameters
 
 _RANK = 4
 _PROMPT = 3
-"""How many virtual tokens there are."""
+"""The number of virtual tokens."""
 _PROMPTED = ("prompt tuning", "p-tuning", "prefix tuning")
-"""The adapters that go before the tokens, so that the model's task has to be known."""
+"""The adapters that prepend virtual tokens, for which peft needs the task of the model."""
 _REFUSAL = re.compile(r"Module '([\w.]+)' is incompatible with")
 _UNQUANTISED = "k-bit, not quantised"
 _TASKS = (
@@ -61,7 +61,7 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank:
 
 
 def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> None:
-    """Enable checkpointing as somebody does who does so before adding adapters."""
+    """Enable checkpointing as one does before adding adapters."""
     if practice.mode == "plain":
         return
     if practice.enabling == "before":
@@ -90,9 +90,9 @@ def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
     Args:
         subject: what gets it.
         peft: the library.
-        saved: modules that are trained as a whole besides.
+        saved: modules that are fully trained as well.
     """
-    # With B at zero, as it is by default, the gradient of A is zero too and shows nothing.
+    # With B at zero, as by default, the gradient of A is zero and shows nothing.
     config = peft.LoraConfig(
         r=_RANK, target_modules="all-linear", init_lora_weights=False, modules_to_save=saved
     )
@@ -101,7 +101,7 @@ def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
 
 
 def _refused(subject: Subject, peft: Any, config: Any) -> list[str] | None:
-    """Return the linear layers that peft puts no adapter on in such a model, as it says by an error."""
+    """Return the linear layers of such a model that peft rejects with an error."""
     try:
         peft.get_peft_model(copy.deepcopy(subject.model), copy.deepcopy(config))
     except ValueError as error:
@@ -111,7 +111,7 @@ def _refused(subject: Subject, peft: Any, config: Any) -> list[str] | None:
 
 
 def _embeddings(subject: Subject) -> str:
-    """Return the name of the embeddings, which are trained as a whole beside the adapters."""
+    """Return the name of the embeddings, which are fully trained beside the adapters."""
     try:
         embeddings = subject.model.get_input_embeddings()
     except NotImplementedError:
@@ -123,7 +123,7 @@ def _embeddings(subject: Subject) -> str:
 
 
 def _task(subject: Subject) -> str | None:
-    """Return the task of peft that the model is for; None where peft knows none."""
+    """Return the task of peft for the model; None if there is none."""
     name = type(subject.model).__name__
     if getattr(subject.model, "main_input_name", None) != "input_ids":
         return None
@@ -137,7 +137,7 @@ def _exists(practice: Practice, subject: Subject) -> bool:
 
 
 def _remark(practice: AdapterPractice, subject: Subject, fed: Fed) -> str:
-    """Return what is to be known of a row, and why it failed if something is known of that."""
+    """Return a remark on a row, and the reason for its failure if it is known."""
     if practice.mode == "plain":
         return ""
     said = []
@@ -158,7 +158,7 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     if working:
         best = min(working, key=lambda each: _PREFERRED.get(each.name, len(_PREFERRED)))
         setting = _setting(best)
-        # What fails with every model has its reason in its row.
+        # A set-up that fails for every model has the reason in its row.
         avoided = [each for each in failing if each.name not in _HOPELESS]
         return preferring(PEFT, "With adapters", setting, avoided)
     if failing:

@@ -1,4 +1,4 @@
-"""The words in which a practice of a group is preferred to others."""
+"""The wording of advice to prefer one practice of a group."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def preferring(group: str, where: str, setting: str, failing: Sequence[SetUp]) -
     """Return the advice to use a setting.
 
     Args:
-        group: the practices that it is one of.
+        group: the group of the setting.
         where: when to use it, such as "With adapters".
-        setting: what to use.
-        failing: the rows of what it avoids.
+        setting: the setting to use.
+        failing: the rows of the failures that it avoids.
     """
     instead = f"; this fails: {listed(failing)}" if failing else ""
     return Advice(group, setting, f"{where}, use {setting}{instead}.")

@@ -1,4 +1,4 @@
-"""Training in bfloat16 as ``torch.autocast`` has it."""
+"""Trains in bfloat16 with ``torch.autocast``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gclint.verify.worker.training.group import Dressed, Group, Rank
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _TIMES = 3
-"""How many times what rounding of the parameters to bfloat16 is seen to change, a gradient may be off.
+"""How much a gradient may differ, as a multiple of the effect of rounding the parameters to bfloat16.
 
-What is recomputed casts weights again, and adds up gradients in another order.
+Recomputation casts weights again, and adds up gradients in another order.
 """
 
 
@@ -35,7 +35,7 @@ def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank
 
 
 def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: float) -> Agreement:
-    """Compare bit by bit, and by what rounding does to a gradient once that is known."""
+    """Compare bit by bit, or relative to the effect of rounding on the gradient once that is known."""
     is_same = torch.equal(expected, found) or deviation(expected, found) <= _TIMES * noise
     return Agreement.SAME if is_same else Agreement.DIFFERENT
 

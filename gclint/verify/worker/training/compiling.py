@@ -1,4 +1,4 @@
-"""Training a model that ``torch.compile`` has compiled."""
+"""Trains a model that ``torch.compile`` has compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gclint.verify.worker.training.group import Dressed, Group, Rank, Seen
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _CHECKPOINT = "checkpoint"
-"""What is in the names of a graph's nodes that are checkpoints."""
+"""A part of the names of graph nodes that are checkpoints."""
 _CACHE = "use_cache"
 
 
@@ -32,13 +32,13 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank:
         return Dressed(subject.model, parameters, made)
     _enable()
     compiler = _Compiler(len(blocks))
-    # What needs no other compiler, and shows all that graphs do to gradients.
+    # This backend needs no compiler, and shows every effect of graphs on gradients.
     model = torch.compile(subject.model, backend=compiler)
     return Dressed(model, parameters, made, seen=compiler.seen, remark=compiler.remark)
 
 
 def _enable() -> None:
-    """Let torch compile in this process, which models are otherwise kept from."""
+    """Allow torch to compile in this process, which is otherwise disabled."""
     import torch._dynamo
 
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
@@ -53,7 +53,7 @@ class _Compiler:
         self._blocks = blocks
         self._graphs = 0
         self._checkpoints = 0
-        """Those in the graphs, and those outside that were run again."""
+        """The checkpoints in the graphs, and those outside that were recomputed."""
         self._watch(torch_checkpoint.CheckpointFunction, "backward", staticmethod)
         self._watch(torch_checkpoint._recomputation_hook, "__init__", lambda function: function)
 
@@ -65,7 +65,7 @@ class _Compiler:
         return aot_eager(graph, examples)
 
     def seen(self) -> Seen:
-        """Return which checkpoints there are; no hook counts blocks, as it would be compiled too."""
+        """Return the checkpoints as blocks, since hooks that count blocks would be compiled too."""
         found = min(self._checkpoints, self._blocks)
         names = [f"checkpoint {number}" for number in range(self._blocks)]
         return Seen(Counter(names), Counter(names[:found]))
@@ -82,7 +82,7 @@ class _Compiler:
         return f"there are {self._graphs} graphs, as they break: {first}{hint}"
 
     def _watch(self, kind: Any, name: str, wrap: Any) -> None:
-        """Count the calls of a function that torch calls where it runs a checkpoint again."""
+        """Count the calls of a function that torch calls to recompute a checkpoint."""
         original = getattr(kind, name)
 
         def counting(*args: Any, **kwargs: Any) -> Any:
@@ -96,7 +96,7 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     working = [each for each in rows if each.outcome == "works"]
     failing = [each for each in rows if each.outcome == "fails"]
     if working:
-        # The fewest words are about the fewest breaks.
+        # The shortest remark is about the fewest breaks.
         best = min(working, key=lambda each: (bool(each.message), "/no-cache" in each.name))
         setting = f"use_reentrant={best.name.startswith('R')}"
         setting += " and use_cache=False" if best.name.endswith("no-cache") else ""
@@ -107,4 +107,4 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
 
 
 COMPILING = Group(_dress, _advise, is_slow=True, steps=1)
-"""Training what is compiled."""
+"""Training of compiled models."""

@@ -1,4 +1,4 @@
-"""What a group of practices has to say about itself."""
+"""The interface of a group of practices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gclint.verify.worker.protocol import Advice, SetUp
 
 
 class DoesNotApply(Exception):
-    """A practice is none for this class, or cannot be run here; the message says why."""
+    """A practice does not apply to this class, or cannot be run here; the message says why."""
 
     def __init__(self, symptom: str, message: str) -> None:
         super().__init__(message)
@@ -33,9 +33,9 @@ class DoesNotApply(Exception):
 
 
 class BadPractice(Exception):
-    """What a practice has to see to is not so, such as a cache that is on; it has failed.
+    """A requirement of a practice is not met, such as a disabled cache, so it has failed.
 
-    The message says what, and the symptom in two or three words.
+    The message says which, and the symptom says it in two or three words.
     """
 
     def __init__(self, symptom: str, message: str) -> None:
@@ -45,12 +45,12 @@ class BadPractice(Exception):
 
 @dataclass(frozen=True)
 class Rank:
-    """Which of the processes that train together one is."""
+    """The rank of a process among those that train together."""
 
     number: int = 0
     count: int = 1
     meeting: str = ""
-    """The path of a file by which they find one another; nobody has made it yet."""
+    """The path of a file by which they find one another, which does not exist yet."""
 
 
 ALONE = Rank()
@@ -61,9 +61,9 @@ class Seen:
     """Which blocks ran."""
 
     recorded: Counter[str]
-    """In forward passes that recorded a gradient, by the blocks' names."""
+    """Runs in forward passes that recorded a gradient, by the names of the blocks."""
     recomputed: Counter[str]
-    """In backward passes."""
+    """Runs in backward passes."""
 
 
 @dataclass(frozen=True)
@@ -71,38 +71,38 @@ class Dressed:
     """A model made ready for the steps of a practice, in a process of its own."""
 
     model: nn.Module
-    """What is called."""
+    """The model to call."""
     parameters: Callable[[], Mapping[str, Tensor]]
-    """Returns what is trained, by names that are the same in the reference."""
+    """Returns the trained parameters, by the names that they have in the reference."""
     batches: Callable[[int], Sequence[Mapping[str, Any]]]
-    """Returns the batches of a step, from 0: each has a forward pass, then all go backward at once."""
+    """Returns the batches of a step, from 0: each has a forward pass, then all have one backward pass."""
     parts: Mapping[str, nn.Module] = field(default_factory=dict)
-    """Parts of blocks that are recomputed in place of the whole, by names."""
+    """Parts of blocks that are recomputed instead of the whole, by name."""
     seen: Callable[[], Seen] | None = None
-    """Called at the end where no hook can see which blocks run; returns what was seen in another way."""
+    """Called at the end if hooks cannot count the runs of blocks; returns the counts."""
     goes_back: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] = lambda outputs: outputs
-    """Returns those of the outputs that go backward."""
+    """Returns the outputs that are part of the loss."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """Returns what is entered around each forward pass."""
+    """Returns the context manager around each forward pass."""
     inspect: Callable[[], None] = lambda: None
-    """Called after the steps; raises :class:`BadPractice` for what is not as it has to be."""
+    """Called after the steps; raises :class:`BadPractice` if a requirement is not met."""
     remark: Callable[[], str] = lambda: ""
-    """Called at the end, whatever it was; returns what the row has to say besides, such as the reason."""
+    """Called at the end in any case; returns a remark for the row, such as the reason."""
 
 
 Dress = Callable[[Practice, Subject, Sequence[Block], Rank], Dressed]
-"""Makes a subject ready as a practice has it; without checkpointing where its mode is ``plain``.
+"""Prepares a subject for a practice; without checkpointing if its mode is ``plain``.
 
 Raises:
-    DoesNotApply: it cannot be; any other exception is the practice's failure.
+    DoesNotApply: this is impossible; any other exception is the failure of the practice.
 """
 
 
 def library(name: str, extra: str) -> Any:
-    """Import a library that not everybody has.
+    """Import an optional library.
 
     Args:
-        name: what to import.
+        name: the name of the module.
         extra: gclint's extra that installs it.
 
     Raises:
@@ -131,15 +131,15 @@ class Group:
 
     dress: Dress
     advise: Callable[[Sequence[SetUp]], Advice | None]
-    """Returns which of them to use, from the rows of one class; None where there is nothing to say."""
+    """Returns which of them to use, from the rows of one class; None for no advice."""
     agreement: Callable[[Practice, Tensor, Tensor, float], Agreement] = _agreement
-    """Compares a gradient with that of the reference; the last argument is what rounding does to it."""
+    """Compares a gradient with that of the reference; the last argument is the effect of rounding."""
     rounding: torch.dtype | None = None
-    """The type that numbers are rounded to, if not that of the parameters."""
+    """The type to which numbers are rounded, if not that of the parameters."""
     exists: Callable[[Practice, Subject], bool] = lambda _practice, _subject: True
-    """Whether a practice is one for this model; there is no row for what nobody can do."""
+    """Whether a practice applies to this model; if not, there is no row for it."""
     load: Callable[[], object] = lambda: None
     """Imports what each practice needs, once for all of them."""
     is_slow: bool = False
-    """Whether it may come to no end in its time though nothing is wrong."""
+    """Whether it may exceed its time limit although nothing is wrong."""
     steps: int = 2

@@ -18,4 +18,4 @@ GROUPS: dict[str, Group] = {
     AUTOCAST: AUTOCASTING,
     COMPILE: COMPILING,
 }
-"""What each group does."""
+"""The groups by name."""

@@ -1,4 +1,4 @@
-"""What the steps of a practice amount to: a row of the result."""
+"""Judges the steps of a practice, as a row of the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SYMPTOMS = (
     (re.compile(r"does not require grad|no gradient"), "no gradient"),
     (re.compile(r"The size of tensor a \(\d+\) must match"), "sizes do not match"),
 )
-"""What libraries say, and what it is called."""
+"""Messages of libraries, and the symptoms for them."""
 _NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+) has been marked as ready")
 """The parameters that DistributedDataParallel names."""
 
@@ -41,11 +41,11 @@ def judge(
     """Return the row of a practice.
 
     Args:
-        practice: what was done.
-        group: how it is judged.
-        reference: the steps that it is compared with.
+        practice: the practice.
+        group: its group.
+        reference: the steps with which it is compared.
         taken: its steps.
-        noise: what rounding does to the gradients of the reference, by step and name.
+        noise: the effect of rounding on the gradients of the reference, by step and name.
     """
     if taken.refusal is not None:
         return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
@@ -77,7 +77,7 @@ def judge(
 
 
 def _partly(taken: Taken) -> str:
-    """Return that some of the blocks that ran keep all that they compute, if that is so."""
+    """Return a message if only some of the blocks that ran were recomputed."""
     ran, again = (sum(map(bool, each.values())) for each in (taken.recorded, taken.recomputed))
     return f"only {again} of {ran} blocks were recomputed" if again < ran else ""
 
@@ -88,13 +88,13 @@ def symptom_of(fault: Fault) -> str:
 
 
 def _named(fault: Fault) -> tuple[str, ...]:
-    """Return the names of the parameters that an error is about, if it says."""
+    """Return the names of the parameters in an error, if any."""
     found = _NAMED.search(fault.message)
     return tuple(sorted((found[1] or found[2]).split(", "))) if found else ()
 
 
 def told(taken: Taken) -> str:
-    """Return what steps ended with, in words."""
+    """Return how steps ended, in words."""
     assert taken.error is not None
     if taken.error.is_death:
         return f"there was {taken.error.message} during {taken.stage}"
@@ -112,7 +112,7 @@ class _Comparison:
     lost: dict[str, None] = field(default_factory=dict)
     wrong: dict[str, None] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
-    """Those of which rounding lets nobody tell."""
+    """Those that cannot be judged because of rounding."""
 
 
 def _many(parameters: Collection[str]) -> str:

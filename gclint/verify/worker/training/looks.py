@@ -1,4 +1,4 @@
-"""What is looked at while the steps of a practice are taken."""
+"""Observers of the calls of blocks in the steps of a practice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gclint.verify.worker.examination.tensors import carries_gradient, is_cache,
 from gclint.verify.worker.training.group import BadPractice
 
 Look = Callable[[str, Any, Any], None]
-"""What gets the name of a block, and the positional and keyword arguments that it is called with."""
+"""Called with the name of a block, and the positional and keyword arguments of its call."""
 
 
 def _before_each(model: nn.Module, blocks: Sequence[Block], look: Look) -> None:
@@ -25,14 +25,14 @@ def _before_each(model: nn.Module, blocks: Sequence[Block], look: Look) -> None:
 
 
 class Fed:
-    """Notes whether what goes into blocks requires grad."""
+    """Records whether the inputs of blocks require grad."""
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
         self._fed: dict[str, bool] = {}
         _before_each(model, blocks, self._look)
 
     def starved(self) -> list[str]:
-        """Return the names of the blocks that got nothing that requires grad when they first ran."""
+        """Return the names of the blocks without an input that required grad in their first run."""
         return [name for name, is_fed in self._fed.items() if not is_fed]
 
     def _look(self, name: str, args: Any, kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class Fed:
 
 
 class CachesGiven:
-    """Notes which blocks are given a cache."""
+    """Records which blocks are passed a cache."""
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
         self._given: dict[str, None] = {}
@@ -57,7 +57,7 @@ class CachesGiven:
 
 
 class CachesReturned:
-    """Notes whether a model returns caches that layers have written to."""
+    """Records whether a model returns caches that layers have written to."""
 
     def __init__(self, model: nn.Module) -> None:
         self._filled = False

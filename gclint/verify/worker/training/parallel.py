@@ -1,4 +1,4 @@
-"""Training with torch's DistributedDataParallel, in a real process group of gloo."""
+"""Trains with torch's DistributedDataParallel, in a real process group with gloo."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from gclint.verify.worker.training.usual import batches, switch_on, trained_para
 
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 _PATIENCE = 0.5
-"""How much of the time limit a process waits for the others, so that it can still say so."""
+"""The share of the time limit for which a process waits for the others, so that it can still report that."""
 _KEPT = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
-"""The modalities in batches; what is left out of none is the usual batch."""
+"""The modalities that each kind of batch keeps."""
 
 
 def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Dressed:
-    """Wrap a model, or leave it as it is where the practice is the one to compare with."""
+    """Wrap a model, or leave it as it is if the practice is the reference."""
     assert isinstance(practice, ParallelPractice)
     made = _batches(practice, subject, rank)
     model = _with_adapters(subject, practice.mode) if practice.has_adapters else subject.model
@@ -76,12 +76,12 @@ def exists(practice: Practice, subject: Subject) -> bool:
         return True
     if practice.data == TEXT:
         return bool(there)
-    # Batches that are like any others are named by what they hold.
+    # Batches without a special property are named by their content.
     return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
 
 
 def _loss(outputs: dict[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return the model's own loss where it has one: what else it returns uses parameters in no training."""
+    """Return the model's own loss if it has one: training does not use the other outputs."""
     loss = outputs.get(OWN)
     return outputs if loss is None or not loss.requires_grad else {OWN: loss}
 
@@ -101,14 +101,14 @@ def _batches(
         usual = scenario_named("default")
         return lambda step: [subject.inputs(usual, step + rank.number)]
     if practice.data == ONE_IMAGE:
-        # They take turns, as chance would have it.
+        # They alternate, as may happen by chance.
         kept = (_holding(subject, _KEPT[ONE_IMAGE]), _holding(subject, _KEPT[TEXT]))
         return lambda step: kept[(step + rank.number) % 2](step)
     return _holding(subject, _KEPT[practice.data]) if practice.data else batches(subject)
 
 
 def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
-    """Return what returns batches that hold these modalities and no others."""
+    """Return a function that returns batches with only these modalities."""
     held = subject.specimen
     if held.variants is not None and not held.variants.modalities <= frozenset(kept):
         held = replace(held, inputs=partial(held.variants.inputs, kept), other_inputs=None)
@@ -125,11 +125,11 @@ def join(rank: Rank) -> None:
     """Become a member of a process group.
 
     Raises:
-        DoesNotApply: this machine lets nobody have one.
+        DoesNotApply: this machine does not allow one.
     """
     if torch.distributed.is_initialized():
         raise DoesNotApply("no process group", "this process is a member of a process group already")
-    # Whatever the machine is called, and whatever else it has: nothing has to leave it.
+    # Whatever the name of the machine and its interfaces: no traffic has to leave it.
     os.environ["GLOO_SOCKET_IFNAME"] = _LOOPBACK
     os.environ.update(
         RANK=str(rank.number),
@@ -149,16 +149,16 @@ def join(rank: Rank) -> None:
     except Exception as error:
         message = f"gloo cannot use the network interface {_LOOPBACK!r} of this machine: {error}"
         raise DoesNotApply("no process group", message) from error
-    # Errors name the parameters that they are about.
+    # This makes errors name the parameters.
     torch.distributed.set_debug_level(torch.distributed.DebugLevel.INFO)
 
 
 class _Wrapped(Exception):
-    """The Trainer has got as far as the first step."""
+    """The Trainer has reached the first step."""
 
 
 def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> DistributedDataParallel:
-    """Return what the Trainer of transformers makes of a model when it begins to train it."""
+    """Return the model as the Trainer of transformers wraps it when it starts training."""
     library("accelerate", DDP)
     trainer_module = library("transformers.trainer", DDP)
     arguments_module = library("transformers.training_args", DDP)
@@ -183,7 +183,7 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
         trainer = Trainer(model, arguments, train_dataset=[{}], data_collator=lambda _: {})
         with suppress(_Wrapped):
             trainer.train()
-    # accelerate takes all cores, and sums are rounded otherwise in several threads.
+    # accelerate uses all cores, and several threads round sums differently.
     torch.set_num_threads(1)
     (wrapped,) = found
     assert isinstance(wrapped, DistributedDataParallel)
@@ -191,7 +191,7 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
 
 
 def _with_adapters(subject: Subject, mode: Mode) -> nn.Module:
-    """Add LoRA to all linear layers; inputs require grad where the mode needs it, as people have it."""
+    """Add LoRA to all linear layers; make inputs require grad if the mode needs it, as is common."""
     peft = library("peft", PEFT)
     if mode == "reentrant":
         with suppress(NotImplementedError):

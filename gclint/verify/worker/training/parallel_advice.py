@@ -1,4 +1,4 @@
-"""Which settings to train with under DistributedDataParallel."""
+"""Advises which settings to use with DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = {
     "R/static": "use_reentrant=True, static_graph=True",
     "R/plain": "use_reentrant=True",
 }
-"""What to choose, in this order: the rows that show it, and how it is set."""
+"""The settings in order of preference: the rows that test them, and how to set them."""
 
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:
@@ -22,7 +22,7 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
     failed = [each for each in rows if each.outcome == "fails" and each.name in _SETTINGS]
     for name, setting in _SETTINGS.items():
         of_setting = [each.outcome for each in rows if each.name == name]
-        # What was not run may be what it fails with.
+        # A row that was not run might have failed.
         if of_setting and set(of_setting) == {"works"}:
             before = list(_SETTINGS)[: list(_SETTINGS).index(name)]
             avoided = next((each for each in failed if each.name in before), None)
@@ -36,7 +36,7 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
 
 def _worded(setting: str) -> str:
     worded = setting.replace(", ", " with ")
-    # Left to itself, the Trainer passes something else where there is checkpointing.
+    # By default, the Trainer passes something else with checkpointing.
     in_trainer = " (ddp_find_unused_parameters=True in the Trainer)" if "find_unused" in setting else ""
     return worded + in_trainer
 

@@ -1,4 +1,4 @@
-"""What is seen of the processes that train together, put together."""
+"""Combines the records of processes that train together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor
 from gclint.verify.worker.training.taken import Taken
 
 _FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
-"""What a process raises because another one has ended or does not answer."""
+"""Errors of a process because another one has ended or does not answer."""
 
 
 def average(apart: Sequence[Taken]) -> Taken:
-    """Return what processes have to find that train together, from what each finds alone.
+    """Return the expected record of processes that train together, from that of each one alone.
 
     Each of them has the mean of all gradients; they come one after the other, as with :func:`together`.
     """
@@ -32,7 +32,7 @@ def average(apart: Sequence[Taken]) -> Taken:
 
 
 def together(ranks: Sequence[Taken]) -> Taken:
-    """Return one account of processes that have trained together: of the first to fail, or of all."""
+    """Return one record for processes that have trained together: of the first to fail, or of all."""
     broken = [(number, each) for number, each in enumerate(ranks) if not each.is_whole]
     if broken:
         number, first = min(broken, key=lambda each: _order(each[1]))
@@ -48,11 +48,11 @@ def together(ranks: Sequence[Taken]) -> Taken:
 
 
 def _order(taken: Taken) -> tuple[bool, bool, int]:
-    """Return what sorts to the front the process that is to blame."""
+    """Return a sort key that puts the process at fault first."""
     error = taken.error
     is_late = error is not None and error.kind == "time limit"
     follows = error is not None and not error.is_death and _FOLLOWS.search(error.message) is not None
-    # Who hangs lets the others wait in what comes later.
+    # If a process hangs, the others wait at a later point.
     return follows, is_late, len(taken.gradients)
 
 

@@ -1,4 +1,4 @@
-"""The steps of one practice, taken in a process of its own, and what is seen of them."""
+"""Runs the steps of one practice in a process of its own, and records them."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _ORDINALS = ("", " of the second step", " of the third step")
 
 @dataclass
 class Taken:
-    """What is seen of the steps of a practice; it can be sent to another process."""
+    """The record of the steps of a practice; it can be sent to another process."""
 
     gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
-    """Of each step, by the parameters' names."""
+    """The gradients of each step, by the names of the parameters."""
     recorded: Counter[str] = field(default_factory=Counter)
     """The runs of each block in forward passes that recorded a gradient, or were to be repeated."""
     recomputed: Counter[str] = field(default_factory=Counter)
     """The runs of each block in backward passes."""
     scales: dict[str, float] = field(default_factory=dict)
-    """How large the outputs were."""
+    """The sizes of the outputs."""
     stage: str = "the set-up"
-    """Where it ended."""
+    """The stage in which it ended."""
     error: Fault | None = None
     refusal: DoesNotApply | None = None
-    """Why it is none for this class."""
+    """Why the practice does not apply to this class."""
     bad: tuple[str, str] | None = None
-    """What is not as the practice has to have it: a symptom, and a message."""
+    """The requirement that is not met: a symptom, and a message."""
     remark: str = ""
-    """What the row has to say besides."""
+    """A remark for the row."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether all steps were taken, as they have to be."""
+        """Whether all steps were completed, and the requirements are met."""
         return self.error is None and self.refusal is None and self.bad is None
 
 
@@ -64,20 +64,20 @@ def take(
     shaken: int = 0,
     rank: Rank = ALONE,
 ) -> Taken:
-    """Take the steps of a practice; what the model or a library raises is part of what is returned.
+    """Run the steps of a practice; an error of the model or a library is part of the record.
 
     Args:
-        practice: what to do.
-        group: how it is done.
-        subject: what to train; it is changed.
+        practice: the practice.
+        group: its group.
+        subject: the model to train; it is changed.
         blocks: the blocks whose runs are counted.
-        scales: how large the outputs are in the run that this one will be compared with.
-        begin: told what begins.
+        scales: the sizes of the outputs in the run with which this one will be compared.
+        begin: called with what begins.
         shaken: if not 0, changes the last bit of all parameters, each number in another way.
-        rank: which of the processes that train together this one is.
+        rank: the rank of this process among those that train together.
     """
     taken = Taken(scales=dict(scales))
-    # By the modules as they are now: what wraps them takes over their names.
+    # By the modules before they are wrapped: wrappers take over their names.
     phases = Phases(subject.model, blocks)
 
     def enter(stage: str) -> None:
@@ -117,7 +117,7 @@ def _take_steps(
     for name, part in dressed.parts.items():
         phases.watch(name, part)
     with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
-        # Of what libraries do by default, such as which kind of checkpoint they choose.
+        # Warnings about defaults of libraries, such as the kind of checkpoint.
         warnings.simplefilter("ignore")
         for number in range(count):
             _step(number, dressed, phases, taken, enter)
@@ -145,5 +145,5 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
 
 
 def _whole(gradient: Tensor | None) -> Tensor | None:
-    """Return a gradient as it is without the processes among which it is spread, of which there is one."""
+    """Return a sharded gradient as a whole; there is only one process."""
     return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient

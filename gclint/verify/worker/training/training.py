@@ -1,4 +1,4 @@
-"""The practices that were asked for, run with one class."""
+"""Runs the requested practices with one class."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from gclint.verify.worker.training.taken import Taken, take
 from gclint.verify.worker.watch import Watch
 
 _SECONDS = 30.0
-"""The time limit of the steps of one practice, where the class has none."""
+"""The time limit of the steps of one practice, if the class has none."""
 _SHARE = 4
-"""So many times that fits into the time that a class has for each practice."""
+"""How many times that fits into the time that a class has for each practice."""
 _SHAKES = 2
-"""How often the last bits of the parameters are changed, to see what rounding does to gradients."""
+"""How many runs with other last bits of the parameters measure the effect of rounding on gradients."""
 
 
 def trained(
     result: ClassResult, specimen: Specimen, device: str, practices: Sequence[Practice], watch: Watch
 ) -> ClassResult:
-    """Return a class's result with a row for each practice, and advice for each group.
+    """Return the result of a class with a row for each practice, and advice for each group.
 
     Args:
         result: what the scenarios have shown.
         specimen: how to build and feed the class.
         device: ``cpu``, ``cuda`` or ``cuda:n``.
         practices: what to run.
-        watch: told what begins and what is known.
+        watch: receives what begins and what is known.
     """
     training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
@@ -64,7 +64,7 @@ def trained(
 
 
 def _limit(count: int) -> float:
-    """Return the time limit of each of so many practices, which share the time of their class."""
+    """Return the time limit of each of several practices, which share the time of their class."""
     whole = child.seconds()
     return _SECONDS if whole is None else whole / (1 + count) / _SHARE
 
@@ -80,29 +80,29 @@ def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
 
 
 class _Training:
-    """One subject, and the steps that several practices are compared with."""
+    """One subject, with the reference steps that several practices share."""
 
     def __init__(self, subject: Subject, watch: Watch, seconds: float) -> None:
         self._subject = subject
         self._watch = watch
         self._seconds = seconds
         self._longest = 0.0
-        """The seconds of the longest steps without checkpointing that came to an end."""
+        """The seconds of the longest completed steps without checkpointing."""
         self._blocks: tuple[Block, ...] | None = None
         self._references: dict[Practice, Taken] = {}
         self._controls: dict[Practice, Taken] = {}
         self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
 
     def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
-        """Yield the practices that there are for the model, with what they need imported."""
+        """Yield the practices that apply to the model, after importing what they need."""
         for name in dict.fromkeys(each.group for each in practices):
-            # What is missing is said in the rows.
+            # The rows report missing libraries.
             with suppress(DoesNotApply):
                 GROUPS[name].load()
         yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
 
     def row(self, practice: Practice) -> SetUp | None:
-        """Run one practice, and what it takes to judge it; None where its reference cannot be run either."""
+        """Run one practice and what it takes to judge it; None if its reference cannot be run either."""
         expected = self._reference(practice.reference())
         if not expected.is_whole:
             is_none = practice.is_tentative and expected.error is not None
@@ -111,7 +111,7 @@ class _Training:
         return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
 
     def _judged(self, practice: Practice, expected: Taken, taken: Taken) -> SetUp:
-        """Return the row of a practice; what rounding does is only asked where gradients differ."""
+        """Return the row of a practice; the effect of rounding is measured only if gradients differ."""
         group = GROUPS[practice.group]
         row = judge(practice, group, expected, taken, {})
         if row.outcome == "fails" and row.parameters and taken.is_whole:
@@ -122,7 +122,7 @@ class _Training:
         return row
 
     def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
-        """Return a failed row that says so if the same happens without something that it is about."""
+        """Return a failed row, with a remark if the same happens without something that it is about."""
         for control, without in practice.controls():
             if control not in self._controls:
                 self._controls[control] = self._take(control, expected.scales)
@@ -145,11 +145,11 @@ class _Training:
         return self._references[practice]
 
     def _noise_of(self, practice: Practice) -> Mapping[tuple[int, str], float]:
-        """Return what rounding does to each gradient of a reference at most, by step and name."""
+        """Return the largest effect of rounding on each gradient of a reference, by step and name."""
         if practice not in self._noise:
             reference, found = self._reference(practice), dict[tuple[int, str], float]()
             for number in range(_SHAKES + 1):
-                # The first is shaken by nothing: what differs then is chance.
+                # The first is not perturbed: its difference is chance.
                 other = self._take(practice, reference.scales, number)
                 for step, (one, another) in enumerate(
                     zip(reference.gradients, other.gradients, strict=False)
@@ -162,13 +162,13 @@ class _Training:
         return self._noise[practice]
 
     def _take(self, practice: Practice, scales: Mapping[str, float], shaken: int = 0) -> Taken:
-        """Take the steps of a practice, in a fork for each of the processes that train together."""
+        """Run the steps of a practice, in a fork for each of the processes that train together."""
         if practice.ranks == 1:
             return self._forked(practice, [ALONE], scales, shaken)[0]
         if not practice.is_together:
             apart: list[Taken] = []
             for number in range(practice.ranks):
-                # One after the other: outputs are measured by what they are where they first are.
+                # One after the other: the sizes of the outputs come from the first.
                 known = {**(apart[-1].scales if apart else {}), **scales}
                 apart += self._forked(practice, [Rank(number, practice.ranks)], known, shaken)
             return average(apart)
@@ -185,7 +185,7 @@ class _Training:
 
         def hear(index: int, stage: str) -> None:
             stages[index] = stage
-            # Nothing that ends the class's process here is taken for a failure of a scenario.
+            # If the process of the class ends here, that is not a failure of a scenario.
             self._watch.begin(practice.title, "plain", stage)
 
         def live(rank: Rank, fork: Fork) -> None:
@@ -207,7 +207,7 @@ class _Training:
 
 
 def _taken(taken: Taken | None, end: End, stage: str, is_slow: bool) -> Taken:
-    """Return what came of the steps that a process took; what is slow anyway is not to blame for it."""
+    """Return the record of the steps of a process; a group that is slow anyway does not fail by that."""
     if end.cause == "error":
         raise RuntimeError(end.message)
     if end.cause == "done":

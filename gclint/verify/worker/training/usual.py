@@ -1,4 +1,4 @@
-"""What most practices do in the same way."""
+"""What most practices have in common."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gclint.verify.worker.scenarios import scenario_named
 
 
 def switch_on(subject: Subject, mode: Mode) -> None:
-    """Switch checkpointing on, unless the mode is ``plain``."""
+    """Enable checkpointing, unless the mode is ``plain``."""
     if mode != "plain":
         subject.switch_on(mode)
 
 
 def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
-    """Return what returns the parameters of a model that require grad."""
+    """Return a function that returns the parameters of a model that require grad."""
     parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
     return lambda: parameters
 
@@ -27,12 +27,12 @@ def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
 def batches(
     subject: Subject, forwards: int = 1, *, says_cache: bool = True
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
-    """Return what returns the batches of each step, as the synthesis makes them; two lengths take turns.
+    """Return a function that returns the batches of each step; two lengths alternate.
 
     Args:
-        subject: what they are for.
+        subject: the model.
         forwards: how many forward passes there are before each backward pass.
-        says_cache: whether to turn caches off, in place of saying nothing about them.
+        says_cache: whether to pass ``use_cache=False``, instead of leaving it at its default.
     """
     usual = scenario_named("default")
     return lambda step: [

@@ -1,4 +1,4 @@
-"""Checkpointing that is not transformers' own: what wraps blocks, and other checkpoint functions."""
+"""Trains with checkpointing other than transformers' own: wrappers, and custom checkpoint functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: 
     assert isinstance(practice, WrapperPractice)
     if practice.has_dropout:
         subject.prepare(_DROPOUT)
-    # Wrapped, they go by other names.
+    # Wrapped modules have other names.
     parameters, given = trained_parameters(subject.model), CachesGiven(subject.model, blocks)
     made = batches(subject, says_cache=not practice.is_cached)
     if practice.by == SHARDED:
@@ -55,7 +55,7 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: 
 
 
 def _wrapped_parts(model: nn.Module, blocks: Sequence[Block]) -> dict[str, nn.Module]:
-    """Return what is wrapped inside of blocks that are not wrapped themselves."""
+    """Return the wrapped modules inside blocks that are not wrapped themselves."""
     return {
         name: wrapper._checkpoint_wrapped_module
         for name, wrapper in model.named_modules()
@@ -64,7 +64,7 @@ def _wrapped_parts(model: nn.Module, blocks: Sequence[Block]) -> dict[str, nn.Mo
 
 
 def _remark(practice: WrapperPractice, model: nn.Module, given: CachesGiven) -> str:
-    """Return what may be the reason why a row fails."""
+    """Return the likely reason why a row fails."""
     said = []
     if given.names:
         said.append(f"{names(given.names)} got a cache, and nothing takes it away before they are recomputed")
@@ -92,7 +92,7 @@ def _shard(subject: Subject, blocks: Sequence[Block], rank: Rank) -> None:
 
 
 def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> Any:
-    """Return accelerate's settings for a model, as its options say what to wrap."""
+    """Return accelerate's settings for a model, from its options for what to wrap."""
     classes = dict.fromkeys(type(model.get_submodule(each.name)).__name__ for each in blocks)
     plugin = library("accelerate", WRAPPER).FullyShardedDataParallelPlugin(
         fsdp_version=1 if practice.by == "fsdp" else 2,
@@ -103,7 +103,7 @@ def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> A
     try:
         plugin.set_auto_wrap_policy(model)
     except ValueError as error:
-        # Of a set; it raises for the one that it happens to come to first.
+        # These are in a set; it raises for whichever comes first.
         there = {type(each).__name__ for each in model.modules()}
         missing = sorted(set(model._no_split_modules) - there)
         if not missing:
@@ -135,7 +135,7 @@ _FSDP = {"fsdp": _first_generation, "fsdp2": _second_generation}
 
 
 def _set_custom(model: Any, find: Callable[[Any], Any]) -> None:
-    """Set a checkpoint function that looks at the layer it is called for."""
+    """Set a checkpoint function that looks up the layer that it is called for."""
 
     def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
         assert isinstance(find(function), nn.Module)
@@ -158,7 +158,7 @@ def _of_argument(function: Any) -> Any:
 
 
 _CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func.args[0]": _of_argument}
-"""How checkpoint functions find the layer that they are called for."""
+"""How checkpoint functions look up the layer that they are called for."""
 
 
 def _exists(practice: Practice, subject: Subject) -> bool:
@@ -167,4 +167,4 @@ def _exists(practice: Practice, subject: Subject) -> bool:
 
 
 WRAPPING = Group(_dress, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
-"""Training with blocks that others make recompute."""
+"""Training with blocks that other libraries checkpoint."""

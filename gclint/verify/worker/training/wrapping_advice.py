@@ -1,4 +1,4 @@
-"""What to use where something other than transformers makes blocks recompute."""
+"""Advises what to use if something other than transformers checkpoints the blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _sharding(outcomes: Mapping[str, str]) -> list[str]:
     for version, words in (("fsdp", "with FSDP"), ("fsdp2", "with FSDP2")):
         working = [setting for name, setting in _FSDP.items() if outcomes.get(f"{version}/{name}") == "works"]
         if version == "fsdp2" and outcomes.get(SHARDED) == "works":
-            # Transformers' own turns caches off, and drops the same again.
+            # Transformers' own disables caches, and restores the random state.
             found.append(f"{words}, use transformers' own checkpointing")
         elif working:
             found.append(f"{words}, use {working[0]}")
@@ -44,7 +44,7 @@ def _sharding(outcomes: Mapping[str, str]) -> list[str]:
 def _custom(outcomes: Mapping[str, str]) -> list[str]:
     tried = [each for each in _CUSTOM if f"custom/{each}" in outcomes]
     working = [each for each in tried if outcomes[f"custom/{each}"] == "works"]
-    # Where all work there is nothing to say.
+    # If all work, there is no advice.
     return (
         [f"a checkpoint function of your own finds its layer by {working[0]}"]
         if working and (len(working) < len(tried) or len(tried) == 1)

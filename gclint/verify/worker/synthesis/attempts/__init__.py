@@ -1,1 +1,1 @@
-"""Attempts: building and running a class with one plan after another, until one of them works."""
+"""Builds and runs a class with one plan after another, until one of them works."""

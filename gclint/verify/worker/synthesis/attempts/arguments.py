@@ -1,4 +1,4 @@
-"""What a class wants to be built with, besides a configuration."""
+"""The arguments that a class needs to be built, besides a configuration."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def _value(parameter: inspect.Parameter, config: Any) -> Any:
         )
         return (count, count)
     found = find(config, parameter.name)
-    # The number of the first layer, where nothing of that name is configured.
+    # The number of the first layer, unless the configuration has a field of that name.
     return 0 if found is None else found

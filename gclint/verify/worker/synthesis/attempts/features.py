@@ -1,4 +1,4 @@
-"""Optional features that hide defects while they are off: which ones a class has, each enabled by itself."""
+"""Finds the optional features of a class, which hide defects while they are disabled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def takes_part(default: Situation, feature: str, model: Any) -> bool:
 
 
 def _reads_encoder(default: Situation) -> bool:
-    """Tell whether a decoder by itself reads the encoder's output in each of its layers."""
+    """Tell whether a decoder, used alone, reads the encoder's output in each of its layers."""
     return default.is_for("Decoder")
 
 
@@ -46,7 +46,7 @@ def _cross_attention(default: Situation) -> Plan:
 
 
 def _sharing(default: Situation) -> Plan:
-    """Let as many layers as there are now be followed by as many that take keys and values from them."""
+    """Double the layers, so that the second half takes keys and values from the first."""
     fields = fields_of(default.text)
     count = fields["num_hidden_layers"]
     owner = type(default.text).__name__
@@ -64,7 +64,7 @@ def _sharing(default: Situation) -> Plan:
 
 
 def _continued(specification: Any, count: int) -> Any:
-    """Return what says how layers differ, with ``count`` more layers that are like the first ones."""
+    """Return a field with an entry per layer, extended by ``count`` layers like the first ones."""
     further = copy.copy(specification)
     overrides = dict(specification.per_layer_overrides)
     overrides |= {layer + count: fields for layer, fields in overrides.items()}

@@ -1,4 +1,4 @@
-"""Options that send a model another way, found in the text of the classes that read them."""
+"""Finds options that make a model take other branches, in the code of the classes that read them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_boo
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _MOST = 8
-"""Options of a class that are tried: those that decide about most code."""
+"""The most options to try per class: those on which most code depends."""
 _TRIALS = 8
 _LEFT_ALONE = re.compile(
     r"use_cache|output_|return_|_token_id|tie_|is_encoder_decoder|problem_type|num_labels|torchscript|pruned"
     r"|num_kv_shared_layers|add_cross_attention|_attn_implementation|training|gradient|drop"
 )
-"""Fields that say nothing about what blocks do, or that have a feature of their own."""
+"""Fields that do not affect blocks, or that have a feature of their own."""
 _MISSING = object()
 
 
 @dataclass(frozen=True)
 class Option:
-    """A field of a configuration with a value that it does not have by default."""
+    """A field of a configuration with a value other than its default."""
 
     owners: tuple[str, ...]
     """The configuration classes that have the field."""
@@ -44,7 +44,7 @@ class Option:
 def find_options(situation: Situation, model: Any) -> list[Option]:
     """Return the options that the classes of a model's own modules read in conditions.
 
-    What belongs to an inner model is left to that model's class.
+    Modules of an inner model are left to that model's class.
     """
     tree = _classes(situation.model_class.__module__)
     reads: dict[str, _Reads] = defaultdict(_Reads)
@@ -59,10 +59,10 @@ def find_options(situation: Situation, model: Any) -> list[Option]:
 def largest(
     situation: Situation, options: Sequence[Option], run: Callable[[Situation], bool]
 ) -> tuple[Option, ...]:
-    """Return as many of the options as can be chosen together, found with few trials.
+    """Return as many of the options as possible that work together, found with few trials.
 
     Args:
-        situation: what runs without.
+        situation: a situation that works without them.
         options: the options.
         run: tells whether the class runs in a situation.
     """
@@ -83,25 +83,25 @@ def largest(
 
 
 def with_options(situation: Situation, options: Sequence[Option]) -> Situation:
-    """Return the situation with a plan in which these options are chosen; its configuration is to be made."""
+    """Return the situation with a plan that sets these options; its configuration is still to be made."""
     values = {(owner, each.field): each.value for each in options for owner in each.owners}
     return replace(situation, plan=situation.plan.with_values(values))
 
 
 class _Reads:
-    """How conditions read a field."""
+    """How conditions use a field."""
 
     def __init__(self) -> None:
         self.weight = 0
-        """How much code depends on it."""
+        """The amount of code that depends on it."""
         self.words: list[str] = []
-        """What it is compared with."""
+        """The words with which it is compared."""
         self.default: Any = _MISSING
-        """What is read where the configuration has no such field."""
+        """The default if the configuration has no such field."""
 
 
 def _own_classes(model: Any) -> set[str]:
-    """Return the names of the classes of the modules that belong to no inner model, with their bases."""
+    """Return the names of the classes of modules outside of inner models, with their bases."""
     inner = {
         part
         for module in model.modules()
@@ -117,13 +117,13 @@ def _classes(module: str) -> dict[str, ast.ClassDef]:
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (KeyError, OSError, SyntaxError):
-        # A class made on the fly has no text.
+        # A class that was created dynamically has no source.
         return {}
     return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _read(kind: ast.ClassDef, reads: dict[str, _Reads]) -> None:
-    """Take up what the conditions in a class read."""
+    """Record the fields that conditions in a class read."""
     aliases: dict[str, set[str]] = {}
     for node in ast.walk(kind):
         if isinstance(node, ast.Assign):
@@ -150,7 +150,7 @@ def _conditions(node: ast.AST) -> Iterator[tuple[ast.AST, int]]:
 
 
 def _mentioned(node: ast.AST, aliases: dict[str, set[str]]) -> list[tuple[str, Any]]:
-    """Return the fields that an expression reads, each with what is read where there is none."""
+    """Return the fields that an expression reads, each with the default if there is none."""
     found: list[tuple[str, Any]] = []
     for each in ast.walk(node):
         if isinstance(each, ast.Attribute) and _is_config(each.value):
@@ -201,7 +201,7 @@ def _option(situation: Situation, name: str, reads: _Reads) -> Option | None:
 
 
 def _other(name: str, value: Any, words: list[str]) -> Any:
-    """Return a value that decides otherwise than ``value``, or None where nothing tells which does."""
+    """Return a value with another effect than ``value``, or None if none is known."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int) and value == 0:

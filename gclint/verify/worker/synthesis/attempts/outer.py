@@ -1,7 +1,7 @@
-"""Inputs of an inner model, recorded while a model that holds it runs.
+"""Records the inputs of an inner model while a model that contains it runs.
 
-What only an outer model computes, such as reference points, the levels of a pyramid or codes of another
-tower, no rule can make up: shapes and values depend on what ran before.
+No rule can invent what only an outer model computes, such as reference points, the levels of a pyramid or
+codes of another tower: shapes and values depend on what ran before.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, Speci
 from gclint.verify.worker.synthesis.attempts import trial
 
 _HOLDERS = 3
-"""How many outer classes are tried."""
+"""The most outer classes to try."""
 
 
 def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -> Specimen | None:
-    """Return ``model_class`` as a model of the same file runs it, or None where none does.
+    """Return ``model_class`` as a model in the same file runs it, or None if none does.
 
     Args:
         model_class: The class of the inner model.
-        scenario: What to call the result.
+        scenario: The name of the result.
         make: Makes a specimen of an outer class.
 
     Raises:
@@ -50,7 +50,7 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -
 
 
 def _holders(model_class: Any) -> list[Any]:
-    """Return the models of the file whose text leads to ``model_class``, the nearest first."""
+    """Return the models in the file whose code leads to ``model_class``, the nearest first."""
     module = inspect.getmodule(model_class)
     classes = {
         name: value
@@ -77,7 +77,7 @@ def _record(model_class: Any, outer: Specimen) -> tuple[str, dict[str, Any]] | N
 
     def note(name: str) -> Callable[..., None]:
         def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            # A copy, since the model may go on to write into what it passes.
+            # A copy, since the model may write to its arguments later.
             calls.append((name, _detached(_by_name(signature, module, args, kwargs))))
 
         return hook
@@ -106,7 +106,7 @@ def _by_name(
 def _inner_specimen(
     model_class: Any, scenario: str, outer: Specimen, name: str, arguments: dict[str, Any]
 ) -> Specimen | None:
-    """Return the first way to build the inner model that runs."""
+    """Return a specimen of the inner model, built in the first way that works."""
     config = outer.build().get_submodule(name).config
 
     alone: Callable[[], Any] = partial(trial.build, model_class, config)
@@ -133,6 +133,6 @@ def _within(outer: Specimen, name: str) -> Any:
 
 
 def _detached(value: Any) -> Any:
-    """Return a copy of ``value`` that shares nothing with it and belongs to no graph."""
+    """Return a detached copy of ``value`` that shares nothing with it."""
     memo: dict[int, Any] = {id(each): each.detach().clone() for each in trial.tensors(value)}
     return copy.deepcopy(value, memo)

@@ -1,7 +1,7 @@
-"""Errors that are a model's own: whatever configuration and inputs it gets, that line raises them.
+"""Recognises errors of a model itself, which occur with any configuration and inputs.
 
-Only what the text of the model's files shows for certain counts; all else may come from what was made up for
-it.
+Only errors that the code of the model proves count; all others may come from the generated configuration
+and inputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gclint.verify.worker.protocol import Place
 from gclint.verify.worker.specimen import BrokenModel
 
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
-"""Where calls of modules go through, with whatever they are given."""
+"""Modules through which calls pass, with whatever arguments."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _METHOD = re.compile(r"(\w+)\.\w+\(\)")
 _COUNTED = re.compile(
@@ -31,10 +31,10 @@ _COUNTED = re.compile(
 
 
 def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel | None:
-    """Return what to say of a model that cannot run at all; None if other inputs may help.
+    """Return the error for a model that cannot run at all; None if other inputs may help.
 
     Args:
-        errors: what the attempts to run it have raised.
+        errors: the errors of the attempts to run it.
         model_class: the class that was tried.
     """
     package = model_class.__module__.rpartition(".")[0] or model_class.__module__
@@ -60,7 +60,7 @@ def _broken(error: BaseException, frame: TracebackType, reason: str) -> BrokenMo
 
 
 def _frame(error: BaseException, package: str) -> TracebackType | None:
-    """Return the frame of the model's own code that an error comes from; None if it comes from elsewhere."""
+    """Return the frame of the model's own code that raised an error; None if other code did."""
     found: TracebackType | None = None
     at = error.__traceback__
     while at is not None:
@@ -74,7 +74,7 @@ def _frame(error: BaseException, package: str) -> TracebackType | None:
 
 
 def _reason(error: BaseException, frame: TracebackType, package: str) -> str | None:
-    """Return why nothing helps against an error."""
+    """Return why an error cannot be avoided."""
     module = str(frame.tb_frame.f_globals["__name__"])
     if isinstance(error, UnboundLocalError):
         return None
@@ -93,7 +93,7 @@ def _reason(error: BaseException, frame: TracebackType, package: str) -> str | N
 def _about_attribute(error: AttributeError, package: str) -> str | None:
     """Return why no instance of a class has an attribute, if the class is the model's own."""
     name, kind = error.name, type(error.obj)
-    # What a configuration lacks, a published one may have.
+    # A published configuration may have what this one lacks.
     if not name or not kind.__module__.startswith(package) or isinstance(error.obj, PretrainedConfig):
         return None
     modules = [each.__module__ for each in kind.__mro__]
@@ -102,12 +102,12 @@ def _about_attribute(error: AttributeError, package: str) -> str | None:
 
 
 def _about_call(message: str, frame: TracebackType) -> str | None:
-    """Return why a call can never be right, if what is wrong with it is written there."""
+    """Return why a call can never work, if the code shows that."""
     callee = _METHOD.match(message)
     text = "".join(linecache.getlines(frame.tb_frame.f_code.co_filename))
     name = callee[1] if callee else ""
     if name and not re.search(rf"\b{name}\b", text):
-        # A part that the configuration chooses, and that another configuration makes of another class.
+        # The configuration chooses this part; another one may choose another class.
         return None
     calls = list(_calls(frame))
     unexpected = _UNEXPECTED.search(message)
@@ -122,7 +122,7 @@ def _about_call(message: str, frame: TracebackType) -> str | None:
 
 
 def _calls(frame: TracebackType) -> Iterator[ast.Call]:
-    """Yield the calls on the line that a frame is at."""
+    """Yield the calls on the line of a frame."""
     tree = _tree(frame.tb_frame.f_code.co_filename)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and node.lineno <= frame.tb_lineno <= (node.end_lineno or 0):
@@ -130,7 +130,7 @@ def _calls(frame: TracebackType) -> Iterator[ast.Call]:
 
 
 def _is_unknown(name: str, modules: Sequence[str]) -> bool:
-    """Tell whether no file of these modules gives anything a name."""
+    """Tell whether no file of these modules binds a name."""
     for module in modules:
         path = getattr(sys.modules.get(module), "__file__", None)
         tree = _tree(path) if path else None
@@ -141,7 +141,7 @@ def _is_unknown(name: str, modules: Sequence[str]) -> bool:
 
 @cache
 def _tree(path: str) -> ast.Module | None:
-    # The text that was imported may not be that on the disk.
+    # The imported text may differ from the one on the disk.
     lines = linecache.getlines(path)
     try:
         return ast.parse("".join(lines) or Path(path).read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def _tree(path: str) -> ast.Module | None:
 
 @cache
 def _bound(tree: ast.Module) -> frozenset[str]:
-    """Return every name that is bound in a file, in whatever scope, or that stands there as a string."""
+    """Return every name that is bound in a file, in any scope, or that occurs there as a string."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -161,7 +161,7 @@ def _bound(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.arg | ast.keyword) and node.arg:
             names.add(node.arg)
         elif isinstance(node, ast.alias):
-            # What a star imports, nobody knows here.
+            # The names of a star import are unknown here.
             names.update({node.asname or node.name.partition(".")[0], node.name.rpartition(".")[2]})
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names.update(re.findall(r"\w+", node.value) if len(node.value) < 200 else ())

@@ -1,4 +1,4 @@
-"""Finding a configuration and inputs with which a class runs."""
+"""Finds a configuration and inputs with which a class runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _ATTEMPTS = 10
 _SECONDS = 6.0
-"""Of processor time, so that a busy machine finds no less than an idle one."""
+"""The limit in processor time, so that a busy machine finds as much as an idle one."""
 _LADDER = (
     Sizes(),
     Sizes(derived=True),
@@ -52,14 +52,14 @@ class _Found:
     model: Any
     """The model, after a step."""
     not_covered: tuple[str, ...]
-    """The parts of it that did not run."""
+    """The parts of the model that did not run."""
 
 
 def specimens(model_class: Any) -> Iterator[Specimen]:
     """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
 
-    The first one is the scenario ``default``; each further one has an optional feature, and is the scenario
-    of that name.
+    The first one is for the scenario ``default``; each further one has an optional feature, and is for the
+    scenario of that name.
 
     Raises:
         NotSynthesisable: No configuration or no inputs were found with which the class runs.
@@ -84,7 +84,7 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
 
 
 def _with_runnable_options(found: _Found) -> Specimen | None:
-    """Return the specimen with options of a class that it can be run with, all at once; None without any."""
+    """Return the specimen with all the options that work together; None if there are none."""
     ran: list[_Found] = []
 
     def run(situation: Situation) -> bool:
@@ -93,23 +93,23 @@ def _with_runnable_options(found: _Found) -> Specimen | None:
         return made is not None
 
     options = largest(found.situation, find_options(found.situation, found.model), run)
-    # What is chosen is what ran last.
+    # The last successful run has the chosen options.
     return _with_options(found.situation, options, ran[-1]) if options else None
 
 
 def _run_with(situation: Situation) -> _Found | None:
-    """Return what runs with the plan of ``situation``, for which there is no configuration yet."""
+    """Return what runs with the plan of ``situation``, after making its configuration."""
     model_class = situation.model_class
     try:
         made = _situate(model_class, default_configuration(model_class), situation.plan)
         return _Found(made, *_attempt(made))
     except Exception:
-        # Options may contradict each other, or need what is not installed.
+        # Options may be incompatible, or need something that is not installed.
         return None
 
 
 def _again_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
-    """Return the specimen with these options, which may not go without another one."""
+    """Return the specimen with these options, if they work without the others."""
     found = _run_with(with_options(default, options))
     if found is None:
         raise NotSynthesisable("options", f"{_name(options)}: no longer runs")
@@ -117,7 +117,7 @@ def _again_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
 
 
 def _with_options(default: Situation, options: tuple[Option, ...], found: _Found) -> Specimen:
-    """Return the specimen that ran with these options, and the way to those with one less."""
+    """Return the specimen that ran with these options, which can make those with one less."""
     fewer = [tuple(each for each in options if each is not one) for one in options]
     without = tuple(partial(_again_with, default, each) for each in fewer if each)
     return replace(_as_trained(found, _name(options)), without=without)
@@ -133,7 +133,7 @@ def _whole(model_class: Any) -> Specimen:
 
 
 def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
-    """Return the specimen that has an optional ``feature``, or None where the class cannot be run with it."""
+    """Return the specimen with an optional ``feature``, or None if the class cannot be run with it."""
     errors: list[Exception] = []
     found = _climb(
         default.model_class, default_configuration(default.model_class), plan, errors, time.process_time()
@@ -144,7 +144,7 @@ def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
 
 
 def _find(model_class: Any) -> _Found:
-    """Return what makes ``model_class`` run."""
+    """Return a situation in which ``model_class`` runs."""
     config = default_configuration(model_class)
     errors: list[Exception] = []
     started = time.process_time()
@@ -160,14 +160,14 @@ def _find(model_class: Any) -> _Found:
 def _climb(
     model_class: Any, config: Any, plan: Plan, errors: list[Exception], started: float
 ) -> _Found | None:
-    """Attempt ``plan`` and what the errors make of it; return what ran."""
+    """Try ``plan``, and the plans that hints make from errors; return what ran."""
     tried: list[Plan] = []
     for _ in range(_ATTEMPTS):
         tried.append(plan)
         try:
             situation = _situate(model_class, config, plan)
         except Exception as error:
-            # A configuration class may refuse what the rules made of its fields.
+            # A configuration class may reject the tiny values of its fields.
             errors.append(error)
             return None
         try:
@@ -187,7 +187,7 @@ def _climb(
 
 
 def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
-    """Return the situation in which ``plan`` puts a class whose configuration is ``default``."""
+    """Return the situation of a class with the configuration ``default`` under ``plan``."""
     whole = make_tiny(model_class, default, plan.sizes)
     config = whole if plan.inside is None else getattr(whole, plan.inside)
     for (owner, name), value in plan.values.items():
@@ -211,7 +211,7 @@ def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
 
 
 def _as_trained(found: _Found, scenario: str) -> Specimen:
-    """Return what was found, with the optional inputs and the second length that training has."""
+    """Return what was found, with the optional inputs and the second length of training."""
     situation, refused = as_trained(found.situation, found.model)
     other = with_other_length(situation, found.model)
     made = replace(_specimen(situation, scenario, found.not_covered), refused=refused)
@@ -232,7 +232,7 @@ def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...])
 def _explained(errors: list[Exception]) -> NotSynthesisable:
     """Return the error to raise after all attempts failed with ``errors``.
 
-    It is about the first one, which nothing had been changed for.
+    It is about the first one, before anything was changed.
     """
     first = errors[0]
     if isinstance(first, ImportError):

@@ -1,4 +1,4 @@
-"""Feeding a class as training does: with the optional inputs that it takes, and batches of two lengths."""
+"""Makes inputs as in training: with the optional ones that a class takes, and batches of two lengths."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gclint.verify.worker.synthesis.inputs.training import LABELS, optional_inpu
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LONGER = (3, -3)
-"""How many tokens another batch has more; a longer one first, as what is cut to size hides nothing then."""
+"""How many more tokens the second batch has; a longer one first, since truncation cannot hide it."""
 
 
 def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, ...]]:
-    """Return the situation with the optional inputs that the class can be run with.
+    """Return the situation with the optional inputs with which the class can be run.
 
     Args:
-        situation: one that the class has been run in.
+        situation: one in which the class has been run.
         model: the model that ran.
 
     Returns:
@@ -41,7 +41,7 @@ def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, 
         return whole, ()
     runs = _runs
     if not _runs(situation, model):
-        # It needs its cache, whatever it is fed.
+        # It needs its cache with any inputs.
         runs = partial(_runs, cached=True)
         if runs(whole, model):
             return whole, ()
@@ -53,7 +53,7 @@ def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, 
 
 
 def with_other_length(situation: Situation, model: Any) -> Situation | None:
-    """Return the situation with a text of another length, or None where that changes nothing or fails."""
+    """Return the situation with a text of another length, or None if that changes nothing or fails."""
     before = trial.shapes(make_inputs(situation))
     for more in _LONGER:
         other = replace(situation, plan=replace(situation.plan, length=situation.plan.length + more))
@@ -61,7 +61,7 @@ def with_other_length(situation: Situation, model: Any) -> Situation | None:
             if trial.shapes(make_inputs(other)) == before:
                 return None
         except Exception:
-            # What the first length was found with may fit no other.
+            # The plan for the first length may not fit another one.
             continue
         if _runs(other, model) or (not _runs(situation, model) and _runs(other, model, cached=True)):
             return other
@@ -73,13 +73,13 @@ def _with(situation: Situation, names: Sequence[str]) -> Situation:
 
 
 def _changes(situation: Situation, name: str, bare: dict[str, Any]) -> bool:
-    """Tell whether there is anything to make an optional input for."""
+    """Tell whether there are any optional inputs to make."""
     value = make_inputs(_with(situation, [name])).get(name)
     return value is not None and (bare.get(name) is None or not torch.equal(value, bare[name]))
 
 
 def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
-    """Tell whether a model can be run, without a cache as it is trained, or with the one that it makes."""
+    """Tell whether a model can be run, without a cache as in training, or with its own."""
     was_finite = trial.has_finite_gradients(model)
     model.zero_grad(set_to_none=True)
     inputs = make_inputs(situation)
@@ -89,14 +89,14 @@ def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
         with nullcontext() if cached else _uncached(model):
             trial.step(model, inputs)
     except Exception:
-        # Whatever it raises: the class ran without.
+        # Any error: the class has run without these inputs.
         return False
     return trial.has_finite_gradients(model) or not was_finite
 
 
 @contextmanager
 def _uncached(model: Any) -> Iterator[None]:
-    """Let no configuration of a model ask for a cache."""
+    """Disable the cache in all configurations of a model."""
     before = [(each, getattr(each, USE_CACHE, None)) for each in descendants(model.config)]
     asking = [(each, value) for each, value in before if value is not None]
     for each, _ in asking:

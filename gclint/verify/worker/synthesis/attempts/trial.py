@@ -1,4 +1,4 @@
-"""Building a model, running one step, and seeing which of its parts took part."""
+"""Builds a model, runs one step, and finds out which of its parts took part."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts.arguments import constructor_arguments
 
 LARGEST = 20_000_000
-"""Parameters of the largest model that is built."""
+"""The parameters of the largest model that is built."""
 _SEED = 20
 _DIGITS = re.compile(r"\d+")
 _SHARE = 0.05
-"""Of the parameters: a part that has fewer, such as a pooler that a task does not read, is not missed."""
+"""The share of the parameters below which an unused part, such as a pooler, does not matter."""
 _SMALL = 0.05
 
 
 def seed() -> None:
-    """Give every source of random numbers its first state."""
+    """Seed every random generator with its first state."""
     randomness.seed(_SEED)
 
 
@@ -63,7 +63,7 @@ def size(model_class: Any, config: Any) -> int:
         with torch.device("meta"):
             model = create(model_class, config)
     except ImportError:
-        # What is not installed is not there for building it either, which may take long until it shows.
+        # A missing library would also fail the build, but only after a long time.
         raise
     except Exception:
         # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
@@ -81,7 +81,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
         The names of the parts of the model, of some size, that did not run.
 
     Raises:
-        NotSynthesisable: No output requires grad, or no parameter receives one.
+        NotSynthesisable: No output requires grad, or no parameter receives a gradient.
     """
     seed()
     with _running() as ran:
@@ -109,7 +109,7 @@ def shapes(value: Any) -> list[tuple[int, ...]]:
 
 @contextmanager
 def _running() -> Iterator[set[nn.Module]]:
-    """Gather the modules that run."""
+    """Collect the modules that run."""
     ran: set[nn.Module] = set()
     handle = nn.modules.module.register_module_forward_pre_hook(lambda module, _inputs: ran.add(module))
     try:
@@ -119,7 +119,7 @@ def _running() -> Iterator[set[nn.Module]]:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in ``value``, in containers as well."""
+    """Yield the tensors in ``value``, including those in containers."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
@@ -131,7 +131,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _idle(model: Any, ran: set[nn.Module]) -> tuple[str, ...]:
-    """Return the names of the parts that neither ran nor received a gradient, and are no trifle."""
+    """Return the names of sizeable parts that neither ran nor received a gradient."""
     found: dict[str, nn.Module] = {}
     _collect(model, "", ran, found, 3)
     total = sum(each.numel() for each in model.parameters())
@@ -169,7 +169,7 @@ def _perturb(model: Any) -> None:
 
 @contextmanager
 def _marked_memory() -> Iterator[None]:
-    """Fill memory that nobody initialises with NaN, so that it can be told from weights."""
+    """Fill uninitialised memory with NaN, so that it can be told from weights."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -54,7 +54,7 @@ class Variants:
         return frozenset(self._names)
 
     def inputs(self, kept: Collection[str]) -> dict[str, Any]:
-        """Return a batch of text and of the modalities that are ``kept``; nobody has tried it."""
+        """Return a batch of text and of the modalities in ``kept``, which has not been tried."""
         dropped = frozenset().union(*(names for each, names in self._names.items() if each not in kept))
         plan = replace(self.situation.plan, without=self.situation.plan.without | dropped)
         return make_inputs(replace(self.situation, plan=plan))

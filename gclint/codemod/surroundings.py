@@ -1,0 +1,124 @@
+"""What the code around a call changes before a block is recomputed: its arguments, the block, the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from gclint.network.activation import is_constant
+from gclint.network.changes import changed
+from gclint.network.evaluation.values import ExternalInstance, Instance
+from gclint.network.evaluation.walk import dotted_name, names_in, walk
+from gclint.network.gradient import Carries, Gradients
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+
+_RESTORED = frozenset(
+    (
+        "ContextManagers",
+        "autocast",
+        "device",
+        "enable_grad",
+        "inference_mode",
+        "maybe_autocast",
+        "no_grad",
+        "nullcontext",
+        "profile",
+        "record_function",
+        "save_on_cpu",
+        "set_grad_enabled",
+        "stream",
+    )
+)
+"""Contexts that recomputation is in as well, or that do not change what is computed."""
+
+
+def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[str]:
+    """Yield why a block may not be recomputed as it was run, for calls that were not checkpointed before."""
+    for site in sites:
+        row, _ = site.rows
+        for name in sorted(set(_changed_meanwhile(site))):
+            yield (
+                f"`{name}` changes in place in the loop around the call on line {row}, and recomputation "
+                "sees what it has become"
+            )
+        for name in sorted(_entered(site)):
+            yield f"the call on line {row} is made in `{name}`, which recomputation is not in"
+        for name in sorted(set(_held(site, network.gradients))):
+            yield (
+                f"`{name}` on line {row} holds values that require grad, which receive no gradient under "
+                "reentrant checkpointing"
+            )
+
+
+def _changed_meanwhile(site: RunSite) -> Iterator[str]:
+    """Yield what a block is given, or is, and the loop around its call changes in place."""
+    if not site.loops:
+        return
+    given = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)} - CACHE_ARGUMENTS
+    receiver = _root(site.receiver) or ""
+    # What the call gives is another tensor than what it got.
+    watched = given - site.stream | ({receiver} - {site.scope.self_name, ""})
+    for node in walk(site.loops[0].body):
+        if isinstance(node, cst.AugAssign) and site.call in set(walk(node.value)):
+            # Here it got what the statement changes.
+            yield from {_root(node.target) or ""} & given
+        for each in changed(site.scope, node):
+            root = _root(each)
+            if root is not None and root in watched:
+                yield root
+            elif isinstance(each, cst.Attribute) and "config" in (dotted_name(each) or "").split("."):
+                yield dotted_name(each) or ""
+
+
+def _root(node: cst.CSTNode) -> str | None:
+    """Return the name that an item, an attribute or a view begins with."""
+    while not isinstance(node, cst.Name):
+        if isinstance(node, (cst.Attribute, cst.Subscript)):
+            node = node.value
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            node = node.func.value
+        else:
+            return None
+    return node.value
+
+
+def _entered(site: RunSite) -> set[str]:
+    """Return the contexts that a call stands in, and that its recomputation does not."""
+    pieces = [] if site.scope.body is None else site.scope.body.pieces()
+    found: set[str] = set()
+    for node in (each for piece in pieces for root in piece.nodes or () for each in walk(root)):
+        if isinstance(node, cst.With) and site.call in set(walk(node.body)):
+            for item in node.items:
+                called = item.item.func if isinstance(item.item, cst.Call) else item.item
+                name = dotted_name(called) or "a context"
+                if name.rpartition(".")[2] not in _RESTORED:
+                    found.add(name)
+    return found
+
+
+def _held(site: RunSite, gradients: Gradients) -> Iterator[str]:
+    """Yield the arguments that are objects or functions around something that requires grad."""
+    for arg in site.args:
+        values = [arg.value]
+        if isinstance(arg.value, cst.Name):
+            values = [each.value for each in site.scope.bindings(arg.value.value) if not each.iterated]
+        for value in values:
+            inside: list[cst.BaseExpression] = []
+            if isinstance(value, cst.Lambda):
+                inside = [cst.Name(name) for name in names_in(value.body)]
+            elif isinstance(value, cst.Call) and _makes_object(site, value):
+                inside = [each.value for each in value.args]
+            if any(not is_constant(each) and Carries.GRADIENT in gradients.at(site, each) for each in inside):
+                yield site.source(arg.value) if not isinstance(arg.value, cst.Lambda) else "lambda"
+
+
+def _makes_object(site: RunSite, call: cst.Call) -> bool:
+    values = site.scope.evaluate(call)
+    return any(
+        (isinstance(value, Instance) and not value.info.is_module)
+        or (isinstance(value, ExternalInstance) and value.name.endswith("SimpleNamespace"))
+        for value in values
+    )
