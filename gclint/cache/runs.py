@@ -45,6 +45,8 @@ class Recorder:
         """Where to keep the run; None where it is not to be kept."""
         self.complain: Callable[[str], None] | None = None
         """What is told why it cannot be kept."""
+        self.stores: list[Store] = []
+        """Where parts of the run are kept as well."""
 
     def keep(self, status: object) -> None:
         """Keep the run, if it is one that can be replayed."""
@@ -60,8 +62,9 @@ class Recorder:
         document = {"code": encoded(code), "facts": encoded(trace, shown), "output": output, "status": status}
         store = Store(self.folder)
         store.write(self._name, document)
-        if store.complaint and self.complain is not None:
-            self.complain(store.complaint)
+        complaints = [each.complaint for each in (store, *self.stores) if each.complaint]
+        if complaints and self.complain is not None:
+            self.complain(complaints[0])
 
 
 _recorder: Recorder | None = None

@@ -305,13 +305,15 @@ def _memory(settings: Settings, rules: Sequence[Rule], paths: Sequence[Path]) ->
     """Return what knows the verdicts of earlier runs; None where nothing is kept."""
     from gclint.cache.runs import recorder
 
-    if recorder() is None:
+    if (own := recorder()) is None:
         return None
     from gclint.engine.memory import Memory
     from gclint.settings.settings import working_directory
 
     codes = [each.code for each in rules]
-    return Memory(_cache_folder(settings), (settings, codes, paths, working_directory()))
+    memory = Memory(_cache_folder(settings), (settings, codes, paths, working_directory()))
+    own.stores.append(memory.store)
+    return memory
 
 
 def _about_comments(

@@ -219,6 +219,25 @@ def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     assert not list((project / ".gclint_cache" / "gclint").iterdir())
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
+def test_a_disk_that_only_some_of_it_fits_on_costs_a_notice(project: Path) -> None:
+    for number in range(30):
+        shutil.copytree(project / "package/models/own", project / f"package/models/own{number}")
+    options = ("package", "--statistics")
+    run(project, *options)
+    sizes = {path.name: path.stat().st_size for path in (project / ".gclint_cache" / "gclint").iterdir()}
+    largest = max(sizes, key=sizes.__getitem__)
+    assert largest.startswith("verdicts")
+    code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({sizes[largest] - 1},) * 2)\n"
+    code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+    run(project, "clean")
+    ran = run(project, *options, code=code)
+    assert ran.errors.startswith("note: the cache in ") and ran.errors.count("\n") == 1
+    assert [path.name for path in (project / ".gclint_cache" / "gclint").iterdir()] == [
+        min(sizes, key=sizes.__getitem__)
+    ]
+
+
 def test_a_folder_of_others_is_left_alone(project: Path) -> None:
     for folder in (project / "package", project / "pyproject.toml"):
         before = sorted(project.rglob("*.py"))
