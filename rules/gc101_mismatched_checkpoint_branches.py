@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.differences import mismatches, plain_beside
-from gclint.codemod.patched import forward_elsewhere
 from gclint.finding import Finding, Refusal, Step
 from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
@@ -28,7 +27,7 @@ class MismatchedCheckpointBranches(Rule):
     and reports parameters that receive different values: two arguments that are swapped, keywords that
     one of the calls drops, a whole list where the other call passes one of its items. A cache that is
     disabled while checkpointing, its positions, and what the branch's own condition rules out make no
-    difference. Calls of a class whose `forward` some file replaces are not compared.
+    difference.
 
     ## Why is this bad?
 
@@ -72,8 +71,6 @@ class MismatchedCheckpointBranches(Rule):
         for legacy, differences in mismatches(network.run_sites, network.releases):
             if legacy.fragment.file is not network.file or not models_running(legacy.owner):
                 continue
-            if forward_elsewhere(network, legacy.blocks) is not None:
-                continue
             # One that a wrapper passes stands elsewhere.
             own = {id(node) for node in walk(legacy.call)}
             argument = next((each.argument for each in differences if id(each.argument) in own), None)
@@ -105,8 +102,6 @@ class MismatchedCheckpointBranches(Rule):
                 yield f"no model is seen to hold `{site.owner.name}`, which calls a checkpoint function"
             elif plain_beside(site, network.run_sites) is None:
                 yield f"the other branch has no single plain call of {blocks} to compare with"
-            elif (where := forward_elsewhere(network, site.blocks)) is not None:
-                yield f"the `forward` of {blocks} is replaced on {where}, and may take other arguments"
             else:
                 yield (
                     f"the plain call of {blocks} in the other branch passes the same arguments, caches aside"

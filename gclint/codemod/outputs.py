@@ -27,8 +27,8 @@ def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> 
             if info in blocks and (read := _read_with_cache(site, info)) is not None:
                 row = site.fragment.file.position(site.span(read)[0]).row
                 yield (
-                    f"line {row} reads what `{info.name}` only returns if `{USE_CACHE}` is True, and "
-                    f"`{CHECKPOINTING_BASE}` sets it to False while checkpointing"
+                    f"`{site.owner.name}` reads on line {row} what `{info.name}` only returns if "
+                    f"`{USE_CACHE}` is True, and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
                 )
                 break
 

@@ -42,16 +42,6 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
                 return
 
 
-def forward_elsewhere(network: Network, blocks: Collection[ClassInfo]) -> str | None:
-    """Return where the ``forward`` of a block's class is replaced, so that it may take other arguments."""
-    classes = {base.name for info in blocks for base in info.mro}
-    for file in _replacing(network):
-        for offset, receiver in _patches(library_of(network.project).module(file)):
-            if receiver.rpartition(".")[2] in classes:
-                return f"line {file.position(offset).row} of {shown(file.path)}"
-    return None
-
-
 def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that replace a ``forward``."""
     project, found = network.project, []

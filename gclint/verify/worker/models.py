@@ -56,6 +56,11 @@ class Models:
         os.environ.update(_ENVIRONMENT)
         warnings.simplefilter("ignore")
         torch, transformers = _import("torch"), _import("transformers")
+        version = getattr(transformers, "__version__", None)
+        if version is None:
+            # A folder of that name beside the models, or a part of a checkout, comes before the library.
+            folder = next(iter(transformers.__path__), "a module")
+            raise CannotWork(f"{folder} is called transformers, but is not the library; rename or exclude it")
         # Threads would compete with the other processes, and would not exist after a fork.
         torch.set_num_threads(1)
         try:
@@ -66,12 +71,12 @@ class Models:
             from gclint.verify.worker.synthesis.configurations.known import learn
             from gclint.verify.worker.training import trained
         except ImportError as error:
-            raise CannotWork(f"transformers {transformers.__version__} cannot be used: {error}") from error
+            raise CannotWork(f"transformers {version} cannot be used: {error}") from error
         learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
         self._examine, self._specimens = examine, partial(rehearsed, specimens)
         self._trained = trained
-        return str(torch.__version__), str(transformers.__version__)
+        return str(torch.__version__), str(version)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
         """Return the CPU or the GPUs that ``wanted`` stands for."""
