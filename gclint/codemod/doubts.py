@@ -25,6 +25,7 @@ _HOOKED = re.compile(r"\bregister_forward_(?:pre_)?hook[ \t]*\(")
 _KEY = re.compile(r"[\"'](\w+)[\"'][ \t]*:")
 _RECORDED = "_can_record_outputs"
 _EVALUATING = re.compile(r"\.[ \t]*eval[ \t]*\(|\bdef[ \t]+train[ \t]*\(|\.[ \t]*train[ \t]*\([ \t]*False\b")
+_UNRECORDED = re.compile(r"\s*@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
 _REGISTERING = "__init_subclass__"
 _COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
@@ -42,6 +43,11 @@ def block_doubts(info: ClassInfo) -> list[str]:
         doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
     doubts += _registration_doubts(info)
     forward = info.find_method("forward")
+    if forward is not None and _UNRECORDED.match(forward[1].code) is not None:
+        doubts.append(
+            f"`{info.name}.forward` records no gradients, and reentrant checkpointing raises where none come "
+            "out of it"
+        )
     if forward is not None and _is_in_code(_LATER, forward[1].code):
         doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
     return doubts

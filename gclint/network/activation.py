@@ -258,11 +258,19 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     kind = _annotated_kind(parameter)
     if kind is _Kind.OTHER and not is_named:
         return _Role.OTHER, f"its annotation `{parameter.annotation}` is not that of a tensor"
-    if is_stream and bound.by_position:
+    if is_stream and bound.by_position and not _is_collected(site, arg.value):
         return _Role.ACTIVATION, _STREAM
     # What is named so is an activation as soon as it may be anything.
     carries = gradients.at(site, arg.value, stops=is_named)
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
+
+
+def _is_collected(site: RunSite, value: cst.BaseExpression) -> bool:
+    """Tell whether a name stands for a list or tuple that the loop fills."""
+    return isinstance(value, cst.Name) and any(
+        not each.path and (each.added or isinstance(each.value, (cst.Tuple, cst.List)))
+        for each in site.scope.bindings(value.value)
+    )
 
 
 _STREAM = "it is the output of the previous block in the loop"
