@@ -13,6 +13,7 @@ from gclint.network.evaluation.reaching import Reaching
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import External, ModuleValue
 from gclint.network.evaluation.walk import dotted_name
+from gclint.network.learned import is_buffer
 from gclint.network.reached import Code, is_known_method
 
 OWN = "self"
@@ -126,7 +127,7 @@ class Origins:
     ) -> set[str]:
         while not isinstance(node, cst.Name):
             if not keeps_items and isinstance(node, (cst.Attribute, cst.Subscript)):
-                return {OWN} if is_registered(self._scope, node) else set()
+                return {OWN} if is_buffer(self._scope, node) else set()
             if isinstance(node, (cst.Attribute, cst.Subscript)):
                 if isinstance(node, cst.Attribute) and node.attr.value in _FIGURES:
                     return set()
@@ -186,16 +187,6 @@ class Origins:
             assert self._scope.body is not None
             self._reaching[name.value] = Reaching(name.value, self._scope.body.pieces())
         return self._reaching[name.value].at(name)
-
-
-def is_registered(scope: Scope, node: cst.CSTNode) -> bool:
-    """Tell whether an expression is an attribute of the object that is registered as a buffer."""
-    if scope.owner is None or not isinstance(node, cst.Attribute):
-        return False
-    if dotted_name(node.value) != scope.self_name:
-        return False
-    registered = re.compile(rf"\bregister_buffer\(\s*(?:name\s*=\s*)?[\"']{re.escape(node.attr.value)}[\"']")
-    return any(registered.search(base.text) for base in scope.owner.mro)
 
 
 def global_name(origin: str) -> str | None:

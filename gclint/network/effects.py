@@ -9,11 +9,12 @@ import libcst as cst
 
 from gclint.network.activation import is_constant
 from gclint.network.binding import bind
-from gclint.network.changes import OWN, Origins, global_name, is_registered
+from gclint.network.changes import OWN, Origins, global_name
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import External, ExternalInstance, Function, Instance
 from gclint.network.evaluation.walk import dotted_name
+from gclint.network.learned import is_buffer
 from gclint.network.outside import receiver_before
 from gclint.network.reached import Code, reached
 from gclint.network.traits import changes_own_state, stores_on_self
@@ -102,7 +103,7 @@ def _kept(info: ClassInfo) -> set[str]:
         for target in node.targets
         if isinstance(target.target, cst.Attribute)
         and dotted_name(target.target.value) == code.scope.self_name
-        and not is_registered(code.scope, target.target)
+        and not is_buffer(code.scope, target.target)
     }
 
 
@@ -195,13 +196,13 @@ def _calls_back(code: Code) -> Iterator[str]:
 
 def _is_held(scope: Scope, func: cst.BaseExpression) -> bool:
     """Tell whether an attribute of the object is called that is not one of its methods."""
-    return (
-        isinstance(func, cst.Attribute)
-        and scope.owner is not None
-        and dotted_name(func.value) == scope.self_name
-        and func.attr.value in scope.owner.text
-        and re.search(rf"\.{func.attr.value}[ \t]*=(?!=)", scope.owner.text) is not None
-    )
+    if scope.owner is None or not isinstance(func, cst.Attribute):
+        return False
+    if dotted_name(func.value) != scope.self_name:
+        return False
+    name = func.attr.value
+    assigned = re.compile(rf"\.{name}[ \t]*=(?!=)")
+    return any(name in base.text and assigned.search(base.text) for base in scope.owner.mro)
 
 
 _CHECKS: Sequence[Callable[[Code], Iterator[str]]] = (

@@ -35,7 +35,7 @@ from gclint.network.evaluation.values import (
     Value,
 )
 from gclint.network.evaluation.walk import dotted_name
-from gclint.network.learned import is_buffer, is_frozen, is_learned_value, is_unrecorded
+from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 
@@ -315,7 +315,7 @@ class Gradients:
         computed = [each for each in values if isinstance(each, Bound) and _is_property(each)]
         if computed:
             return _united(self._computed(place, each) for each in computed)
-        if values or is_buffer(place.scope, node):
+        if values or is_constant_buffer(place.scope, node):
             return Carries.CONSTANT
         if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
             return Carries.GRADIENT

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
 from gclint.network.assignments import stops_gradients
 from gclint.network.differentiable import is_learned_module
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
 from gclint.network.evaluation.walk import dotted_name
@@ -59,15 +61,29 @@ def _forbids_gradient(arg: cst.Arg) -> bool:
     )
 
 
-def is_buffer(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an own attribute is registered as a buffer, and is nowhere given another value."""
-    if scope.owner is None or dotted_name(node.value) != scope.self_name:
+def is_buffer(scope: Scope, node: cst.CSTNode) -> bool:
+    """Tell whether an expression is an attribute of the object that is registered as a buffer."""
+    if scope.owner is None or not isinstance(node, cst.Attribute):
         return False
-    texts = [base.text for base in scope.owner.mro if node.attr.value in base.text]
-    if not any("register_buffer" in text for text in texts):
-        return False  # The rule, and reading tokens takes its time.
+    if dotted_name(node.value) != scope.self_name:
+        return False
     name = re.escape(node.attr.value)
     registered = re.compile(rf"\bregister_buffer \( (?:name = )?([\"']){name}\1")
+    return any(map(registered.search, _codes_with_buffers(scope.owner, node.attr.value)))
+
+
+def is_constant_buffer(scope: Scope, node: cst.Attribute) -> bool:
+    """Tell whether an attribute of the object is a buffer, and is nowhere given another value."""
+    if scope.owner is None or not is_buffer(scope, node):
+        return False
+    name = re.escape(node.attr.value)
     changed = re.compile(rf"\. {name} (?:\[[^\]]*\] )*(?:[-+*/@]?= |\. \w+_ \()")
-    codes = [" ".join(code_tokens(text)) for text in texts]
-    return any(map(registered.search, codes)) and not any(map(changed.search, codes))
+    return not any(map(changed.search, _codes_with_buffers(scope.owner, node.attr.value)))
+
+
+def _codes_with_buffers(owner: ClassInfo, attribute: str) -> Iterator[str]:
+    """Yield the code of a class and its bases, in one line, that names an attribute, if there are buffers."""
+    texts = [base.text for base in owner.mro if attribute in base.text]
+    # Most have none, and reading tokens takes its time.
+    if any("register_buffer" in text for text in texts):
+        yield from (" ".join(code_tokens(text)) for text in texts)
