@@ -7,16 +7,18 @@ the blocks that the text shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import libcst as cst
 
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.changes import FILLING
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import header_fragment
-from gclint.network.evaluation.values import External, ExternalInstance, Function
+from gclint.network.evaluation.values import Bound, External, ExternalInstance, Function
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
@@ -28,6 +30,8 @@ from gclint.source.words import has_word
 
 _KEEPING = frozenset(("cpu", "cuda", "eval", "float", "half", "requires_grad_", "to", "train"))
 """Methods that return the module itself."""
+_NAMING = frozenset(("add_module", "register_module", "setattr"))
+"""What puts a module into another one under a name."""
 _REPLACED = re.compile(r"\bself\.forward[ \t]{0,99}=(?!=)")
 
 
@@ -158,10 +162,11 @@ def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
         for method in base.methods():
             scope = site.owner.scope(method, base.module)
             key = f"{scope.self_name}.{name}"
-            for binding in scope.bindings(key):
-                if not binding.path and not binding.iterated and _is_opaque(scope, binding.value):
-                    yield f"it is not known what else `{base.name}.{method.name}` puts into `{name}`"
-                    return
+            bindings = [each for each in scope.bindings(key) if not each.path and not each.iterated]
+            lists = {key, *(word for each in bindings for word in _lists_in(scope, each.value))}
+            if _hands_out(scope, name, lists) or any(_is_opaque(scope, each.value) for each in bindings):
+                yield f"it is not known what else `{base.name}.{method.name}` puts into `{name}`"
+                return
     code = network.file.outline.code
     for match in re.finditer(rf"\b(\w+)\.{name}[ \t]*\[[^\]\n]*\][ \t]*=[ \t]*(\w+)\(", code):
         made = network.module.classes.get(match[2])
@@ -169,6 +174,50 @@ def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
             row = network.file.position(match.start()).row
             yield f"an item of `{name}` is replaced by `{made.name}` on line {row}"
             return
+
+
+def _lists_in(scope: Scope, value: cst.BaseExpression) -> Iterator[str]:
+    """Yield the variables of a function that a stack is made of."""
+    for arg in value.args if isinstance(value, cst.Call) else ():
+        if isinstance(arg.value, cst.Name) and not scope.parameters.has(arg.value.value):
+            yield arg.value.value
+
+
+def _hands_out(scope: Scope, name: str, lists: Collection[str]) -> bool:
+    """Tell whether a function is called that may put something into a stack, or a list that becomes one."""
+    pieces = [] if scope.body is None else scope.body.pieces_naming({name, *lists})
+    statements = (node for piece in pieces for root in piece.nodes or () for node in walk(root))
+    calls = (node.value for node in statements if isinstance(node, cst.Expr))
+    return any(
+        isinstance(call, cst.Call)
+        and any(dotted_name(arg.value) in lists for arg in call.args)
+        and _may_fill(scope, call)
+        for call in calls
+    )
+
+
+def _may_fill(scope: Scope, call: cst.Call) -> bool:
+    """Tell whether a function may put something into what it is given, as far as its own code says."""
+    values = scope.evaluate(call.func)
+    inner: list[Scope | None] = []
+    for value in values:
+        if isinstance(value, Function):
+            inner.append(scope.enter(value, call.args))
+        elif isinstance(value, Bound):
+            inner.append(scope.enter_method(value.instance.info, value.method, call.args))
+    bodies = [None if each is None else each.body for each in inner]
+    return not values or any(body is None or any(map(_fills, _nodes(body))) for body in bodies)
+
+
+def _nodes(body: Body) -> Iterator[cst.CSTNode]:
+    return (node for piece in body.pieces() for root in piece.nodes or () for node in walk(root))
+
+
+def _fills(node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Call):
+        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else dotted_name(node.func)
+        return name in FILLING or name in _NAMING
+    return isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Subscript)
 
 
 def _is_opaque(scope: Scope, node: cst.BaseExpression) -> bool:
