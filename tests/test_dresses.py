@@ -31,8 +31,20 @@ def _each(texts: Texts, dress: Callable[[str], str]) -> dict[str, str]:
 _MEANING_MORE = {
     # Whatever decorates a class may make it, so that it is not known any more who does.
     ("GC001/run_by_another", "decorated classes"),
+    ("GC001/model_that_does_not_hold_it", "decorated classes"),
+    # What a branch defines may be defined otherwise in another one: nothing is safe then that hangs on it.
+    ("GC001/statistics_by_another_way", "classes in branches"),
+    # Nobody writes brackets around a base with parameters; nothing is said of it then.
+    ("GC001/generic_base", "bracketed bases"),
+    # The property that is read by another name keeps its own.
+    ("GC002/stacks_by_other_ways", "attribute by another name"),
+    # What a release has is known by its own text, which is not written so.
+    ("GC301/in_an_old_release", "form feeds"),
+    ("GC301/in_an_old_release", "joined headers"),
+    ("GC301/in_an_old_release", "classes in branches"),
     # Scripts beside the models are searched for words as they are usually written.
     ("GC001/forward_replaced_in_a_script", "spaced attributes"),
+    ("GC001/forward_collected_in_a_class", "spaced attributes"),
     # So are calls of embeddings; what is written otherwise is found by runs only.
     ("GC108/in_place", "spaced attributes"),
     ("GC108/in_place", "attributes over lines"),

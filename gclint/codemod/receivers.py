@@ -14,7 +14,7 @@ import libcst as cst
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.changes import FILLING
-from gclint.network.evaluation.body import Body
+from gclint.network.evaluation.body import Binding, Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import header_fragment
@@ -32,7 +32,7 @@ _KEEPING = frozenset(("cpu", "cuda", "eval", "float", "half", "requires_grad_", 
 """Methods that return the module itself."""
 _NAMING = frozenset(("add_module", "register_module", "setattr"))
 """What puts a module into another one under a name."""
-_REPLACED = re.compile(r"\bself\.forward[ \t]{0,99}=(?!=)")
+_REPLACED = re.compile(r"(?<![\w.])\w{1,99}\.forward[ \t]{0,99}=(?!=)")
 
 
 def others_run(network: Network, site: RunSite) -> tuple[ClassInfo, ...]:
@@ -162,9 +162,9 @@ def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
         for method in base.methods():
             scope = site.owner.scope(method, base.module)
             key = f"{scope.self_name}.{name}"
-            bindings = [each for each in scope.bindings(key) if not each.path and not each.iterated]
-            lists = {key, *(word for each in bindings for word in _lists_in(scope, each.value))}
-            if _hands_out(scope, name, lists) or any(_is_opaque(scope, each.value) for each in bindings):
+            values = [_value_of(each) for each in scope.bindings(key) if not each.iterated]
+            lists = {key, *(word for value in values for word in _lists_in(scope, value))}
+            if _hands_out(scope, name, lists) or any(_is_opaque(scope, value) for value in values):
                 yield f"it is not known what else `{base.name}.{method.name}` puts into `{name}`"
                 return
     code = network.file.outline.code
@@ -174,6 +174,16 @@ def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
             row = network.file.position(match.start()).row
             yield f"an item of `{name}` is replaced by `{made.name}` on line {row}"
             return
+
+
+def _value_of(binding: Binding) -> cst.BaseExpression:
+    """Return what a name is bound to, where a tuple that is written down is unpacked its own part."""
+    value = binding.value
+    for index in binding.path:
+        if not isinstance(value, (cst.Tuple, cst.List)) or index >= len(value.elements):
+            break
+        value = value.elements[index].value
+    return value.value if isinstance(value, cst.NamedExpr) else value
 
 
 def _lists_in(scope: Scope, value: cst.BaseExpression) -> Iterator[str]:

@@ -86,11 +86,12 @@ def _is_read_of_part(info: ClassInfo, name: str, end: int) -> bool:
     if info.definition.start <= end < info.definition.end:
         return False
     text = info.file.outline.code
-    around = (each for each in info.file.outline.definitions if each.name == _INITIALIZING)
-    if any(each.start <= end < each.end for each in around):
+    around = [each for each in info.file.outline.definitions if each.start <= end < each.end]
+    if any(each.name == _INITIALIZING for each in around):
         return False
     receiver = receiver_before(text, end - len(name) - 1)
-    return receiver != "self" and "config" not in receiver and _ASSIGNED.match(text, end) is None
+    own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
+    return receiver not in own and "config" not in receiver and _ASSIGNED.match(text, end) is None
 
 
 def _kept(info: ClassInfo) -> set[str]:
