@@ -14,7 +14,7 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import code_tokens
 
 _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
-_IGNORE = r"[ \t]*\#[ \t]*gclint:[ \t]*ignore[^\r\n]*"
+_IGNORE = r"(?<![ \t])[ \t]*\#[ \t]*gclint:[ \t]*ignore[^\r\n]*"
 """Matches an ignore comment, of which the other side need not know: it says nothing about the code."""
 _KEPT_COMPARISONS = 4096
 _GROWTH = 4
