@@ -168,7 +168,7 @@ def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
                 yield f"it is not known what else `{base.name}.{method.name}` puts into `{name}`"
                 return
     code = network.file.outline.code
-    for match in re.finditer(rf"\b(\w+)\.{name}[ \t]*\[[^\]\n]*\][ \t]*=[ \t]*(\w+)\(", code):
+    for match in re.finditer(rf"\b(\w+)\.{name}[ \t]*\[[^\[\]\n]{{0,400}}\][ \t]*=[ \t]*(\w+)\(", code):
         made = network.module.classes.get(match[2])
         if made is not None and made.is_module and made not in site.blocks:
             row = network.file.position(match.start()).row
