@@ -8,6 +8,7 @@ import libcst as cst
 
 from gclint.network.binding import bind
 from gclint.network.caches import is_off
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.runsite import RunSite
@@ -39,15 +40,13 @@ def _read_with_cache(site: RunSite, info: ClassInfo) -> cst.Subscript | None:
     output = _name_of_output(site)
     if flag is None or output is None or site.scope.body is None or not _returns_more_with_cache(info):
         return None
-    for piece in site.scope.body.pieces_naming((output,)):
-        for root in piece.nodes or ():
-            for node in walk(root):
-                if isinstance(node, (cst.If, cst.IfExp)) and any(
-                    dotted_name(each) == flag for each in walk(node.test)
-                ):
-                    found = next((each for each in walk(node.body) if _is_later_item(each, output)), None)
-                    if found is not None:
-                        return cst.ensure_type(found, cst.Subscript)
+    for node in nodes_in(site.scope.body.pieces_naming((output,))):
+        if isinstance(node, (cst.If, cst.IfExp)) and any(
+            dotted_name(each) == flag for each in walk(node.test)
+        ):
+            found = next((each for each in walk(node.body) if _is_later_item(each, output)), None)
+            if found is not None:
+                return cst.ensure_type(found, cst.Subscript)
     return None
 
 

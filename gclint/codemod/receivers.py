@@ -14,7 +14,7 @@ import libcst as cst
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.changes import FILLING
-from gclint.network.evaluation.body import Binding, Body
+from gclint.network.evaluation.body import Binding, nodes_in
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import header_fragment
@@ -196,8 +196,7 @@ def _lists_in(scope: Scope, value: cst.BaseExpression) -> Iterator[str]:
 def _hands_out(scope: Scope, name: str, lists: Collection[str]) -> bool:
     """Tell whether a function is called that may put something into a stack, or a list that becomes one."""
     pieces = [] if scope.body is None else scope.body.pieces_naming({name, *lists})
-    statements = (node for piece in pieces for root in piece.nodes or () for node in walk(root))
-    calls = (node.value for node in statements if isinstance(node, cst.Expr))
+    calls = (node.value for node in nodes_in(pieces) if isinstance(node, cst.Expr))
     return any(
         isinstance(call, cst.Call)
         and any(dotted_name(arg.value) in lists for arg in call.args)
@@ -216,11 +215,7 @@ def _may_fill(scope: Scope, call: cst.Call) -> bool:
         elif isinstance(value, Bound):
             inner.append(scope.enter_method(value.instance.info, value.method, call.args))
     bodies = [None if each is None else each.body for each in inner]
-    return not values or any(body is None or any(map(_fills, _nodes(body))) for body in bodies)
-
-
-def _nodes(body: Body) -> Iterator[cst.CSTNode]:
-    return (node for piece in body.pieces() for root in piece.nodes or () for node in walk(root))
+    return not values or any(body is None or any(map(_fills, nodes_in(body.pieces()))) for body in bodies)
 
 
 def _fills(node: cst.CSTNode) -> bool:

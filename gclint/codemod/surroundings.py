@@ -8,6 +8,7 @@ import libcst as cst
 
 from gclint.network.activation import is_constant
 from gclint.network.changes import changed
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.values import ExternalInstance, Instance
 from gclint.network.evaluation.walk import dotted_name, names_in, walk
 from gclint.network.gradient import Carries, Gradients
@@ -89,7 +90,7 @@ def _entered(site: RunSite) -> set[str]:
     """Return the contexts that a call stands in, and that its recomputation does not."""
     pieces = [] if site.scope.body is None else site.scope.body.pieces()
     found: set[str] = set()
-    for node in (each for piece in pieces for root in piece.nodes or () for each in walk(root)):
+    for node in nodes_in(pieces):
         if isinstance(node, cst.With) and site.call in set(walk(node.body)):
             for item in node.items:
                 called = item.item.func if isinstance(item.item, cst.Call) else item.item

@@ -8,6 +8,7 @@ import libcst as cst
 
 from gclint.network.activation import is_constant, is_guarded
 from gclint.network.construction import flag_settings
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.outside import FLAG
@@ -37,9 +38,7 @@ def is_off(site: RunSite, value: cst.BaseExpression) -> bool:
     if bindings and not site.scope.parameters.has(variable) and all(is_constant(b.value) for b in bindings):
         return True
     pieces = site.scope.body.pieces_naming((FLAG,))
-    return any(
-        _switches_off(node, variable) for piece in pieces for root in piece.nodes or () for node in walk(root)
-    )
+    return any(_switches_off(node, variable) for node in nodes_in(pieces))
 
 
 def _switches_off(node: cst.CSTNode, variable: str) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, Instance
-from gclint.network.evaluation.walk import walk
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
@@ -122,7 +122,7 @@ class Callers:
                     continue
                 scope = info.scope(method)
                 for piece in () if scope.body is None else scope.body.pieces_naming(attributes):
-                    for node in (each for root in piece.nodes or () for each in walk(root)):
+                    for node in nodes_in((piece,)):
                         if (
                             isinstance(node, cst.Call)
                             and _called_attribute(node.func) in attributes

@@ -15,15 +15,14 @@ from gclint.network.evaluation.values import External, ModuleValue
 from gclint.network.evaluation.walk import dotted_name
 from gclint.network.learned import is_buffer
 from gclint.network.reached import Code, is_known_method
+from gclint.network.traits import FILLING as FILLING_ITEMS
+from gclint.network.traits import IN_PLACE
 
 OWN = "self"
 """Stands for what the object holds."""
 _GLOBAL = "global "
-FILLING = frozenset(
-    ("append", "appendleft", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault", "update")
-)
-"""What changes a list or a dict."""
-_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+FILLING = FILLING_ITEMS | {"update"}
+"""Methods that change a list or a dict."""
 _CHANGING = re.compile(
     r"(?:write|push|put|store|record|save|enqueue|track|collect|accumulate|increment|advance|observe)(?:_\w+)?"
     r"|(?:append|add|update|set|reset|register)_(?!hook\b)\w+"
@@ -77,7 +76,7 @@ def changed(scope: Scope, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     options = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    is_in_place = _IN_PLACE.fullmatch(method) is not None
+    is_in_place = IN_PLACE.fullmatch(method) is not None
     if isinstance(call.func, cst.Attribute):
         may_change = _CHANGING.fullmatch(method) is not None and not is_known_method(scope, call.func)
         if is_in_place or method in FILLING or may_change:

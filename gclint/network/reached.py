@@ -8,10 +8,11 @@ from functools import cached_property
 
 import libcst as cst
 
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, Function, Instance
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import dotted_name
 
 _MOST = 60
 """Of so much code at most; no block that people write runs more."""
@@ -27,7 +28,7 @@ class Code:
     def nodes(self) -> tuple[cst.CSTNode, ...]:
         """All that the body consists of."""
         pieces = [] if self.scope.body is None else self.scope.body.pieces()
-        return tuple(node for piece in pieces for root in piece.nodes or () for node in walk(root))
+        return tuple(nodes_in(pieces))
 
     @property
     def calls(self) -> Iterator[cst.Call]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from gclint.finding import Step
+from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.gradient import Gradients, Origin
 from gclint.network.holders import held_classes, holding_attributes
@@ -72,6 +73,14 @@ def _words(code: str) -> list[str]:
 
 def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) -> Iterator[Step]:
     """Yield where a class's own methods fill an attribute."""
+    for key, fragment, binding in _settings(base, name):
+        holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
+        what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
+        yield node_step(fragment, binding.value, what)
+
+
+def _settings(base: ClassInfo, name: str) -> Iterator[tuple[str, Fragment, Binding]]:
+    """Yield where a class's own methods set an attribute or add to it, with its name there."""
     for method in base.methods():
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
@@ -79,11 +88,8 @@ def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) ->
         key = f"{scope.self_name}.{name}"
         for piece in scope.body.pieces(key):
             for binding in piece.bindings.get(key, ()):
-                if piece.fragment is None or not piece.fragment.holds(binding.value):
-                    continue
-                holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
-                what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
-                yield node_step(piece.fragment, binding.value, what)
+                if piece.fragment is not None and piece.fragment.holds(binding.value):
+                    yield key, piece.fragment, binding
 
 
 def class_step(block: ClassInfo) -> Step:
@@ -121,16 +127,9 @@ def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]
         message: what is to be said about it.
     """
     for base in owner.mro:
-        for method in base.methods():
-            scope = base.scope(method)
-            if scope.self_name is None or scope.body is None:
-                continue
-            key = f"{scope.self_name}.{name}"
-            for piece in scope.body.pieces(key):
-                for binding in piece.bindings.get(key, ()):
-                    if piece.fragment is not None and piece.fragment.holds(binding.value):
-                        yield node_step(piece.fragment, binding.value, message)
-                        return
+        for _, fragment, binding in _settings(base, name):
+            yield node_step(fragment, binding.value, message)
+            return
 
 
 def node_step(fragment: Fragment, node: cst.CSTNode, message: str) -> Step:

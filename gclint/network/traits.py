@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.walk import dotted_name, structure, walk
 from gclint.source.words import has_word
@@ -63,11 +64,12 @@ _TOP_LEVEL = re.compile(
     r"^(?:class[ \t]+|async[ \t]+def[ \t]+|def[ \t]+)?(\w+)[ \t]*(?=[(:=\[])", re.MULTILINE
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
-_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
-_FILLING = frozenset(
+IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+"""Matches what methods of tensors are called that change them."""
+FILLING = frozenset(
     ("append", "appendleft", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault")
 )
-"""What changes a list or a dict."""
+"""Methods that change a list, and those of a dict that change an item."""
 
 
 @remembered
@@ -177,7 +179,7 @@ def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
         seen.add(method)
         scope = info.scope(found[1], found[0].module)
         pieces = [] if scope.body is None else scope.body.pieces()
-        for node in (each for piece in pieces for root in piece.nodes or () for each in walk(root)):
+        for node in nodes_in(pieces):
             yield node, scope.self_name
             if isinstance(node, cst.Call):
                 holder, _, called = (dotted_name(node.func) or "").rpartition(".")
@@ -190,7 +192,7 @@ def _fills(node: cst.CSTNode, name: str | None) -> bool:
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value in _FILLING
+        and node.func.attr.value in FILLING
         and _is_part_of(name, node.func.value)
     )
 
@@ -218,7 +220,7 @@ def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
-        and _IN_PLACE.fullmatch(node.func.attr.value) is not None
+        and IN_PLACE.fullmatch(node.func.attr.value) is not None
         and _is_part_of(name, node.func.value)
     )
 

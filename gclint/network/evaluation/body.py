@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ from itertools import pairwise
 import libcst as cst
 from libcst.helpers import ensure_type
 
-from gclint.network.evaluation.walk import walk_scope
+from gclint.network.evaluation.walk import walk, walk_scope
 from gclint.source.file import SourceFile
 from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
@@ -121,6 +121,11 @@ class Piece:
                     function = cst.ensure_type(node, cst.FunctionDef)
                     self._functions[function.name.value] = function
         self._bindings = dict(collected)
+
+
+def nodes_in(pieces: Iterable[Piece]) -> Iterator[cst.CSTNode]:
+    """Yield all nodes of pieces that are parsed, each before what is below it."""
+    return (node for piece in pieces for root in piece.nodes or () for node in walk(root))
 
 
 class TextPiece(Piece):
