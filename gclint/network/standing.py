@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gclint.network.activation import fills_cache, requires_cache
+from gclint.network.caches import fills_cache, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
