@@ -29,7 +29,8 @@ class MissingCheckpointingLayer(Rule):
     not include `GradientCheckpointingLayer`. A class is a block if a legacy branch passes it to a
     checkpoint function, or if a loop over a stack feeds its output back into it and it contains
     attention or another token mixer. The model has to be a transformers model: it derives from
-    `PreTrainedModel` and contains the class that runs the block.
+    `PreTrainedModel` and contains the class that runs the block. Loops that only run in evaluation mode
+    or without gradients (`torch.no_grad`) do not count.
 
     A run of the model is a second source: blocks that feed one another and are not recomputed are
     reported at the call, however the model finds them (a registry, a computed name).

@@ -25,7 +25,8 @@ class PositionalCache(Rule):
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which
-    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position.
+    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position. Calls that only
+    run in evaluation mode or without gradients (`torch.no_grad`) are left alone.
 
     ## Why is this bad?
 
