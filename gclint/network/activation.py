@@ -13,11 +13,12 @@ import libcst as cst
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Parameter, Signature
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
+from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
 from gclint.releases import EVER_NEUTRALISED
-from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 ACTIVATION_NAMES = "activation-names"
 """The setting by which users name further parameters through which gradient flows."""
@@ -135,6 +136,8 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
     """
     if any(each.keywords or each.containers for each in site.seen):
         return False
+    if site.args and may_be_whole_output(site, site.args[0].value):
+        return False
     for index, arg in enumerate(site.args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:
@@ -179,6 +182,10 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         if bound.parameter is None:
             continue
         name = bound.parameter.name
+        if is_whole_output(site, block, bound):
+            roles[_Role.NESTED].add(name)
+            whys[name] = f"`{block.name}` returns a tuple, and the loop passes all of it on"
+            continue
         is_mask = "mask" in name and name not in gradients.named
         role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
         if role.value < (seen_role := _seen_role(site, block, name)).value:
@@ -346,72 +353,3 @@ def is_guarded(value: cst.BaseExpression) -> bool:
         isinstance(node, cst.Attribute) and node.attr.value == "gradient_checkpointing"
         for node in walk(value.test)
     )
-
-
-def requires_cache(block: ClassInfo) -> str | None:
-    """Return the cache parameter that a block takes apart without asking whether it is there.
-
-    Such a block needs its cache in training too, and checkpointing would take it away.
-    """
-    for part in sorted(block.all_parts, key=lambda part: (part is not block, part.name)):
-        found = part.find_method("forward")
-        if found is None or not any(name in found[1].text for name in CACHE_ARGUMENTS):
-            continue
-        scope = part.scope(found[1], found[0].module)
-        if scope.body is None:
-            continue
-        for name in CACHE_ARGUMENTS.intersection(scope.parameters.names):
-            for piece in scope.body.pieces_naming((name,)):
-                if any(_takes_apart(statement, name) for statement in piece.nodes or ()):
-                    return name
-    return None
-
-
-def _takes_apart(statement: cst.CSTNode, name: str) -> bool:
-    """Tell whether a statement at the top of a body unpacks or indexes the cache ``name``."""
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    for small in statement.body:
-        if isinstance(small, cst.Assign):
-            value = small.value
-            if isinstance(value, cst.Subscript) and dotted_name(value.value) == name:
-                return True
-            if dotted_name(value) == name and isinstance(small.targets[0].target, cst.Tuple):
-                return True
-    return False
-
-
-def fills_cache(site: RunSite, block: ClassInfo) -> bool:
-    """Tell whether a stack makes the cache that it hands to its blocks itself, whatever ``use_cache`` says.
-
-    Then something reads in training what the blocks have written.
-    """
-    if block.signature is None or site.scope.body is None:
-        return False
-    for bound in bind(site.args, block.signature).arguments:
-        name = None if bound.parameter is None else bound.parameter.name
-        if name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, cst.Name):
-            variable = bound.arg.value.value
-            for piece in site.scope.body.pieces(variable):
-                if any(_makes_cache(node, variable) for node in piece.nodes or ()):
-                    return True
-    return False
-
-
-def _makes_cache(statement: cst.CSTNode, variable: str) -> bool:
-    """Tell whether a statement assigns a new cache to a variable without asking for ``use_cache``."""
-    if isinstance(statement, cst.If):
-        asked = any(
-            isinstance(node, cst.Name) and node.value in (USE_CACHE, "training")
-            for node in walk(statement.test)
-        )
-        return not asked and any(_makes_cache(inner, variable) for inner in statement.body.body)
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    for small in statement.body:
-        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
-            made = dotted_name(small.value.func) or ""
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and target.value == variable and made.endswith("Cache"):
-                return True
-    return False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gclint.network.activation import fills_cache, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.needed_caches import fills_cache, requires_cache
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
