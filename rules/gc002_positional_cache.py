@@ -1,4 +1,4 @@
-"""GC002: a cache that a checkpointing layer gets by position."""
+"""GC002: a cache that is passed to a checkpointing layer by position."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PositionalCache(Rule):
     is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each call with such arguments."""
+        """Yield a finding for each call that passes caches by position."""
         for defects in defective_sites(network):
             if not defects.positional_caches:
                 continue
@@ -98,7 +98,7 @@ class PositionalCache(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it is right."""
+        """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: RunSite) -> bool:

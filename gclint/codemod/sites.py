@@ -18,9 +18,9 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
+from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
-from gclint.network.needed_caches import requires_cache
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained

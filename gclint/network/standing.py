@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from gclint.network.caches import fills_cache, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.needed_caches import fills_cache, requires_cache
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
@@ -34,7 +34,7 @@ class Standing(Enum):
     UNRECORDED = Untrained.UNRECORDED.value
     EVALUATING = Untrained.EVALUATING.value
     FILLS_CACHE = "`{owner}` creates the cache for `{block}` whatever `use_cache` says, so training needs it"
-    NEEDS_CACHE = "`{block}` unpacks `{cache}` without checking for None, so training needs it"
+    NEEDS_CACHE = "`{block}` unpacks or reads `{cache}` without checking for None, so training needs it"
     WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is itself a recomputed block, or part of one"
     HOLDS_LAYERS = "`{block}` is a stage, whose own layers are checkpointed"
     NO_MODEL = "no model was found that contains `{owner}`, which runs `{block}`"
