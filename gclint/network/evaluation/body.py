@@ -19,10 +19,11 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
-_ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
+ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", "add_module", "register_module"))
+"""Methods that put their last argument into a list or a module."""
 _COMPUTED = "*"
 """Stands for the attributes that are set by computed names."""
-_COMPUTING = ("setattr", "add_module")
+_COMPUTING = ("setattr", "add_module", "register_module")
 _MANY_PIECES = 50
 """With so many, it pays to know which words stand in which."""
 _WORD = re.compile(r"\w+")
@@ -321,7 +322,7 @@ def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator
 # What can stand behind a name where it gets a value, or something is added to what it holds.
 _BINDING_TAIL = re.compile(
     r"(?<![ \t])[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
-    rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
+    rf"|\.(?:{'|'.join(sorted(ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
     rf"(?<=:)[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
@@ -391,7 +392,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
         return
     if (
         not isinstance(call.func, cst.Attribute)
-        or call.func.attr.value not in _ADDING_METHODS
+        or call.func.attr.value not in ADDING_METHODS
         or not call.args
     ):
         return
@@ -399,7 +400,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
     if key is None:
         return
     method, value = call.func.attr.value, call.args[-1].value
-    if method == "add_module" and "." not in key:
+    if method in ("add_module", "register_module") and "." not in key:
         collected[f"{key}.*"].append(Binding(value))
     elif method in ("extend", "update"):
         collected[key].append(Binding(value))
