@@ -305,6 +305,8 @@ class _Uses:
 
     def _lists_in(self, value: cst.BaseExpression) -> set[str]:
         """Return the variables that hold lists of which a stack is made."""
+        if isinstance(value, cst.NamedExpr):
+            return {*self._lists_in(value.target), *self._lists_in(value.value)}
         parts = [value]
         if isinstance(value, cst.Call) and self._is_external(value):
             parts = [arg.value for arg in value.args]
