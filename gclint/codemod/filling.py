@@ -14,7 +14,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.evaluation.body import ADDING_METHODS, nodes_in
+from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, nodes_in
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ClassValue, Container, External, Function, Instance, Value
@@ -92,7 +92,8 @@ def _code_naming(network: Network, owner: ClassInfo, names: Collection[str]) -> 
     file = network.file
 
     def is_named(text: str, definition: Definition) -> bool:
-        return any(name == "*" or has_word(text, name, definition.start, definition.end) for name in names)
+        start, end = definition.start, definition.end
+        return any(name == COMPUTED or has_word(text, name, start, end) for name in names)
 
     bases = dict.fromkeys((*owner.mro, *network.module.classes.values()))
     for info in bases:
@@ -149,7 +150,9 @@ class _Uses:
             return node.attr.value in self._names and self._may_own(node.value)
         if isinstance(node, cst.Call):
             function = (dotted_name(node.func) or "").rpartition(".")[2]
-            if function in (_LOOKING_UP | _SETTING):
+            if function in _SETTING and len(node.args) > 1:
+                return self._is_key(node.args[-2].value)
+            if function in _LOOKING_UP:
                 return any(self._is_key(arg.value) for arg in node.args)
             return isinstance(node.func, cst.Attribute) and self._is_stack(node.func)
         if isinstance(node, cst.Subscript):
@@ -159,7 +162,8 @@ class _Uses:
         return False
 
     def _is_key(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.SimpleString) and node.evaluated_value in self._names
+        name = str(node.evaluated_value) if isinstance(node, cst.SimpleString) else COMPUTED
+        return name in self._names
 
     def _may_own(self, node: cst.BaseExpression) -> bool:
         """Tell whether an object may be one whose attribute the stack is."""

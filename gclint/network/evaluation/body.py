@@ -21,7 +21,7 @@ from gclint.source.words import any_between, has_word, word_ends
 
 ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", "add_module", "register_module"))
 """Methods that put their last argument into a list or a module."""
-_COMPUTED = "*"
+COMPUTED = "*"
 """Stands for the attributes that are set by computed names."""
 _COMPUTING = ("setattr", "add_module", "register_module")
 _MANY_PIECES = 50
@@ -156,7 +156,7 @@ class TextPiece(Piece):
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
-        if last == _COMPUTED:
+        if last == COMPUTED:
             return any(word in self.text for word in _COMPUTING)
         code = self._file.outline.code
         for offset in word_ends(code, dot + last, self._start, self._end):
@@ -229,7 +229,7 @@ class Body:
     def _likely(self, name: str) -> Sequence[Piece]:
         """Return the pieces in which a name stands as a word, or that set attributes of computed names."""
         last = name.rpartition(".")[2]
-        words = (last, _COMPUTED) if "." in name else (last,)
+        words = (last, COMPUTED) if "." in name else (last,)
         rows = {row for word in words for row in self._index.get(word, ())}
         return [self._pieces[row] for row in sorted(rows)]
 
@@ -242,7 +242,7 @@ class Body:
             for word in set(_WORD.findall(text)):
                 found[word].append(row)
             if any(word in text for word in _COMPUTING):
-                found[_COMPUTED].append(row)
+                found[COMPUTED].append(row)
         return found
 
     def pieces_following(self, name: str) -> Sequence[Piece]:
@@ -387,7 +387,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
         attribute = call.args[1].value
         if holder is not None:
             literal = isinstance(attribute, cst.SimpleString)
-            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else "*"
+            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else COMPUTED
             collected[f"{holder}.{name}"].append(Binding(call.args[2].value))
         return
     if (
@@ -401,7 +401,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
         return
     method, value = call.func.attr.value, call.args[-1].value
     if method in ("add_module", "register_module") and "." not in key:
-        collected[f"{key}.*"].append(Binding(value))
+        collected[f"{key}.{COMPUTED}"].append(Binding(value))
     elif method in ("extend", "update"):
         collected[key].append(Binding(value))
     else:
