@@ -1,4 +1,4 @@
-"""GC002: a cache that a checkpointing layer gets by position."""
+"""GC002: a cache that is passed to a checkpointing layer by position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class PositionalCache(Rule):
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which
-    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position.
+    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position. Calls that only
+    run in evaluation mode or without gradients (`torch.no_grad`) are left alone.
 
     ## Why is this bad?
 
@@ -71,7 +72,7 @@ class PositionalCache(Rule):
     is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each call with such arguments."""
+        """Yield a finding for each call that passes caches by position."""
         for defects in defective_sites(network):
             if not defects.positional_caches:
                 continue
@@ -95,7 +96,7 @@ class PositionalCache(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it is right."""
+        """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: RunSite) -> bool:

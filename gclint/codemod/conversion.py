@@ -23,6 +23,7 @@ from gclint.network.evaluation.walk import dotted_name
 from gclint.network.model import Network
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
+from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 
@@ -94,6 +95,8 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
     for site in network.run_sites:
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
         if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
+            continue
+        if untrained(site) is not None:
             continue
         bindings = [bind_site(site, info, network.gradients) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row

@@ -10,7 +10,7 @@ from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
 from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
-from gclint.network.activation import requires_cache
+from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock

@@ -20,6 +20,7 @@ from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
+from gclint.network.untrained import Untrained, untrained
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -123,6 +124,8 @@ class Unjudged(Enum):
         "{block} is not a checkpointing layer and no fix makes it one, so checkpointing does not see its "
         "arguments"
     )
+    UNRECORDED = Untrained.UNRECORDED.value
+    EVALUATING = Untrained.EVALUATING.value
     SPARED = "the call is in the branch that does not checkpoint"
     UNBOUND = (
         "the arguments cannot be matched to parameters: the call unpacks a list, or `forward` could not be "
@@ -140,6 +143,9 @@ def _judged(network: Network, site: RunSite) -> tuple[SiteBinding, ...] | Unjudg
         return Unjudged.CHECKPOINTED
     if site.function is not None:
         return Unjudged.INNER
+    idle = untrained(site)
+    if idle is not None:
+        return Unjudged(idle.value)
     # A layer is enabled along with its stack, which does not come here then.
     spared = is_spared(site)
     unprotected = layers_to_be(network)

@@ -144,7 +144,10 @@ def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Pl
 def stops_gradients(context: cst.BaseExpression) -> bool:
     """Tell whether a context, or a decorator, keeps gradients from being recorded."""
     called = context.func if isinstance(context, cst.Call) else context
-    return (dotted_name(called) or "").rpartition(".")[2] in _WITHOUT_GRADIENT
+    name = (dotted_name(called) or "").rpartition(".")[2]
+    if name == "set_grad_enabled" and isinstance(context, cst.Call) and context.args:
+        return dotted_name(context.args[0].value) == "False"
+    return name in _WITHOUT_GRADIENT
 
 
 def names_needed(test: cst.BaseExpression, holds: bool) -> frozenset[str]:

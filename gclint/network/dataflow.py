@@ -42,8 +42,11 @@ class _Flow:
                 held = self._simple(small, held)
             return held
         if isinstance(statement, cst.If):
-            self._note(statement.test, held)
+            held = self._note(statement.test, held)
             return self.block(statement.body, held) | self._orelse(statement.orelse, held)
+        if isinstance(statement, cst.Match):
+            held = self._note(statement.subject, held)
+            return held.union(*(self.block(case.body, held) for case in statement.cases))
         if isinstance(statement, (cst.For, cst.While)):
             return self._loop(statement, held)
         if isinstance(statement, cst.Try):
@@ -58,7 +61,7 @@ class _Flow:
 
     def _loop(self, loop: cst.For | cst.While, held: frozenset[str]) -> frozenset[str]:
         if isinstance(loop, cst.For):
-            self._note(loop.iter, held)
+            held = self._note(loop.iter, held)
             targets = frozenset(_target_names(loop.target))
             held = held | targets if self._holds(loop.iter, held) else held - targets
         inner = self.block(loop.body, held)
@@ -74,21 +77,21 @@ class _Flow:
 
     def _simple(self, statement: cst.CSTNode, held: frozenset[str]) -> frozenset[str]:
         if isinstance(statement, cst.Assign):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             holds = self._holds(statement.value, held)
             for target in statement.targets:
                 held = _assign(target.target, holds, held)
             return held
         if isinstance(statement, cst.AnnAssign) and statement.value is not None:
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             return _assign(statement.target, self._holds(statement.value, held), held)
         if isinstance(statement, cst.AugAssign):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             if self._holds(statement.value, held):
                 return held | frozenset(_target_names(statement.target))
             return held
         if isinstance(statement, cst.Expr):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             call = statement.value
             if (
                 isinstance(call, cst.Call)
@@ -99,11 +102,17 @@ class _Flow:
                 return held | frozenset(names_in(call.func.value))
         return held
 
-    def _note(self, expression: cst.CSTNode, held: frozenset[str]) -> None:
-        """Remember what the calls' arguments could hold where they stand in ``expression``."""
+    def _note(self, expression: cst.CSTNode, held: frozenset[str]) -> frozenset[str]:
+        """Remember what the calls' arguments could hold in ``expression``; return what is held behind it."""
+        named: list[cst.NamedExpr] = []
         for node in walk(expression):
             if isinstance(node, cst.Call) and node in self._calls:
                 self.at_call |= held
+            elif isinstance(node, cst.NamedExpr):
+                named.append(node)
+        for node in named:
+            held = _assign(node.target, self._holds(node.value, held), held)
+        return held
 
     def _holds(self, expression: cst.CSTNode, held: frozenset[str]) -> bool:
         return any(

@@ -138,7 +138,7 @@ def _asks_for_gradients(code: Code) -> Iterator[str]:
     """Yield that something depends on whether gradients are recorded."""
     asked = next((what for node in code.nodes for what in _asked(code.scope, node)), None)
     if asked is not None:
-        yield f"{asked}, which they are not in the forward pass of reentrant checkpointing"
+        yield f"{asked}, but reentrant checkpointing disables them in the forward pass"
 
 
 def _asked(scope: Scope, node: cst.CSTNode) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _changes_globals(code: Code) -> Iterator[str]:
     found = (global_name(origin) for node in code.nodes for origin in origins.of_change(node))
     name = next(filter(None, found), None)
     if name is not None:
-        yield f"changes `{name}`, which is not its own, and recomputation repeats that"
+        yield f"changes the global `{name}`, which recomputation repeats"
 
 
 def _calls_back(code: Code) -> Iterator[str]:

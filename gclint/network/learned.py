@@ -14,6 +14,7 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
 from gclint.network.evaluation.walk import dotted_name
 from gclint.network.traits import is_learned
+from gclint.source.outline import Definition
 from gclint.source.tokens import code_tokens
 
 _UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
@@ -51,7 +52,11 @@ def is_unrecorded(called: Bound | Function) -> bool:
     found = called.instance.info.find_method(called.method)
     if found is None:
         return False
-    definition = found[1]
+    return is_decorated_unrecorded(found[1])
+
+
+def is_decorated_unrecorded(definition: Definition) -> bool:
+    """Tell whether a decorator of a function keeps gradients from being recorded in it."""
     return _UNRECORDED.search(definition.outline.code, definition.start, definition.header) is not None
 
 

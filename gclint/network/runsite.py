@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.dataflow import carried_names
+from gclint.network.assignments import stops_gradients
+from gclint.network.dataflow import carried_names, flowing
 from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.evaluation.walk import children, dotted_name, structure, walk
+from gclint.network.evaluation.walk import children, dotted_name, structure
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
 from gclint.observations import Observed
@@ -23,7 +24,7 @@ _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpo
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _MAX_NESTING = 2
 _BRANCHING = frozenset(
-    (cst.For, cst.While, cst.If, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
+    (cst.For, cst.While, cst.If, cst.With, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 )
 
 
@@ -64,6 +65,8 @@ class RunSite:
     """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
     whole: bool = False
     """Whether a sequence of blocks is called, which hands the output of each to the next."""
+    records: bool = True
+    """Whether no context around the call keeps gradients from being recorded."""
     peers: list[Peer] = field(default_factory=list, repr=False)
     """The sites of the same receiver and blocks in the same method, this one among them."""
     seen: tuple[Observed, ...] = ()
@@ -84,7 +87,7 @@ class RunSite:
             calls = frozenset(call for call, loops in self.peers if loop in loops)
             carried = carried_names(loop, calls)
             fed_back = carried.intersection(
-                node.value for arg in self.args for node in walk(arg.value) if isinstance(node, cst.Name)
+                node.value for arg in self.args for node in flowing(arg.value) if isinstance(node, cst.Name)
             )
             if fed_back:
                 return fed_back
@@ -135,6 +138,7 @@ class _Place:
     loops: tuple[cst.For | cst.While, ...] = ()
     arms: tuple[Arm, ...] = ()
     statement: cst.SimpleStatementLine | None = None
+    records: bool = True
 
 
 def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
@@ -209,19 +213,21 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
         for child in children(node):
             yield from _calls(child, place)
     elif isinstance(node, (cst.For, cst.While)):
-        inner = _Place(place.fragment, (*place.loops, node), place.arms)
+        inner = replace(place, loops=(*place.loops, node))
         yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
         yield from _calls(node.body, inner)
         if node.orelse is not None:
             yield from _calls(node.orelse.body, place)
     elif isinstance(node, cst.If):
         yield from _calls(node.test, place)
-        yield from _calls(node.body, _Place(place.fragment, place.loops, (*place.arms, Arm(node, True))))
+        yield from _calls(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
         if node.orelse is not None:
-            other = _Place(place.fragment, place.loops, (*place.arms, Arm(node, False)))
+            other = replace(place, arms=(*place.arms, Arm(node, False)))
             yield from _calls(node.orelse if isinstance(node.orelse, cst.If) else node.orelse.body, other)
-    elif isinstance(node, cst.SimpleStatementLine):
-        inner = _Place(place.fragment, place.loops, place.arms, node)
+    elif isinstance(node, (cst.SimpleStatementLine, cst.With)):
+        inner = replace(place, statement=node) if isinstance(node, cst.SimpleStatementLine) else place
+        if isinstance(node, cst.With) and any(stops_gradients(item.item) for item in node.items):
+            inner = replace(place, records=False)
         for child in children(node):
             yield from _calls(child, inner)
 
@@ -359,4 +365,5 @@ def _site(
         function,
         outcome,
         whole,
+        place.records,
     )

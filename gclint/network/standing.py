@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gclint.network.activation import fills_cache, requires_cache
+from gclint.network.caches import fills_cache, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
+from gclint.network.untrained import Untrained, untrained
 
 
 class Standing(Enum):
@@ -30,6 +31,8 @@ class Standing(Enum):
         "space, so recomputing it saves little"
     )
     MIXER = "by its name, `{block}` is a token mixer, not the layer around one"
+    UNRECORDED = Untrained.UNRECORDED.value
+    EVALUATING = Untrained.EVALUATING.value
     FILLS_CACHE = "`{owner}` creates the cache for `{block}` whatever `use_cache` says, so training needs it"
     NEEDS_CACHE = "`{block}` unpacks `{cache}` without checking for None, so training needs it"
     WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is itself a recomputed block, or part of one"
@@ -76,6 +79,9 @@ def needs_no_layer(info: ClassInfo, site: RunSite) -> Standing | None:
     outside = outside_of_trunks(info, site)
     if outside is not None and info not in site.left_out:
         return outside
+    idle = untrained(site)
+    if idle is not None:
+        return Standing(idle.value)
     # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
     if fills_cache(site, info):
         return Standing.FILLS_CACHE

@@ -24,7 +24,7 @@ def _error(case: Case) -> Iterator[Symptom]:
         place = error.place_in(case.source)
         yield Symptom(
             error.kind,
-            f"there was {error.message} during {stage}{f', in line {place.line}' if place else ''}",
+            f"there was {error.message} during {stage}{f', on line {place.line}' if place else ''}",
             places=(place,) if place else (),
         )
     elif error.kind == ENDLESS:
@@ -36,7 +36,7 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
-        # If checkpointing cannot be enabled at all, this is about the blocks that could have it.
+        # If checkpointing cannot be enabled at all, this is about the blocks that are not layers yet.
         left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
         yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
@@ -184,7 +184,7 @@ def _second_step(case: Case) -> Iterator[Symptom]:
     if case.has(1) and not case.differs(0) and case.differs(1):
         yield Symptom(
             "second step",
-            "the first step is right but the second is not: the first one leaves something behind",
+            "the first step is right but the second is not: the first one leaves state behind",
             about=case.later,
         )
 

@@ -1,4 +1,4 @@
-"""Side effects of recomputation: what a backward pass has changed."""
+"""Finds the side effects of recomputation: what a backward pass has changed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Evidence:
         self._dictionaries = {key: (each, _content(each)) for key, each in dictionaries.items()}
 
     def consequences(self) -> Consequences:
-        """Return what has changed since then."""
+        """Return what has changed since the end of the forward pass."""
         generators = _generators()
         return Consequences(
             tuple(name for name, before in self._generators.items() if before != generators[name]),

@@ -1,4 +1,4 @@
-"""Runs a model in double precision, whatever types it asks for."""
+"""Runs a model in double precision, whatever types it requests."""
 
 from __future__ import annotations
 

@@ -32,27 +32,27 @@ class Conditions:
 
     scenario: Scenario
     mode: Mode
-    shaken: int = 0
+    perturbed: int = 0
     """If not 0, the last bit of all parameters is changed at random, to measure the effect of rounding; each
     number changes them differently."""
     exact: bool = False
-    """Whether to run in double precision, whatever types the model asks for."""
-    dissected: bool = False
-    """Whether to look for the blocks and stacks in the first step."""
+    """Whether to run in double precision, whatever types the model requests."""
+    finds_blocks: bool = False
+    """Whether to find the blocks and stacks in the first step."""
     inspected: bool = False
     """Whether to inspect what is computed, and what is recomputed, and why."""
     traced: bool = False
-    """Whether to record the calls of blocks also without checkpointing."""
+    """Whether to record the calls of blocks even without checkpointing."""
     evaluated: bool = False
-    """Whether to compute outputs in evaluation mode instead of steps, and another token with their caches."""
+    """Whether to compute outputs in evaluation mode instead of steps, and one more token with a cache."""
     experts: str = ""
     """How to compute experts, if the release has several ways."""
     noise: int = 0
-    """If not 0, noise is added to what is recomputed; each number adds another."""
+    """If not 0, noise is added to the recomputation; each number adds a different one."""
 
 
 _CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
-OTHERWISE = {
+OTHER_COMPUTATIONS = {
     "training with a cache": Conditions(_CACHED, "plain"),
     "evaluation": Conditions(scenario_named("default"), "plain", evaluated=True),
     "evaluation with a cache": Conditions(_CACHED, "plain", evaluated=True),
@@ -73,7 +73,7 @@ class Step:
     peak_bytes: int | None
     held_bytes: int = 0
     """Bytes that checkpoints hold in addition to what autograd saves."""
-    carrying: frozenset[str] = frozenset()
+    requiring_grad: frozenset[str] = frozenset()
     """The names of the outputs that require grad."""
 
     @cached_property

@@ -47,7 +47,7 @@ class Sites:
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
     def take(self, other: Sites) -> None:
-        """Add the calls of others; a block that is left out in one of them is left out."""
+        """Add the calls of others; a block counts as recomputed only if it is so in both."""
         self._runs += other._runs
         self._blocks = other._blocks | self._blocks
         for name, recomputed in other._recomputed.items():

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
-from gclint.verify.worker.examination.dissection import Dissection
 from gclint.verify.worker.examination.evidence import Consequences, Evidence
 from gclint.verify.worker.examination.exactly import Exactly
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
@@ -56,8 +56,8 @@ class Steps:
             conditions: how to run it.
             blocks: the blocks to watch.
             watched: the names of the modules whose calls are traced.
-            scales: how large the outputs were in the run that this one will be compared with.
-            begin: called with what begins.
+            scales: the sizes of the outputs in the run with which this one will be compared.
+            begin: called with the name of each stage when it begins.
             keep: called with the record before each backward pass of a checkpointed step.
         """
         self._run = Run(conditions, scales=dict(scales))
@@ -83,7 +83,7 @@ class Steps:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            # Whatever a model raises is a result.
+            # Any error of a model is a result.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
         if self._inspector is not None:
@@ -115,8 +115,8 @@ class Steps:
         subject.prepare(scenario)
         if conditions.exact:
             subject.model.double()
-        if conditions.shaken:
-            subject.shake(conditions.shaken)
+        if conditions.perturbed:
+            subject.perturb(conditions.perturbed)
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if scenario.frozen_statistics:
@@ -156,7 +156,7 @@ class Steps:
             self._run.steps.append(_evaluated(value))
             more = continued(inputs, value) if scenario.use_cache else None
             if more is not None:
-                # This way to continue is a guess, which models need not support.
+                # How to continue is a guess, and models need not support it.
                 with suppress(Exception):
                     self._run.steps.append(_evaluated(model(**more)))
 
@@ -168,7 +168,7 @@ class Steps:
         phases = Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
-        dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
+        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         # The later steps show the cost of a step.
         replays = None if is_plain or number or self._inspector else Replays(subject.model)
         evidence = None
@@ -183,7 +183,7 @@ class Steps:
             ):
                 which = _ORDINALS[number]
                 self._begin(f"the forward pass{which}")
-                loss, outputs = self._forward(number, clock, saved, dissection)
+                loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
                     evidence = Evidence(subject.model, *self._passed(), before)
                     self._keep(run)
@@ -200,14 +200,14 @@ class Steps:
             if replays is not None:
                 run.replay = replays.replay
         run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
-        if dissection is not None:
-            run.blocks = dissection.blocks(run.steps[0].trained)
-            run.stacked = dissection.stacked
+        if finder is not None:
+            run.blocks = finder.blocks(run.steps[0].trained)
+            run.stacked = finder.stacked
             run.recorded += Counter({each.name: each.runs for each in run.blocks})
             self._blocks = run.blocks
 
     def _forward(
-        self, number: int, clock: Clock, saved: SavedBytes, dissection: Dissection | None
+        self, number: int, clock: Clock, saved: SavedBytes, finder: BlockFinder | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Run the forward passes of a step; return the total loss and all outputs."""
         scenario, subject = self._run.conditions.scenario, self._subject
@@ -218,7 +218,7 @@ class Steps:
                 scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
             )
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
-            with clock, saved, dissection or nullcontext():
+            with clock, saved, finder or nullcontext():
                 with look:
                     found = outputs_of(subject.model(**inputs))
                 losses.append(total_loss(found, self._run.scales))

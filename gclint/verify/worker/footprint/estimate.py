@@ -36,7 +36,7 @@ from gclint.verify.worker.synthesis.inputs.plan import Plan
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
 _LARGEST = 12
-"""The most source lines to name."""
+"""How many source lines are named at most."""
 
 
 def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
@@ -108,7 +108,7 @@ def _reason(trainee: Trainee, error: Exception) -> str:
 
 
 def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstimate, list[Addition]]:
-    def look(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
+    def evaluate(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
         records = kept.records()
         seen = ModeEstimate(
             mode,
@@ -119,7 +119,7 @@ def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstim
         return seen, [] if mode == "plain" else additions(mode, records, kept)
 
     try:
-        step = take_step(trainee, mode, names, look)
+        step = take_step(trainee, mode, names, evaluate)
     except Exception as error:
         return ModeEstimate(mode, error=in_a_line(error)), []
     seen, added = step.left
@@ -163,14 +163,14 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
     )
 
 
-def _settings(config: Any, way: str = "") -> dict[str, Any]:
+def _settings(config: Any, path: str = "") -> dict[str, Any]:
     found = {
-        f"{way}{name}": value
+        f"{path}{name}": value
         for name, value in own_fields(config)
         if isinstance(value, int) and not isinstance(value, bool)
     }
     for name, child in children(config):
-        found |= _settings(child, f"{way}{name}.")
+        found |= _settings(child, f"{path}{name}.")
     return found
 
 

@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import preferring
-from gclint.verify.worker.training.group import Dressed, Group, Rank
+from gclint.verify.worker.training.group import Group, Prepared, Rank
 from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _TIMES = 3
@@ -23,10 +23,10 @@ Recomputation casts weights again, and adds up gradients in another order.
 """
 
 
-def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Dressed:
+def _prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
     switch_on(subject, practice.mode)
     kind = subject.device.type
-    return Dressed(
+    return Prepared(
         subject.model,
         trained_parameters(subject.model),
         batches(subject),
@@ -52,5 +52,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-AUTOCASTING = Group(_dress, _advise, _agreement, rounding=torch.bfloat16)
+AUTOCASTING = Group(_prepare, _advise, _agreement, rounding=torch.bfloat16)
 """Training in mixed precision."""

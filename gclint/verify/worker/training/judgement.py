@@ -53,7 +53,7 @@ def judge(
         is_late = group.is_slow and taken.error.kind == "time limit"
         outcome: SetUpOutcome = "not run" if taken.error.is_foreign or is_late else "fails"
         about = _named(taken.error)
-        message = f"{told(taken)} ({names(about)})" if about else told(taken)
+        message = f"{how_it_ended(taken)} ({names(about)})" if about else how_it_ended(taken)
         return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
     if practice.mode != "plain" and taken.gradients and not any(taken.recomputed.values()):
         return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
@@ -61,11 +61,11 @@ def judge(
         return _row(practice, taken, "fails", *taken.bad)
     found = _compared(practice, group, reference, taken, noise)
     if found.lost:
-        message = f"{_many(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
+        message = f"{_counted(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
         return _row(practice, taken, "fails", LOST, message, tuple(found.lost))
     if found.wrong:
         message = (
-            f"{_many(found.wrong)} a different gradient than without checkpointing: {names(found.wrong)}"
+            f"{_counted(found.wrong)} a different gradient than without checkpointing: {names(found.wrong)}"
         )
         return _row(practice, taken, "fails", WRONG, message, tuple(found.wrong))
     if len(found.unknown) > (1 - ENOUGH) * len(found.all):
@@ -93,8 +93,8 @@ def _named(fault: Fault) -> tuple[str, ...]:
     return tuple(sorted((found[1] or found[2]).split(", "))) if found else ()
 
 
-def told(taken: Taken) -> str:
-    """Return how steps ended, in words."""
+def how_it_ended(taken: Taken) -> str:
+    """Return how steps that failed ended, in words."""
     assert taken.error is not None
     if taken.error.is_death:
         return f"there was {taken.error.message} during {taken.stage}"
@@ -115,7 +115,7 @@ class _Comparison:
     """Those that cannot be judged because of rounding."""
 
 
-def _many(parameters: Collection[str]) -> str:
+def _counted(parameters: Collection[str]) -> str:
     return f"{len(parameters)} parameter{' has' if len(parameters) == 1 else 's have'}"
 
 

@@ -19,7 +19,7 @@ _FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out wa
 def average(apart: Sequence[Taken]) -> Taken:
     """Return the expected record of processes that train together, from that of each one alone.
 
-    Each of them has the mean of all gradients; they come one after the other, as with :func:`together`.
+    Each process has the mean of all gradients; the records are joined in order, as by :func:`together`.
     """
     broken = next((each for each in apart if not each.is_whole), None)
     if broken is not None:
@@ -32,7 +32,7 @@ def average(apart: Sequence[Taken]) -> Taken:
 
 
 def together(ranks: Sequence[Taken]) -> Taken:
-    """Return one record for processes that have trained together: of the first to fail, or of all."""
+    """Return one record for processes that have trained together: that of the first to fail, or of all."""
     broken = [(number, each) for number, each in enumerate(ranks) if not each.is_whole]
     if broken:
         number, first = min(broken, key=lambda each: _order(each[1]))

@@ -26,7 +26,7 @@ from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
 from gclint.verify.worker.training.groups import GROUPS
-from gclint.verify.worker.training.judgement import judge, told
+from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.ranks import average, together
 from gclint.verify.worker.training.taken import Taken, take
 from gclint.verify.worker.watch import Watch
@@ -34,9 +34,9 @@ from gclint.verify.worker.watch import Watch
 _SECONDS = 30.0
 """The time limit of the steps of one practice, if the class has none."""
 _SHARE = 4
-"""How many times that fits into the time that a class has for each practice."""
-_SHAKES = 2
-"""How many runs with other last bits of the parameters measure the effect of rounding on gradients."""
+"""How many such limits fit into the time that a class has for each practice."""
+_PERTURBATIONS = 2
+"""How many runs with perturbed parameters measure the effect of rounding on gradients."""
 
 
 def trained(
@@ -49,7 +49,7 @@ def trained(
         specimen: how to build and feed the class.
         device: ``cpu``, ``cuda`` or ``cuda:n``.
         practices: what to run.
-        watch: receives what begins and what is known.
+        watch: receives the progress.
     """
     training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
@@ -118,11 +118,11 @@ class _Training:
             differing = len(row.parameters)
             row = judge(practice, group, expected, taken, self._noise_of(practice.reference()))
             if group.rounding is not None and row.outcome == "works":
-                row = replace(row, message=f"{differing} gradients differ by what rounding changes")
+                row = replace(row, message=f"{differing} gradients differ by no more than rounding explains")
         return row
 
     def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
-        """Return a failed row, with a remark if the same happens without something that it is about."""
+        """Return a failed row, with a remark if a control fails in the same way."""
         for control, without in practice.controls():
             if control not in self._controls:
                 self._controls[control] = self._take(control, expected.scales)
@@ -133,7 +133,7 @@ class _Training:
 
     def _without_reference(self, practice: Practice, expected: Taken) -> SetUp:
         if expected.error is not None:
-            expected = replace(expected, error=None, refusal=None, bad=None, stage=told(expected))
+            expected = replace(expected, error=None, refusal=None, bad=None, stage=how_it_ended(expected))
             message = f"without checkpointing, {expected.stage}"
             return SetUp(practice.group, practice.name, practice.data, "not run", "no reference", message)
         row = judge(practice, GROUPS[practice.group], expected, expected, {})
@@ -148,8 +148,8 @@ class _Training:
         """Return the largest effect of rounding on each gradient of a reference, by step and name."""
         if practice not in self._noise:
             reference, found = self._reference(practice), dict[tuple[int, str], float]()
-            for number in range(_SHAKES + 1):
-                # The first is not perturbed: its difference is chance.
+            for number in range(_PERTURBATIONS + 1):
+                # The first run is not perturbed: it differs by chance alone.
                 other = self._take(practice, reference.scales, number)
                 for step, (one, another) in enumerate(
                     zip(reference.gradients, other.gradients, strict=False)
@@ -161,38 +161,38 @@ class _Training:
             self._noise[practice] = found
         return self._noise[practice]
 
-    def _take(self, practice: Practice, scales: Mapping[str, float], shaken: int = 0) -> Taken:
+    def _take(self, practice: Practice, scales: Mapping[str, float], perturbed: int = 0) -> Taken:
         """Run the steps of a practice, in a fork for each of the processes that train together."""
         if practice.ranks == 1:
-            return self._forked(practice, [ALONE], scales, shaken)[0]
+            return self._forked(practice, [ALONE], scales, perturbed)[0]
         if not practice.is_together:
             apart: list[Taken] = []
             for number in range(practice.ranks):
                 # One after the other: the sizes of the outputs come from the first.
                 known = {**(apart[-1].scales if apart else {}), **scales}
-                apart += self._forked(practice, [Rank(number, practice.ranks)], known, shaken)
+                apart += self._forked(practice, [Rank(number, practice.ranks)], known, perturbed)
             return average(apart)
         with tempfile.TemporaryDirectory() as folder:
-            meeting = os.path.join(folder, "ranks")  # noqa: PTH118
-            ranks = [Rank(number, practice.ranks, meeting) for number in range(practice.ranks)]
-            return together(self._forked(practice, ranks, scales, shaken))
+            rendezvous = os.path.join(folder, "ranks")  # noqa: PTH118
+            ranks = [Rank(number, practice.ranks, rendezvous) for number in range(practice.ranks)]
+            return together(self._forked(practice, ranks, scales, perturbed))
 
     def _forked(
-        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], shaken: int
+        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], perturbed: int
     ) -> list[Taken]:
         group, blocks = GROUPS[practice.group], self._known_blocks()
         stages = ["the set-up" for _ in ranks]
 
-        def hear(index: int, stage: str) -> None:
+        def receive(index: int, stage: str) -> None:
             stages[index] = stage
             # If the process of the class ends here, that is not a failure of a scenario.
             self._watch.begin(practice.title, "plain", stage)
 
-        def live(rank: Rank, fork: Fork) -> None:
-            fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken, rank))
+        def work(rank: Rank, fork: Fork) -> None:
+            fork.keep(take(practice, group, self._subject, blocks, scales, fork.send, perturbed, rank))
 
         begun = time.monotonic()
-        ended = in_forks([partial(live, rank) for rank in ranks], hear, self._seconds)
+        ended = in_forks([partial(work, rank) for rank in ranks], receive, self._seconds)
         if practice.mode == "plain" and all(end.cause == "done" for _, end in ended):
             self._longest = max(self._longest, time.monotonic() - begun)
         is_slow = self._seconds <= HANGS * self._longest
@@ -200,14 +200,14 @@ class _Training:
 
     def _known_blocks(self) -> tuple[Block, ...]:
         if self._blocks is None:
-            conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", dissected=True)
+            conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", finds_blocks=True)
             run = Runner(self._subject, self._watch).run(conditions, {})
             self._blocks = tuple(each for each in run.blocks if not each.is_lone)
         return self._blocks
 
 
 def _taken(taken: Taken | None, end: End, stage: str, is_slow: bool) -> Taken:
-    """Return the record of the steps of a process; a group that is slow anyway does not fail by that."""
+    """Return the record of the steps of a process; a time limit is no failure if plain steps are slow."""
     if end.cause == "error":
         raise RuntimeError(end.message)
     if end.cause == "done":

@@ -33,7 +33,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class PossibleCause:
     """A possible cause."""
 
     explains: frozenset[str]
@@ -53,7 +53,7 @@ def where(calls: Iterable[Call]) -> str:
 
 
 def at(lines: Iterable[Place | None]) -> str:
-    """Return the place of a call, in words."""
+    """Return the places of calls, in words."""
     return " and ".join(dict.fromkeys(f"the call at {line(each)}" for each in lines if each is not None))
 
 

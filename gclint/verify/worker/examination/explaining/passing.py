@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     VALUES,
     Explanation,
-    Suspect,
+    PossibleCause,
     at,
     places,
     where,
@@ -209,21 +209,21 @@ def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanatio
     return None
 
 
-RECORDED = (Suspect(GRADIENTS, _recorded_output),)
+RECORDED = (PossibleCause(GRADIENTS, _recorded_output),)
 CACHES = (
-    Suspect(VALUES | {"cache"}, _positional_cache),
-    Suspect(VALUES | {"cache"}, _written_cache),
+    PossibleCause(VALUES | {"cache"}, _positional_cache),
+    PossibleCause(VALUES | {"cache"}, _written_cache),
 )
 LOST = (
     # If a layer's output reaches a later one by keyword, the backward pass recurses endlessly.
-    Suspect(_DEATHS, _keyword_activation),
-    Suspect(GRADIENTS | FROZEN, _lost_activation),
-    Suspect(GRADIENTS | FROZEN, _hidden_output),
-    Suspect(GRADIENTS | FROZEN, _captured_activation),
+    PossibleCause(_DEATHS, _keyword_activation),
+    PossibleCause(GRADIENTS | FROZEN, _lost_activation),
+    PossibleCause(GRADIENTS | FROZEN, _hidden_output),
+    PossibleCause(GRADIENTS | FROZEN, _captured_activation),
 )
-DICTIONARIES = (Suspect(SIDE_EFFECTS, _shared_dictionary),)
+DICTIONARIES = (PossibleCause(SIDE_EFFECTS, _shared_dictionary),)
 UNSEEN = (
-    Suspect(GRADIENTS | FROZEN, _keyword_activation),
-    Suspect(GRADIENTS | FROZEN, _no_gradient_at_first),
-    Suspect(GRADIENTS | FROZEN, _no_input_grads),
+    PossibleCause(GRADIENTS | FROZEN, _keyword_activation),
+    PossibleCause(GRADIENTS | FROZEN, _no_gradient_at_first),
+    PossibleCause(GRADIENTS | FROZEN, _no_input_grads),
 )

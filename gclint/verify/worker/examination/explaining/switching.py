@@ -9,7 +9,7 @@ from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     Explanation,
-    Suspect,
+    PossibleCause,
     at,
 )
 from gclint.verify.worker.examination.hook import (
@@ -121,12 +121,12 @@ def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
 
 
 SWITCHES = (
-    Suspect(frozenset(("switches", "recomputation", "saved bytes")), _switch),
-    Suspect(frozenset(("error",)), _nothing_to_switch),
-    Suspect(frozenset(("error",)), _cannot_switch),
+    PossibleCause(frozenset(("switches", "recomputation", "saved bytes")), _switch),
+    PossibleCause(frozenset(("error",)), _nothing_to_switch),
+    PossibleCause(frozenset(("error",)), _cannot_switch),
 )
-EMBEDDINGS = (Suspect(SIDE_EFFECTS, _embeddings),)
-NESTED = (Suspect(frozenset(("double recomputation",)), _nested_checkpoint),)
-STATISTICS = (Suspect(frozenset(("buffers",)), _statistics),)
-NOTHING = (Suspect(frozenset(("recomputation", "saved bytes")), _nothing),)
-STATE = (Suspect(frozenset(("state", "second step")), _state_on_self),)
+EMBEDDINGS = (PossibleCause(SIDE_EFFECTS, _embeddings),)
+NESTED = (PossibleCause(frozenset(("double recomputation",)), _nested_checkpoint),)
+STATISTICS = (PossibleCause(frozenset(("buffers",)), _statistics),)
+NOTHING = (PossibleCause(frozenset(("recomputation", "saved bytes")), _nothing),)
+STATE = (PossibleCause(frozenset(("state", "second step")), _state_on_self),)
