@@ -66,7 +66,8 @@ def stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
     names = frozenset((name, *_giving(site.owner, name)))
     for code in _code_naming(network, site.owner, names):
         if _Uses(code, site, names).may_fill():
-            yield f"it is not known what else `{code.name}` puts into `{name}`"
+            stack = "attributes with computed names" if name == COMPUTED else f"`{name}`"
+            yield f"it is not known what else `{code.name}` puts into {stack}"
             return
 
 
