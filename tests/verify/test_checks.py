@@ -260,7 +260,7 @@ def test_attributes_that_are_set_or_changed_are_told() -> None:
 def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: str) -> None:
     import torch
 
-    from gclint.verify.worker.examination.evidence import Evidence
+    from gclint.verify.worker.examination.side_effects import Snapshot
     from gclint.verify.worker.examination.state import Attributes
 
     class ToyCache(list[Any]):
@@ -270,12 +270,12 @@ def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: 
         cache, dictionary = ToyCache([torch.ones(2)]), {"key": torch.ones(2)}
         model = torch.nn.Module()
         held = ({id(cache): cache}, {id(dictionary): dictionary})
-        evidence = Evidence(model, *held, Attributes(model))
+        snapshot = Snapshot(model, *held, Attributes(model))
         cache.clear()
         cache.append(torch.ones(2))
         dictionary.clear()
         dictionary["key"] = torch.ones(2)
-        assert len(getattr(evidence.consequences(), attribute)) == 1
+        assert len(getattr(snapshot.side_effects(), attribute)) == 1
 
 
 @pytest.mark.parametrize(("difference", "same"), [(1e-7, True), (1e-2, False)])

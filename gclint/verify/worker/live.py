@@ -25,7 +25,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination import examine
-from gclint.verify.worker.examination.subject import switch_off
+from gclint.verify.worker.examination.subject import disable_checkpointing
 from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
@@ -104,7 +104,7 @@ def _examine_in_fork(
     _separate(model)
 
     def build() -> Any:
-        _switch_off(model)
+        _disable(model)
         return model
 
     makers = [partial(_copy, batch) for batch in batches]
@@ -153,15 +153,15 @@ def _separate(model: nn.Module) -> None:
                 tensor.data = tensor.detach().clone()
 
 
-def _switch_off(model: Any) -> None:
+def _disable(model: Any) -> None:
     """Disable checkpointing if it is enabled, for the plain runs.
 
     Raises:
         NotSynthesisable: some of it stays enabled.
     """
-    if _switched_on(model):
-        switch_off(model)
-    left = _switched_on(model)
+    if _enabled(model):
+        disable_checkpointing(model)
+    left = _enabled(model)
     if left:
         raise NotSynthesisable(
             "checkpointing stays on",
@@ -170,7 +170,7 @@ def _switch_off(model: Any) -> None:
         )
 
 
-def _switched_on(model: nn.Module) -> list[str]:
+def _enabled(model: nn.Module) -> list[str]:
     return [name for name, each in model.named_modules() if getattr(each, "gradient_checkpointing", False)]
 
 
@@ -279,7 +279,7 @@ def _notes(
     model: Any, inputs: Mapping[str, Any], wanted: Collection[str] | None, result: ClassResult
 ) -> Iterator[str]:
     """Yield remarks on what was run."""
-    if _switched_on(model):
+    if _enabled(model):
         yield "checkpointing was enabled; both modes were examined"
     if "labels" in signature(_own(model).forward).parameters and "labels" not in inputs:
         yield "the batch has no labels, so the model's own loss was not computed"

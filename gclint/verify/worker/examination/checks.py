@@ -8,7 +8,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
-from gclint.verify.worker.examination.run import SWITCHING_ON
+from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import described, names, plural
 
 VALUES = "values"
@@ -37,7 +37,7 @@ def _error(case: Case) -> Iterator[Symptom]:
         yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
         # If checkpointing cannot be enabled at all, this is about the blocks that are not layers yet.
-        left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
+        left = [each.name for each in case.blocks if not each.is_layer] if stage == ENABLING else []
         yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
@@ -190,7 +190,7 @@ def _second_step(case: Case) -> Iterator[Symptom]:
 
 
 def _caches(case: Case) -> Iterator[Symptom]:
-    written = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
+    written = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
     if written:
         kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
         yield Symptom(

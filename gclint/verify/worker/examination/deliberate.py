@@ -53,20 +53,26 @@ def left_out(
                 "class"
             )
             continue
-        for other in others:
-            condition = next(
-                (
-                    each
-                    for mine in places.get(name, ())
-                    for yours in places.get(other, ())
-                    for each in _conditions(mine, yours)
-                ),
-                None,
-            )
-            if condition is not None:
-                found[name] = condition
-                break
+        condition = _deciding_condition(places, name, others)
+        if condition is not None:
+            found[name] = condition
     return found
+
+
+def _deciding_condition(
+    places: Mapping[str, Sequence[Place]], name: str, others: Sequence[str]
+) -> str | None:
+    """Return the first condition that decides whether a block or one of the others is called, or None."""
+    return next(
+        (
+            each
+            for other in others
+            for mine in places.get(name, ())
+            for yours in places.get(other, ())
+            for each in _conditions(mine, yours)
+        ),
+        None,
+    )
 
 
 def _conditions(mine: Place, yours: Place) -> Iterator[str]:

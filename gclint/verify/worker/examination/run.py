@@ -12,17 +12,17 @@ from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import is_nothing
-from gclint.verify.worker.examination.evidence import Consequences
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.inspector import Inspection
 from gclint.verify.worker.examination.inspection.replay import Replay
+from gclint.verify.worker.examination.side_effects import SideEffects
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.protocol import Mode, Place
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
-SWITCHING_ON = "enabling checkpointing"
+ENABLING = "enabling checkpointing"
 """The stage in which a model may report that it has nothing to recompute."""
 
 
@@ -99,7 +99,7 @@ class Run:
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
     calls: list[Call] = field(default_factory=list)
-    consequences: Consequences = field(default_factory=Consequences)
+    side_effects: SideEffects = field(default_factory=SideEffects)
     values: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers afterwards."""
     attributes: dict[str, Any] = field(default_factory=dict)

@@ -18,9 +18,9 @@ from gclint.verify.worker.examination.recompute_noise import has_experts
 from gclint.verify.worker.examination.record import verdict
 from gclint.verify.worker.examination.rounding import Rounding
 from gclint.verify.worker.examination.run import (
+    ENABLING,
     OTHER_COMPUTATIONS,
     REQUIRING,
-    SWITCHING_ON,
     Conditions,
     Run,
     Step,
@@ -210,7 +210,7 @@ class Scenarios:
                 self._findings.doubt = self._findings.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
-            if run.error is not None and run.stage == SWITCHING_ON:
+            if run.error is not None and run.stage == ENABLING:
                 # The run does not reach the calls; they would be these.
                 run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
@@ -221,13 +221,17 @@ class Scenarios:
                 self._note_left_out(case)
             case = self._judge(case, scenario, is_reported=is_reported)
             # A failure with a loss that has to be requested does not make the mode unusable.
-            is_simple = is_ordinary and scenario.forwards == 1 and not scenario.router_losses
-            if is_simple and run.error is not None:
-                self._broken.add(mode)
-            if is_simple and (run.error is not None or case.lost or case.wrong):
-                self._untrainable.add(mode)
+            if is_ordinary and scenario.forwards == 1 and not scenario.router_losses:
+                self._note_unusable(case, mode)
             self._watch.known(self._findings.result())
         return runs
+
+    def _note_unusable(self, case: Case, mode: Mode) -> None:
+        """Record whether an ordinary run shows that a mode cannot be used."""
+        if case.run.error is not None:
+            self._broken.add(mode)
+        if case.run.error is not None or case.lost or case.wrong:
+            self._untrainable.add(mode)
 
     def _judge(self, case: Case, scenario: Scenario, *, is_reported: bool) -> Case:
         """Record what is wrong, and return the case with the known effect of rounding."""

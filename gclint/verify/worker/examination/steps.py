@@ -15,8 +15,7 @@ from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
-from gclint.verify.worker.examination.evidence import Consequences, Evidence
-from gclint.verify.worker.examination.exactly import Exactly
+from gclint.verify.worker.examination.double_precision import DoublePrecision
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
 from gclint.verify.worker.examination.inspection.inspector import Inspector
@@ -24,8 +23,9 @@ from gclint.verify.worker.examination.inspection.replay import Replays
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.recompute_noise import RecomputeNoise, use_experts
-from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
+from gclint.verify.worker.examination.side_effects import SideEffects, Snapshot
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import outputs_of
@@ -77,7 +77,7 @@ class Steps:
         try:
             with (
                 self._caught_warnings() as caught,
-                Exactly() if self._run.conditions.exact else nullcontext(),
+                DoublePrecision() if self._run.conditions.exact else nullcontext(),
             ):
                 self._take()
         except Exception as error:
@@ -124,9 +124,9 @@ class Steps:
         if conditions.experts:
             use_experts(subject.model, conditions.experts)
         if conditions.mode != "plain":
-            run.stage = SWITCHING_ON
-            run.set_to_off = subject.switch_on(conditions.mode)
-            run.still_off = tuple(name for name, on in subject.switches().items() if not on)
+            run.stage = ENABLING
+            run.set_to_off = subject.enable_checkpointing(conditions.mode)
+            run.still_off = tuple(name for name, on in subject.flags().items() if not on)
         # Releases from 5.0 on do this by themselves for models that take tokens.
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
@@ -142,8 +142,8 @@ class Steps:
         run.attributes = {name: _kept(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
-            subject.switch_off()
-            run.still_on = tuple(name for name, on in subject.switches().items() if on)
+            subject.disable_checkpointing()
+            run.still_on = tuple(name for name, on in subject.flags().items() if on)
 
     def _evaluate(self) -> None:
         """Compute outputs, and those of one more token if they contain caches."""
@@ -171,7 +171,7 @@ class Steps:
         finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         # The later steps show the cost of a step.
         replays = None if is_plain or number or self._inspector else Replays(subject.model)
-        evidence = None
+        snapshot = None
         try:
             with (
                 phases,
@@ -185,15 +185,15 @@ class Steps:
                 self._begin(f"the forward pass{which}")
                 loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
-                    evidence = Evidence(subject.model, *self._passed(), before)
+                    snapshot = Snapshot(subject.model, *self._passed(), before)
                     self._keep(run)
                 self._begin(f"the backward pass{which}")
                 phases.backward = True
                 with clock:
                     loss.backward()
         finally:
-            if evidence is not None:
-                run.consequences = _both(run.consequences, evidence.consequences())
+            if snapshot is not None:
+                run.side_effects = _both(run.side_effects, snapshot.side_effects())
             run.forward += phases.runs[False]
             run.recorded += phases.recorded
             run.backward += phases.runs[True]
@@ -276,8 +276,8 @@ def _kept(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else type(value).__name__
 
 
-def _both(one: Consequences, other: Consequences) -> Consequences:
-    return Consequences(
+def _both(one: SideEffects, other: SideEffects) -> SideEffects:
+    return SideEffects(
         tuple(dict.fromkeys(one.generators + other.generators)),
         tuple(dict.fromkeys(one.attributes + other.attributes)),
         tuple(dict.fromkeys(one.set_before + other.set_before)),

@@ -14,7 +14,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.caches import new_cache
-from gclint.verify.worker.examination.exactly import doubled
+from gclint.verify.worker.examination.double_precision import doubled
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.memory import apply_gpu_limit
@@ -152,17 +152,17 @@ class Subject:
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
                     parameter.detach().mul_(1 + torch.finfo(kind or parameter.dtype).eps * noise)
 
-    def switch_on(self, mode: Mode) -> frozenset[str]:
+    def enable_checkpointing(self, mode: Mode) -> frozenset[str]:
         """Enable checkpointing as the release does; return the modules whose flag that disabled."""
-        with _SwitchedOff(self.model) as found:
-            switch_on(self.model, mode)
+        with _DisabledFlags(self.model) as found:
+            enable_checkpointing(self.model, mode)
         return found.names
 
-    def switch_off(self) -> None:
+    def disable_checkpointing(self) -> None:
         """Disable checkpointing."""
-        switch_off(self.model)
+        disable_checkpointing(self.model)
 
-    def switches(self) -> dict[str, bool]:
+    def flags(self) -> dict[str, bool]:
         """Return the modules that have a flag for checkpointing, with its value."""
         return {
             name: bool(module.gradient_checkpointing)
@@ -180,7 +180,7 @@ class Subject:
         return any("layerdrop" not in key for _, key, _ in self._probabilities)
 
 
-class _SwitchedOff:
+class _DisabledFlags:
     """Records, while it is entered, the modules of a model whose checkpointing flag is disabled."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -191,7 +191,7 @@ class _SwitchedOff:
     def names(self) -> frozenset[str]:
         return frozenset(self._found)
 
-    def __enter__(self) -> _SwitchedOff:
+    def __enter__(self) -> _DisabledFlags:
         self._usual = usual = nn.Module.__setattr__
 
         def note(module: nn.Module, name: str, value: Any) -> None:
@@ -206,7 +206,7 @@ class _SwitchedOff:
         nn.Module.__setattr__ = self._usual
 
 
-def switch_on(model: Any, mode: Mode, **options: Any) -> None:
+def enable_checkpointing(model: Any, mode: Mode, **options: Any) -> None:
     """Enable checkpointing as the release does, with its options."""
     arguments = {"use_reentrant": mode == "reentrant"}
     if hasattr(model, "activation_checkpointing_enable"):
@@ -215,7 +215,7 @@ def switch_on(model: Any, mode: Mode, **options: Any) -> None:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments, **options)
 
 
-def switch_off(model: Any) -> None:
+def disable_checkpointing(model: Any) -> None:
     """Disable checkpointing as the release does; newer releases warn about the older name."""
     if hasattr(model, "activation_checkpointing_disable"):
         model.activation_checkpointing_disable()

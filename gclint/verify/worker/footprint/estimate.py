@@ -25,7 +25,7 @@ from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
 from gclint.verify.worker.footprint.measured import measurements
 from gclint.verify.worker.footprint.notes import notes
 from gclint.verify.worker.footprint.options import options
-from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
+from gclint.verify.worker.footprint.step import Structure, built, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.failure import Failure
@@ -47,7 +47,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
     """
     started = time.monotonic()
     try:
-        trainee, anatomy = runnable(trainee_of(classes, question))
+        trainee, structure = runnable(trainee_of(classes, question))
     except CannotEstimate as error:
         if question.config is None and error.__cause__ is not None:
             # The defaults of the parts of a composite model may not fit together.
@@ -55,7 +55,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
                 f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
             ) from error
         raise
-    names = anatomy.blocks
+    names = structure.blocks
     modes: list[ModeEstimate] = []
     added: list[Addition] = []
     for mode in MODES:
@@ -71,13 +71,13 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
         fits=tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else (),
         measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
-        notes=tuple(notes(trainee, question, anatomy)),
+        notes=tuple(notes(trainee, question, structure)),
         seconds=time.monotonic() - started,
     )
 
 
-def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
-    """Return the same with inputs with which the class can be run, and its anatomy.
+def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
+    """Return the same with inputs with which the class can be run, and its structure.
 
     The configuration stays as it is, since the question is about it.
     """
@@ -87,7 +87,7 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
         plan = trainee.situation.plan
         tried.append(plan)
         try:
-            return trainee, anatomy_of(trainee)
+            return trainee, structure_of(trainee)
         except Exception as error:
             first = first or error
             following = next_plan(

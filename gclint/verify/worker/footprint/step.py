@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.loss import OWN
-from gclint.verify.worker.examination.subject import switch_on
+from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import PartlyFake
@@ -34,7 +34,7 @@ class Step(Generic[_Seen]):
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Structure:
     """How a model works, observed once."""
 
     blocks: tuple[str, ...]
@@ -56,7 +56,7 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
     return model
 
 
-def anatomy_of(trainee: Trainee) -> Anatomy:
+def structure_of(trainee: Trainee) -> Structure:
     """Return how a model works.
 
     This takes a whole step, so any error that prevents running the class is raised here.
@@ -71,7 +71,7 @@ def anatomy_of(trainee: Trainee) -> Anatomy:
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
     found = [each.name for each in finder.blocks(trained) if each.is_trunk or each.is_layer]
     outer = [name for name in found if not any(name.startswith(f"{other}.") for other in found)]
-    return Anatomy(tuple(outer), fake.has_chosen, fake.has_decided)
+    return Structure(tuple(outer), fake.has_chosen, fake.has_decided)
 
 
 def take_step(
@@ -90,7 +90,7 @@ def take_step(
     with fake:
         model = built(trainee, fake)
         if mode != "plain":
-            switch_on(model, mode, **options)
+            enable_checkpointing(model, mode, **options)
         inputs = fake.convert(trainee.inputs())
         meter = Meter(model)
         with meter:

@@ -14,9 +14,9 @@ from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import preferring
+from gclint.verify.worker.training.common import batches, trained_parameters
 from gclint.verify.worker.training.group import DoesNotApply, Group, Prepared, Rank, library
 from gclint.verify.worker.training.observers import CachesReturned, InputGradients
-from gclint.verify.worker.training.usual import batches, trained_parameters
 
 _RANK = 4
 _PROMPT = 3
@@ -47,7 +47,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _ran
         _enable_before(practice, subject, peft)
         model = peft.get_peft_model(subject.model, _config(practice, subject, peft))
         if practice.mode != "plain" and practice.enabling == "after":
-            subject.switch_on(practice.mode)
+            subject.enable_checkpointing(practice.mode)
     model.train()
     is_plain = practice.mode == "plain"
     caches = CachesReturned(model)
@@ -66,7 +66,7 @@ def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> No
     if practice.mode == "plain":
         return
     if practice.enabling == "before":
-        subject.switch_on(practice.mode)
+        subject.enable_checkpointing(practice.mode)
     elif practice.enabling.startswith("k-bit"):
         if practice.enabling != _UNQUANTISED:
             subject.model.is_loaded_in_8bit = True
@@ -142,7 +142,7 @@ def _remark(practice: AdapterPractice, subject: Subject, inputs: InputGradients)
     if practice.mode == "plain":
         return ""
     remarks = []
-    if practice.enabling == _UNQUANTISED and not any(subject.switches().values()):
+    if practice.enabling == _UNQUANTISED and not any(subject.flags().values()):
         remarks.append("prepare_model_for_kbit_training enables nothing for a model that is not quantised")
     elif practice.enabling.startswith("k-bit"):
         remarks.append("is_loaded_in_8bit was set by hand")

@@ -13,8 +13,8 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import preferring
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
 from gclint.verify.worker.training.group import Group, Prepared, Rank
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _TIMES = 3
 """How much a gradient may differ, as a multiple of the effect of rounding the parameters to bfloat16.
@@ -24,7 +24,7 @@ Recomputation casts weights again, and adds up gradients in another order.
 
 
 def _prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
-    switch_on(subject, practice.mode)
+    enable_checkpointing(subject, practice.mode)
     kind = subject.device.type
     return Prepared(
         subject.model,

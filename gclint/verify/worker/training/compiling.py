@@ -15,8 +15,8 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import listed, preferring
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
 from gclint.verify.worker.training.group import Group, Prepared, Rank, Seen
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _CHECKPOINT = "checkpoint"
 """A part of the names of all graph nodes that are checkpoints."""
@@ -27,7 +27,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _ran
     assert isinstance(practice, CompilePractice)
     parameters = trained_parameters(subject.model)
     made = batches(subject, sets_cache=not practice.is_cached)
-    switch_on(subject, practice.mode)
+    enable_checkpointing(subject, practice.mode)
     if not practice.is_compiled:
         return Prepared(subject.model, parameters, made)
     _enable()

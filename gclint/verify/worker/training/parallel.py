@@ -37,8 +37,8 @@ from gclint.verify.worker.practices import (
 )
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.adapters import lora
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
 from gclint.verify.worker.training.group import DoesNotApply, Prepared, Rank, library
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 _WAITING_SHARE = 0.5
@@ -54,7 +54,7 @@ def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank
     model = _with_adapters(subject, practice.mode) if practice.has_adapters else subject.model
     parameters = trained_parameters(model)
     if not practice.by_trainer:
-        switch_on(subject, practice.mode)
+        enable_checkpointing(subject, practice.mode)
     if not practice.is_wrapped:
         return Prepared(model, parameters, made, in_loss=_loss)
     join(rank)

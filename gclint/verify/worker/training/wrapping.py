@@ -17,10 +17,10 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.scenarios import scenario_named
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
 from gclint.verify.worker.training.group import BadPractice, Group, Prepared, Rank, library
 from gclint.verify.worker.training.observers import CachesGiven
 from gclint.verify.worker.training.parallel import join
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 from gclint.verify.worker.training.wrapping_advice import advise
 
 _WRAPPED = "_checkpoint_wrapped_module"
@@ -36,7 +36,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], rank
     made = batches(subject, sets_cache=not practice.is_cached)
     if practice.by == SHARDED:
         _shard(subject, blocks, rank)
-        switch_on(subject, practice.mode)
+        enable_checkpointing(subject, practice.mode)
         return Prepared(subject.model, trained_parameters(subject.model), made)
     if practice.mode == "plain":
         return Prepared(subject.model, parameters, made)

@@ -69,7 +69,7 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
 
 
 def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    generators = case.run.consequences.generators
+    generators = case.run.side_effects.generators
     if not generators or case.divergent is not None:
         return None
     return Explanation(

@@ -27,7 +27,7 @@ _ORDINALS = ("", " of the second step", " of the third step")
 
 
 @dataclass
-class Taken:
+class PracticeRun:
     """The record of the steps of a practice; it can be sent to another process."""
 
     gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Taken:
         return self.error is None and self.refusal is None and self.bad is None
 
 
-def take(
+def run_practice(
     practice: Practice,
     group: Group,
     subject: Subject,
@@ -63,7 +63,7 @@ def take(
     begin: Callable[[str], None],
     perturbed: int = 0,
     rank: Rank = ALONE,
-) -> Taken:
+) -> PracticeRun:
     """Run the steps of a practice; an error of the model or a library is part of the record.
 
     Args:
@@ -76,12 +76,12 @@ def take(
         perturbed: if not 0, the last bit of all parameters is changed, by each number differently.
         rank: the rank of this process among those that train together.
     """
-    taken = Taken(scales=dict(scales))
+    run = PracticeRun(scales=dict(scales))
     # Before modules are wrapped, since wrappers take over their names.
     phases = Phases(subject.model, blocks)
 
     def enter(stage: str) -> None:
-        taken.stage = stage
+        run.stage = stage
         begin(stage)
 
     prepared: Prepared | None = None
@@ -92,27 +92,32 @@ def take(
         if perturbed:
             subject.perturb(perturbed, group.rounding)
         prepared = group.prepare(practice, subject, blocks, rank)
-        _take_steps(group.steps, prepared, phases, taken, enter)
+        _run_steps(group.steps, prepared, phases, run, enter)
         prepared.inspect()
     except DoesNotApply as refusal:
-        taken.refusal = refusal
+        run.refusal = refusal
     except BadPractice as bad:
-        taken.bad = bad.symptom, str(bad)
+        run.bad = bad.symptom, str(bad)
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        taken.error = fault_of(error)
+        run.error = fault_of(error)
     if prepared is not None:
-        taken.remark = prepared.remark()
+        run.remark = prepared.remark()
+    _count_runs(run, prepared, phases)
+    return run
+
+
+def _count_runs(run: PracticeRun, prepared: Prepared | None, phases: Phases) -> None:
+    """Record how often each block ran, as counted by hooks if the practice does not count itself."""
     by_hooks = Seen(phases.runs[False], phases.runs[True])
     seen = by_hooks if prepared is None or prepared.seen is None else prepared.seen()
-    taken.recorded += seen.recorded
-    taken.recomputed += seen.recomputed
-    return taken
+    run.recorded += seen.recorded
+    run.recomputed += seen.recomputed
 
 
-def _take_steps(
-    count: int, prepared: Prepared, phases: Phases, taken: Taken, enter: Callable[[str], None]
+def _run_steps(
+    count: int, prepared: Prepared, phases: Phases, run: PracticeRun, enter: Callable[[str], None]
 ) -> None:
     for name, part in prepared.parts.items():
         phases.watch(name, part)
@@ -120,11 +125,11 @@ def _take_steps(
         # Warnings about defaults of libraries, such as the kind of checkpoint.
         warnings.simplefilter("ignore")
         for number in range(count):
-            _step(number, prepared, phases, taken, enter)
+            _step(number, prepared, phases, run, enter)
 
 
 def _step(
-    number: int, prepared: Prepared, phases: Phases, taken: Taken, enter: Callable[[str], None]
+    number: int, prepared: Prepared, phases: Phases, run: PracticeRun, enter: Callable[[str], None]
 ) -> None:
     seed(number)
     losses = []
@@ -132,7 +137,7 @@ def _step(
     for batch in prepared.batches(number):
         with prepared.around():
             outputs = outputs_of(prepared.model(**batch))
-        losses.append(total_loss(prepared.in_loss(outputs), taken.scales))
+        losses.append(total_loss(prepared.in_loss(outputs), run.scales))
     present = [each for each in losses if each is not None]
     if not present:
         raise NoGradient
@@ -141,7 +146,7 @@ def _step(
     torch.stack(present).sum().backward()
     phases.backward = False
     parameters = prepared.parameters()
-    taken.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
+    run.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
     for each in parameters.values():
         each.grad = None
 

@@ -12,10 +12,10 @@ from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import scenario_named
 
 
-def switch_on(subject: Subject, mode: Mode) -> None:
+def enable_checkpointing(subject: Subject, mode: Mode) -> None:
     """Enable checkpointing, unless the mode is ``plain``."""
     if mode != "plain":
-        subject.switch_on(mode)
+        subject.enable_checkpointing(mode)
 
 
 def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
