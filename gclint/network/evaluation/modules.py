@@ -231,7 +231,7 @@ class Module:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
         external = frozenset((External(full),))
-        # The two essential base classes are known by name alone.
+        # The two essential base classes are not looked up; other packages may have a `PreTrainedModel`.
         is_known = imported.name == CHECKPOINTING_BASE or (
             imported.name == MODEL_BASE and (self.is_library or imported.module.startswith("transformers"))
         )

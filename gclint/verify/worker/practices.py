@@ -1,4 +1,4 @@
-"""The table of set-ups in which people train, other than one process with everything trainable.
+"""The table of set-ups in which people train, other than in one process with everything trainable.
 
 Each is requested by name, runs with the same tiny model and batch as the scenarios, and makes one row of a
 class's result. Both sides import this module, so it needs only Python.
@@ -35,7 +35,7 @@ class Practice:
     mode: Mode
     """How checkpointing is enabled."""
     does: str
-    """What one does to train this way, as words that follow "with"."""
+    """How the model is trained, as words that follow "with"."""
     data: str = ""
     """The content of the batches, if not the usual one."""
     is_usual: bool = True

@@ -49,7 +49,7 @@ def outputs_of(value: Any) -> dict[str, Tensor]:
     return dict(tensors_in((value,) if isinstance(value, Tensor) else value))
 
 
-def carries_gradient(value: object) -> bool:
+def requires_grad(value: object) -> bool:
     """Return whether ``value`` is a tensor through which gradients flow."""
     return isinstance(value, Tensor) and value.requires_grad
 

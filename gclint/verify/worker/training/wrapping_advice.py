@@ -25,7 +25,7 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
         return Advice(WRAPPER, "; ".join(settings), f"{_capital('; '.join(settings))}.")
     failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
     if failing:
-        return Advice(WRAPPER, "", f"Nothing that was run works: {', '.join(failing)}.")
+        return Advice(WRAPPER, "", f"No set-up that was run works: {', '.join(failing)}.")
     return None
 
 

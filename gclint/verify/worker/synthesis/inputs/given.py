@@ -44,7 +44,7 @@ def given_inputs(situation: Situation) -> dict[str, Any] | None:
     if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
         message = (
             f"inputs in {known.origin}: {known.inputs} returned {type(inputs).__name__}; "
-            "it has to return the keyword arguments of forward, as a dict"
+            "it must return the keyword arguments of forward, as a dict"
         )
         raise NotSynthesisable(SETTINGS, message)
     return inputs
