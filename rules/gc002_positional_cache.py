@@ -56,7 +56,9 @@ class PositionalCache(Rule):
     the fix then moves the activations to the front of the signature and rewrites the calls, overrides
     and `super().forward` calls in the given files. That is unsafe, since callers elsewhere break. It is
     also unsafe if a release that the file may run with does not disable a cache of that name (see
-    GC305); if none does, there is no fix.
+    GC305); if none does, there is no fix. It is unsafe as well if a decorator of `forward` or a forward hook
+    reads the arguments as they are passed, or if the model reads from the output what the block only
+    returns if `use_cache` is True. There is no fix for a block that needs its cache in training.
 
     Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 

@@ -12,6 +12,7 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.onlookers import onlooker_doubts
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.codemod.replacement import removed_names, replacement, unused_helpers
@@ -131,6 +132,7 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
             repairs[site] = repaired.edits
             doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
             doubts += receiver_doubts(network, site)
+            doubts += onlooker_doubts(site)
             found.evidence += repaired.evidence
     return found
 

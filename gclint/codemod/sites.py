@@ -9,6 +9,8 @@ from enum import Enum
 from gclint.codemod.branch import is_spared
 from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
 from gclint.codemod.evidence import applicability, seen_blocks
+from gclint.codemod.onlookers import onlooker_doubts
+from gclint.codemod.outputs import output_doubts
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
@@ -16,11 +18,13 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
+from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -47,6 +51,12 @@ class SiteDefects:
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
+        for info in self.site.blocks if self.positional_caches else ():
+            needed = requires_cache(info)
+            if needed is not None:
+                return Refusal(
+                    f"`{info.name}` needs its cache `{needed}` in training, which checkpointing disables"
+                )
         others = other_bindings(self.network, self.site, self.bindings)
         if isinstance(others, Refusal):
             return others
@@ -59,6 +69,9 @@ class SiteDefects:
                 return doubt
             doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
             doubts += receiver_doubts(self.network, self.site)
+            doubts += onlooker_doubts(self.site)
+            if USE_CACHE in names:
+                doubts += output_doubts((self.site,), self.site.blocks)
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
                 repaired.edits,

@@ -16,6 +16,7 @@ from gclint.network.evaluation.signature import Parameter, Signature
 from gclint.network.evaluation.walk import walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
+from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
@@ -135,6 +136,8 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
     """
     if any(each.keywords or each.containers for each in site.seen):
         return False
+    if site.args and may_be_whole_output(site, site.args[0].value):
+        return False
     for index, arg in enumerate(site.args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:
@@ -219,6 +222,10 @@ def _judged_arguments(site: RunSite, block: ClassInfo, binding: Binding, gradien
         if bound.parameter is None:
             continue
         name = bound.parameter.name
+        if is_whole_output(site, block, bound):
+            found.roles[_Role.NESTED].add(name)
+            found.reasons[name] = f"`{block.name}` returns a tuple, and the loop passes all of it on"
+            continue
         is_mask = "mask" in name and name not in gradients.named
         role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
         if role.value < (seen_role := _seen_role(site, block, name)).value:

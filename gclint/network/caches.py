@@ -11,7 +11,7 @@ from gclint.network.binding import bind
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import children, dotted_name, walk
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
@@ -69,8 +69,13 @@ def requires_cache(block: ClassInfo) -> str | None:
         if scope.body is None:
             continue
         for name in CACHE_ARGUMENTS.intersection(scope.parameters.names):
+            # A part may only be run where there is a cache.
+            reads = part is block and not any(True for _ in scope.bindings(name))
             for piece in scope.body.pieces_naming((name,)):
-                if any(_unpacks(statement, name) for statement in piece.nodes or ()):
+                if any(
+                    _unpacks(statement, name) or (reads and _reads(statement, name))
+                    for statement in piece.nodes or ()
+                ):
                     return name
     return None
 
@@ -86,6 +91,20 @@ def _unpacks(statement: cst.CSTNode, name: str) -> bool:
                 return True
             if dotted_name(value) == name and isinstance(small.targets[0].target, cst.Tuple):
                 return True
+    return False
+
+
+def _reads(statement: cst.CSTNode, name: str) -> bool:
+    """Tell whether a statement at the top of a body takes an attribute of ``name``, whatever it is."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    waiting: list[cst.CSTNode] = list(statement.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == name:
+            return True
+        if not isinstance(node, (cst.IfExp, cst.BooleanOperation, cst.Lambda)):
+            waiting += children(node)
     return False
 
 

@@ -34,7 +34,7 @@ class Standing(Enum):
     UNRECORDED = Untrained.UNRECORDED.value
     EVALUATING = Untrained.EVALUATING.value
     FILLS_CACHE = "`{owner}` creates the cache for `{block}` whatever `use_cache` says, so training needs it"
-    NEEDS_CACHE = "`{block}` unpacks `{cache}` without checking for None, so training needs it"
+    NEEDS_CACHE = "`{block}` unpacks or reads `{cache}` without checking for None, so training needs it"
     WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is itself a recomputed block, or part of one"
     HOLDS_LAYERS = "`{block}` is a stage, whose own layers are checkpointed"
     NO_MODEL = "no model was found that contains `{owner}`, which runs `{block}`"

@@ -19,10 +19,11 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
-_ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
-_COMPUTED = "*"
+ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", "add_module", "register_module"))
+"""Methods that put their last argument into a list or a module."""
+COMPUTED = "*"
 """Stands for the attributes that are set by computed names."""
-_COMPUTING = ("setattr", "add_module")
+_COMPUTING = ("setattr", "add_module", "register_module")
 _MANY_PIECES = 50
 """With so many, it pays to know which words stand in which."""
 _WORD = re.compile(r"\w+")
@@ -155,7 +156,7 @@ class TextPiece(Piece):
     def mentions(self, name: str) -> bool:
         """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
-        if last == _COMPUTED:
+        if last == COMPUTED:
             return any(word in self.text for word in _COMPUTING)
         code = self._file.outline.code
         for offset in word_ends(code, dot + last, self._start, self._end):
@@ -228,7 +229,7 @@ class Body:
     def _likely(self, name: str) -> Sequence[Piece]:
         """Return the pieces in which a name stands as a word, or that set attributes of computed names."""
         last = name.rpartition(".")[2]
-        words = (last, _COMPUTED) if "." in name else (last,)
+        words = (last, COMPUTED) if "." in name else (last,)
         rows = {row for word in words for row in self._index.get(word, ())}
         return [self._pieces[row] for row in sorted(rows)]
 
@@ -241,7 +242,7 @@ class Body:
             for word in set(_WORD.findall(text)):
                 found[word].append(row)
             if any(word in text for word in _COMPUTING):
-                found[_COMPUTED].append(row)
+                found[COMPUTED].append(row)
         return found
 
     def pieces_following(self, name: str) -> Sequence[Piece]:
@@ -321,7 +322,7 @@ def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator
 # What can stand behind a name where it gets a value, or something is added to what it holds.
 _BINDING_TAIL = re.compile(
     r"(?<![ \t])[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
-    rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
+    rf"|\.(?:{'|'.join(sorted(ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
     rf"(?<=:)[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
@@ -386,12 +387,12 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
         attribute = call.args[1].value
         if holder is not None:
             literal = isinstance(attribute, cst.SimpleString)
-            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else "*"
+            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else COMPUTED
             collected[f"{holder}.{name}"].append(Binding(call.args[2].value))
         return
     if (
         not isinstance(call.func, cst.Attribute)
-        or call.func.attr.value not in _ADDING_METHODS
+        or call.func.attr.value not in ADDING_METHODS
         or not call.args
     ):
         return
@@ -399,8 +400,8 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
     if key is None:
         return
     method, value = call.func.attr.value, call.args[-1].value
-    if method == "add_module" and "." not in key:
-        collected[f"{key}.*"].append(Binding(value))
+    if method in ("add_module", "register_module") and "." not in key:
+        collected[f"{key}.{COMPUTED}"].append(Binding(value))
     elif method in ("extend", "update"):
         collected[key].append(Binding(value))
     else:
