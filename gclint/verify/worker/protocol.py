@@ -280,7 +280,8 @@ class NotCompared:
     """Parameters whose gradients could not be compared."""
 
     reason: str
-    """``rounding``: rounding changes them as much; ``not reproducible``: each plain run gives others."""
+    """``rounding``: rounding changes them as much; ``not reproducible``: each plain run gives others;
+    ``not finite``: all of their values are zero, infinite or NaN without checkpointing."""
     parameters: tuple[str, ...]
 
 

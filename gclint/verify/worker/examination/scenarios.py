@@ -30,8 +30,10 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_o
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", FROZEN))
-"""The checks that compare numbers."""
+_NUMBERS = frozenset(
+    ("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", "state", FROZEN)
+)
+"""The checks that compare what may differ between plain runs: numbers, and what was counted or timed."""
 _REFERENCE = "reference"
 """The category of what cannot be judged, since it does not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))

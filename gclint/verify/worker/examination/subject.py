@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -38,6 +39,10 @@ class Subject:
         self.device = torch.device(device)
         self.model: Any = specimen.build()
         self.model.train()
+        if any(self.switches().values()):
+            # What it does by default is no reference. An error is one of disabling, and is seen there.
+            with suppress(Exception):
+                self.switch_off()
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
         """The specimen; its inputs may be replaced."""
