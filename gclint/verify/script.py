@@ -228,7 +228,11 @@ def failure():
 
 MODE = {mode}
 HOOK = {hook}
+LEAST = 0.5  # The least probability of dropping something, in scenarios with dropout.
 plain = Training()
+if MODE and plain.error is not None:
+    LEAST = 0.0  # The model may be written for its defaults.
+    plain = Training()
 if MODE and HOOK and plain.error is not None:
     HOOK = False  # The model cannot be trained so even without checkpointing.
     plain = Training()

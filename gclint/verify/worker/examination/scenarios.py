@@ -163,6 +163,12 @@ class Scenarios:
             # Only trying shows whether a model takes this kind of cache.
             return
         reference = self._reference(scenario)
+        if scenario.dropout and reference.error is not None:
+            # It may be written for its defaults, such as zero.
+            del self._plain_runs[scenario]
+            if not self._subject.drop_by_default():
+                return
+            reference = self._reference(scenario)
         hooked: Run | None = None
         if reference.error is not None and scenario.require_input_grads:
             hooked, scenario = reference, replace(scenario, require_input_grads=False)

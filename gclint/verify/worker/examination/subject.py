@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_
 from gclint.verify.worker.examination.caches import new_cache
 from gclint.verify.worker.examination.exactly import doubled
 from gclint.verify.worker.examination.state import state_tensors
-from gclint.verify.worker.examination.tensors import move
+from gclint.verify.worker.examination.tensors import dense, move
 from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
@@ -51,6 +51,8 @@ class Subject:
         self._configurations = list(_configurations(self.model))
         holders = (*self.model.modules(), *self._configurations)
         self._probabilities = list(_probabilities(holders))
+        self._least = specimen.least_dropout
+        """The least probability in scenarios with dropout."""
         self._layerdrops = list(_layerdrops(holders))
         self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
         # How to make them is found out here once, and not in every run.
@@ -82,11 +84,16 @@ class Subject:
             apply_gpu_limit(torch, self.device)
             self.model.to(self.device)
         for holder, key, value in self._probabilities:
-            setattr(holder, key, value if scenario.dropout else 0.0)
+            setattr(holder, key, max(value, self._least) if scenario.dropout else 0.0)
         for holder, key in self._layerdrops:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
         for holder in self._routers if scenario.router_losses else ():
             setattr(holder, OUTPUT_ROUTER_LOGITS, True)
+
+    def drop_by_default(self) -> bool:
+        """Leave probabilities at their defaults; return whether any is not zero."""
+        self._least = 0.0
+        return self._drops()
 
     def freeze(self, blocks: Iterable[str]) -> None:
         """Freeze the model under adapters.
@@ -138,7 +145,7 @@ class Subject:
         gradients = {}
         for name, tensor in {**self._parameters, **self._extra, **self._leaves}.items():
             if tensor.requires_grad:
-                gradients[name] = tensor.grad
+                gradients[name] = None if tensor.grad is None else dense(tensor.grad)
             tensor.grad = None
         self._leaves = {}
         return gradients
@@ -182,7 +189,7 @@ class Subject:
         return USE_CACHE in self._names or any(hasattr(each, USE_CACHE) for each in self._configurations)
 
     def _drops(self) -> bool:
-        return any("layerdrop" not in key for _, key, _ in self._probabilities)
+        return any(value or self._least for _, key, value in self._probabilities if "layerdrop" not in key)
 
 
 class _SwitchedOff:
@@ -239,11 +246,11 @@ def seed(step: int) -> None:
 
 
 def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:
-    """Yield the probabilities of dropping something that are not zero: holder, attribute and value."""
+    """Yield the probabilities of dropping something: holder, attribute and value."""
     for holder in holders:
         drops = _DROPPING.search(type(holder).__name__) is not None
         for key, value in list(vars(holder).items()):
-            if type(value) is float and value > 0 and (_DROPPING.search(key) or (drops and key == "p")):
+            if type(value) is float and value >= 0 and (_DROPPING.search(key) or (drops and key == "p")):
                 yield holder, key, value
 
 

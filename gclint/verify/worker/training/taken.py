@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
 from gclint.verify.worker.examination.loss import total_loss
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.tensors import outputs_of
+from gclint.verify.worker.examination.tensors import dense, outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
@@ -145,5 +145,7 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
 
 
 def _whole(gradient: Tensor | None) -> Tensor | None:
-    """Return a sharded gradient as a whole; there is only one process."""
-    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    """Return a sharded or sparse gradient as a whole; there is only one process."""
+    if gradient is None:
+        return None
+    return dense(gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)
