@@ -113,7 +113,7 @@ class SiteBinding:
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
     def is_to_be_repaired(self) -> bool:
-        """Tell whether the call has to be rewritten if the block becomes a checkpointing layer."""
+        """Return whether the call has to be rewritten if the block becomes a checkpointing layer."""
         keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
         return bool(self.positional_caches() or self.keyword_activations() or any(keywords))
 
@@ -130,7 +130,7 @@ class SiteBinding:
 
 
 def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
-    """Tell whether a call passes only hidden states by position, and nothing but caches and masks by keyword.
+    """Return whether a call passes hidden states by position, and nothing but caches and masks by keyword.
 
     Most calls do, so that the signatures of their blocks need not be read, unless a run saw more.
     """
@@ -150,7 +150,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
 
 
 def _is_rotary(site: RunSite, name: str) -> bool:
-    """Tell whether an argument whose name matches ``_PLAIN`` is computed from positions alone.
+    """Return whether an argument whose name matches ``_PLAIN`` is computed from positions alone.
 
     This is not certain only for ``position_embeddings``, which may be rotary or learned.
     """
@@ -249,7 +249,7 @@ def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
 
 
 def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
-    """Tell whether a parameter may receive a tensor that requires grad, by its name and annotation."""
+    """Return whether a parameter may receive a tensor that requires grad, by its name and annotation."""
     name = parameter.name
     return (
         name not in CACHE_ARGUMENTS
@@ -288,7 +288,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
 
 
 def _is_collected(site: RunSite, value: cst.BaseExpression) -> bool:
-    """Tell whether a variable holds a list or tuple that the loop fills."""
+    """Return whether a variable holds a list or tuple that the loop fills."""
     return isinstance(value, cst.Name) and any(
         not each.path and (each.added or isinstance(each.value, (cst.Tuple, cst.List)))
         for each in site.scope.bindings(value.value)
@@ -343,7 +343,7 @@ def _carried_role(
 
 
 def is_named_activation(parameter: Parameter) -> bool:
-    """Tell whether a parameter's name alone says that it is an activation."""
+    """Return whether a parameter's name alone says that it is an activation."""
     return _ACTIVATION_NAME.search(parameter.name) is not None and not _NO_ACTIVATION.search(parameter.name)
 
 
@@ -356,14 +356,14 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
 
 
 def is_constant(value: cst.BaseExpression) -> bool:
-    """Tell whether an argument is a literal, which neither holds a cache nor requires grad."""
+    """Return whether an argument is a literal, which neither holds a cache nor requires grad."""
     return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False")
     )
 
 
 def is_guarded(value: cst.BaseExpression) -> bool:
-    """Tell whether the code disables a cache argument at the call while the model checkpoints."""
+    """Return whether the code disables a cache argument at the call while the model checkpoints."""
     return isinstance(value, cst.IfExp) and any(
         isinstance(node, cst.Attribute) and node.attr.value == "gradient_checkpointing"
         for node in walk(value.test)

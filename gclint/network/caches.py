@@ -29,7 +29,7 @@ def live_caches(site: RunSite) -> Iterator[tuple[str, cst.Arg]]:
 
 
 def is_off(site: RunSite, value: cst.BaseExpression) -> bool:
-    """Tell whether a value, by itself or by a statement before it, is no cache while checkpointing."""
+    """Return whether a value, by itself or by a statement before it, is no cache while checkpointing."""
     if is_constant(value) or is_guarded(value):
         return True
     variable = dotted_name(value.value if isinstance(value, cst.Subscript) else value)
@@ -43,7 +43,7 @@ def is_off(site: RunSite, value: cst.BaseExpression) -> bool:
 
 
 def _disables(node: cst.CSTNode, variable: str) -> bool:
-    """Tell whether this is an ``if`` on the checkpointing flag that disables the cache or ``use_cache``."""
+    """Return whether this is an ``if`` on the checkpointing flag that disables the cache or ``use_cache``."""
     if not isinstance(node, cst.If) or not any(
         isinstance(each, cst.Attribute) and each.attr.value == FLAG for each in walk(node.test)
     ):
@@ -81,7 +81,7 @@ def requires_cache(block: ClassInfo) -> str | None:
 
 
 def _unpacks(statement: cst.CSTNode, name: str) -> bool:
-    """Tell whether a statement at the top level of a body unpacks or indexes the cache ``name``."""
+    """Return whether a statement at the top level of a body unpacks or indexes the cache ``name``."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
     for small in statement.body:
@@ -109,7 +109,7 @@ def _reads(statement: cst.CSTNode, name: str) -> bool:
 
 
 def fills_cache(site: RunSite, block: ClassInfo) -> bool:
-    """Tell whether a method creates the cache that it passes to its blocks, whatever ``use_cache`` is.
+    """Return whether a method creates the cache that it passes to its blocks, whatever ``use_cache`` is.
 
     If it does, the cache is needed in training.
     """
@@ -126,7 +126,7 @@ def fills_cache(site: RunSite, block: ClassInfo) -> bool:
 
 
 def _creates_cache(statement: cst.CSTNode, variable: str) -> bool:
-    """Tell whether a statement assigns a new cache to a variable without checking ``use_cache``."""
+    """Return whether a statement assigns a new cache to a variable without checking ``use_cache``."""
     if isinstance(statement, cst.If):
         asked = any(
             isinstance(node, cst.Name) and node.value in (USE_CACHE, "training")
@@ -145,5 +145,5 @@ def _creates_cache(statement: cst.CSTNode, variable: str) -> bool:
 
 
 def has_flag(owner: ClassInfo) -> bool:
-    """Tell whether a class has the library's checkpointing flag, initialized to False."""
+    """Return whether a class has the library's checkpointing flag, initialized to False."""
     return any(setting.is_librarys for setting in flag_settings(owner))

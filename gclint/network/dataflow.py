@@ -1,4 +1,4 @@
-"""Which names a loop's body carries from one step to the next through a call's result."""
+"""Finds the names through which a loop passes the result of a call on to its next iteration."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _GROWING_METHODS = {"append", "extend", "insert", "add", "update"}
 
 
 def carried_names(loop: cst.For | cst.While, calls: frozenset[cst.Call]) -> frozenset[str]:
-    """Return the names that hold, when one of ``calls`` is reached, what an earlier step's call gave.
+    """Return the names that hold the result of an earlier iteration when one of ``calls`` is reached.
 
-    A name that is assigned anew before the call carries nothing, and neither does a tensor's shape
-    or what was detached.
+    A name that is assigned again before the call does not count, nor does the shape of a tensor or a
+    detached tensor.
     """
     flow = _Flow(calls)
     after_one_step = flow.block(loop.body, frozenset())
@@ -25,7 +25,7 @@ def carried_names(loop: cst.For | cst.While, calls: frozenset[cst.Call]) -> froz
 
 
 class _Flow:
-    """One pass over statements with the set of names that hold a result of the calls."""
+    """Follows statements with the set of names that hold a result of the calls."""
 
     def __init__(self, calls: frozenset[cst.Call]) -> None:
         self._calls = calls
@@ -103,7 +103,7 @@ class _Flow:
         return held
 
     def _note(self, expression: cst.CSTNode, held: frozenset[str]) -> frozenset[str]:
-        """Remember what the calls' arguments could hold in ``expression``; return what is held behind it."""
+        """Record the names held at the calls in ``expression``; return the names held after it."""
         named: list[cst.NamedExpr] = []
         for node in walk(expression):
             if isinstance(node, cst.Call) and node in self._calls:
@@ -122,7 +122,7 @@ class _Flow:
 
 
 def flowing(expression: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the names and calls in an expression whose tensors the result is computed from."""
+    """Return the names and calls in an expression from whose tensors the result is computed."""
     found: list[cst.CSTNode] = []
     waiting = [expression]
     while waiting:

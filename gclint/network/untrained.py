@@ -16,7 +16,7 @@ _MODES = ("training", "is_grad_enabled")
 class Untrained(Enum):
     """Why what a call runs is never recomputed."""
 
-    UNRECORDED = "no gradients are recorded where the call stands, so there is nothing to recompute"
+    UNRECORDED = "no gradients are recorded at this call, so there is nothing to recompute"
     EVALUATING = "the call is never reached in training, and nothing else is recomputed"
 
 
@@ -31,7 +31,7 @@ def untrained(site: RunSite) -> Untrained | None:
 
 
 def _excludes_training(site: RunSite, test: cst.BaseExpression, *, holds: bool) -> bool:
-    """Tell whether the model cannot be training where a test holds, or where it does not."""
+    """Return whether the model cannot be training if a test is true, or if it is false."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return _excludes_training(site, test.expression, holds=not holds)
     if isinstance(test, cst.BooleanOperation):
@@ -43,7 +43,7 @@ def _excludes_training(site: RunSite, test: cst.BaseExpression, *, holds: bool) 
 
 
 def _is_behind_training(site: RunSite) -> bool:
-    """Tell whether a statement before the call returns while the model is training."""
+    """Return whether a statement before the call returns while the model is training."""
     if site.scope.body is None or site.scope.body.definition is None:
         return False
     start, _ = site.scope.range_of(site.fragment, site.call)
@@ -60,7 +60,7 @@ def _is_behind_training(site: RunSite) -> bool:
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:
-    """Tell whether the function ends with a suite."""
+    """Return whether a suite always ends the function."""
     last = suite.body[-1] if suite.body else None
     smalls = last.body if isinstance(last, cst.SimpleStatementLine) else suite.body
     return bool(smalls) and isinstance(smalls[-1], (cst.Return, cst.Raise))

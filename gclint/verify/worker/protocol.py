@@ -25,7 +25,7 @@ Outcome = Literal["passed", "failed", "not run"]
 """``not run``: there is no defect, but the class cannot be judged; its ``reason`` says why."""
 
 NO_FLAG = "no support flag"
-"""The category of classes whose code checkpoints, but for which checkpointing cannot be enabled."""
+"""The category of classes whose code uses checkpointing, but for which it cannot be enabled."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class NotCompared:
     """Parameters whose gradients could not be compared."""
 
     reason: str
-    """``rounding``: rounding changes them as much; ``not reproducible``: each plain run gives others."""
+    """``rounding``: its effect on them is too large; ``not reproducible``: plain runs differ in them."""
     parameters: tuple[str, ...]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining import passing, recomputing, switching
 from gclint.verify.worker.examination.explaining.explanation import Explanation, places
-from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure
 
 
@@ -37,7 +37,7 @@ def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Sympto
 def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
-    text = explanation.text[:1].upper() + explanation.text[1:]
+    text = capitalised(explanation.text)
     return Failure(
         first.check,
         case.run.mode,

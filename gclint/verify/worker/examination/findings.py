@@ -234,7 +234,7 @@ def not_compared(case: Case) -> Doubt:
     return Doubt(
         "not compared",
         f"only {case.compared} of {total} gradients can be compared ({conditions.mode} checkpointing, "
-        f"{conditions.scenario.name}): rounding alone changes {names(case.blurred)} as much",
+        f"{conditions.scenario.name}): the effect of rounding on {names(case.blurred)} is too large",
     )
 
 

@@ -280,7 +280,7 @@ def _place() -> Place | None:
     """Return the place of the call that is being recorded."""
     frames = [frame for frame in _frames() if not _is_not_of_model(frame)]
     for frame in frames:
-        # A local function that torch calls: its place is where it was passed to torch.
+        # The place of a local function that torch calls is the call that passed it to torch.
         local = frame.f_code.co_flags & inspect.CO_NESTED
         if not (local and frame.f_back is not None and _module(frame.f_back) in _CHECKPOINTS):
             return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))

@@ -73,7 +73,7 @@ def judge(
         )
         return _row(practice, run, "fails", WRONG, message, tuple(found.wrong))
     if len(found.unknown) > (1 - ENOUGH) * len(found.all):
-        message = f"rounding alone changes the gradients of {names(found.unknown)} as much"
+        message = f"the effect of rounding on the gradients of {names(found.unknown)} is too large"
         return _row(practice, run, "not run", NOT_COMPARED, message, tuple(found.unknown))
     if not found.all:
         return _row(practice, run, "not run", NOT_COMPARED, "no parameter has a gradient to compare")

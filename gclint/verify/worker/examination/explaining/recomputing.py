@@ -22,7 +22,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
 from gclint.verify.worker.examination.inspection.difference import Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
 from gclint.verify.worker.examination.inspection.readable import Change, Holder
-from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.examination.words import capitalised, line, names
 from gclint.verify.worker.protocol import Place
 
 
@@ -339,11 +339,7 @@ def _explained(
     lines: tuple[Place, ...] = (),
 ) -> Explanation:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
-    return Explanation(cause, f"{text}. {_capital(first_operation(origin))}.", shown, difference(origin))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
 
 
 TORCH = "the state of torch's random numbers"

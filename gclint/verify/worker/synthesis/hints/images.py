@@ -98,8 +98,8 @@ def _all_stages(situation: Situation, names: list[str]) -> Plan:
 
 def stated_size(situation: Situation, failure: Failure) -> Plan | None:
     """Images, or spectrograms used as images, of the size that the message states."""
-    said = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
-    found = re.search(said, failure.message)
+    pattern = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
+    found = re.search(pattern, failure.message)
     if found is None:
         return None
     numbers = [int(each) for each in found.groups()[1:]]

@@ -20,7 +20,7 @@ def scaling(situation: Situation, failure: Failure) -> Plan | None:
         return None
     text = situation.text
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _three(width // 2)}
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _sections_of_axes(width // 2)}
     # Newer releases store under the newer name what is read under the older one.
     plan = situation.plan.with_values({("", "rope_scaling"): rope, ("", "rope_parameters"): rope})
     return plan if plan != situation.plan else None
@@ -37,11 +37,11 @@ def named_sections(situation: Situation, failure: Failure) -> Plan | None:
         width = head_width(fields_of(part))
         if isinstance(rope, dict) and name not in rope and width:
             field = "rope_parameters" if fields_of(part).get("rope_parameters") else "rope_scaling"
-            values[type(part).__name__, field] = {**rope, name: _three(width // 2)}
+            values[type(part).__name__, field] = {**rope, name: _sections_of_axes(width // 2)}
     return situation.plan.with_values(values) if values else None
 
 
-def _three(total: int) -> list[int]:
+def _sections_of_axes(total: int) -> list[int]:
     """Return sections for time, height and width that add up to ``total``."""
     side = total * 3 // 8
     return [total - 2 * side, side, side]
@@ -62,7 +62,7 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
     sizes = found[1].split(", ") if found else []
     # Some models repeat sines and cosines once, and split them by the sections repeated once.
     is_doubled = len(sizes) == 6 and sizes[:3] == sizes[3:]
-    divided = _three(numbers[0] // 2 if is_doubled else numbers[0])
+    divided = _sections_of_axes(numbers[0] // 2 if is_doubled else numbers[0])
     return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
 
 
