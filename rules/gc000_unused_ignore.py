@@ -67,23 +67,25 @@ class UnusedIgnore(CommentRule):
             for ignore in comments.suppressing(finding):
                 used[ignore].add(finding.code)
         found = [
-            each for ignore in comments.ignores for each in self._about(ignore, comments, used[ignore], ran)
+            each
+            for ignore in comments.ignores
+            for each in self._check_one(ignore, comments, used[ignore], ran)
         ]
         keepers = [ignore for ignore in comments.ignores if ignore.names(self.code) and not ignore.mistake]
         yield from (each for each in found if not any(_keeps(ignore, each) for ignore in keepers))
         for keeper in keepers:
             if _all_ran(comments, ran) and not any(_keeps(keeper, each) for each in found):
                 own = [word for word in keeper.words or () if word.code == self.code]
-                yield self._about_words(keeper, own, {})
+                yield self._words_finding(keeper, own, {})
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield that there is no comment, or that all are needed."""
+        """Yield that there are no comments, or that all are used."""
         if "gclint:" in network.file.text:
             yield "each ignore comment here suppresses something, or the rules that it names did not run"
         else:
             yield "this file has no ignore comments"
 
-    def _about(
+    def _check_one(
         self, ignore: Ignore, comments: Suppressions, used: Collection[str], ran: Collection[str]
     ) -> Iterable[Finding]:
         if ignore.mistake is not None:
@@ -96,23 +98,23 @@ class UnusedIgnore(CommentRule):
         else:
             names = [word for word, code in comments.codes.items() if word != code.lower()]
             needed = (*used, self.code)
-            idle = [word for word in ignore.words if word.code in ran and word.code not in needed]
+            unused = [word for word in ignore.words if word.code in ran and word.code not in needed]
             unknown = {word: closest(word.text, names) for word in ignore.words if word.code is None}
-            if idle or unknown:
-                yield self._about_words(ignore, idle, unknown)
+            if unused or unknown:
+                yield self._words_finding(ignore, unused, unknown)
 
-    def _about_words(
-        self, ignore: Ignore, idle: Collection[Word], unknown: Mapping[Word, str | None]
+    def _words_finding(
+        self, ignore: Ignore, unused: Collection[Word], unknown: Mapping[Word, str | None]
     ) -> Finding:
-        """Return the finding about words that are idle, and unknown ones with a guess at what is meant."""
-        complaints = [f"{word.text} reports nothing here" for word in idle]
+        """Return the finding about unused words, and unknown ones, each with a similar known word or None."""
+        complaints = [f"{word.text} reports nothing here" for word in unused]
         complaints += [
             f"there is no rule {word.text}" + (f" (did you mean {guess}?)" if guess else "")
             for word, guess in unknown.items()
         ]
         words = ignore.words or ()
         misspelled = [word for word, guess in unknown.items() if guess]
-        needed = [word for word in words if word not in idle and word not in unknown]
+        needed = [word for word in words if word not in unused and word not in unknown]
         kept = [word for word in words if word in needed or word in misspelled]
         remedy: Fix | Refusal = Refusal(_UNCLEAR)
         if not kept:
@@ -126,7 +128,7 @@ class UnusedIgnore(CommentRule):
     ) -> Finding:
         message = f"{'part of this' if in_part else 'this'} comment suppresses nothing: {complaint}"
         symbol = ignore.text.lstrip("# \t")
-        # It has no story: the comment itself is all that there is to see, as nothing else is found.
+        # It has no story: there is nothing to see but the comment itself.
         return Finding(self.code, self.name, message, ignore.path, ignore.start, ignore.end, symbol, remedy)
 
 
@@ -139,5 +141,5 @@ def _all_ran(comments: Suppressions, ran: Collection[str]) -> bool:
 
 
 def _keeps(ignore: Ignore, finding: Finding) -> bool:
-    """Tell whether a comment that names this rule stands for the place of a finding, be it its own."""
+    """Return whether a comment that names this rule covers a finding, which may be about itself."""
     return min(ignore.start, ignore.covered[0]) <= finding.start < ignore.covered[1]

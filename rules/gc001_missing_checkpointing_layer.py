@@ -29,7 +29,8 @@ class MissingCheckpointingLayer(Rule):
     not include `GradientCheckpointingLayer`. A class is a block if a legacy branch passes it to a
     checkpoint function, or if a loop over a stack feeds its output back into it and it contains
     attention or another token mixer. The model has to be a transformers model: it derives from
-    `PreTrainedModel` and contains the class that runs the block.
+    `PreTrainedModel` and contains the class that runs the block. Loops that only run in evaluation mode
+    or without gradients (`torch.no_grad`) do not count.
 
     A run of the model is a second source: blocks that feed one another and are not recomputed are
     reported at the call, however the model finds them (a registry, a computed name).
@@ -82,7 +83,8 @@ class MissingCheckpointingLayer(Rule):
     - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments
       in place, changes something outside of itself, keeps something in a part that others read, needs
       gradients to be recorded in its forward pass, or draws random numbers that torch does not restore;
-    - the loop around such a block changes what it passes to it, or the call stands in a context of its own;
+    - the loop around such a block changes what it passes to it, or the call is inside a context manager of
+      its own;
     - classes that are not blocks share the base that has to change.
 
     There is no fix for a block that needs its cache in training, nor for one that is itself a model.
@@ -112,7 +114,7 @@ class MissingCheckpointingLayer(Rule):
     is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each block that the file defines, or runs and nobody else reports."""
+        """Yield a finding for each block that the file defines, or runs if no other file reports it."""
         for block in network.unprotected_blocks:
             name = self._name(block)
             elsewhere = block.info.file is not network.file
@@ -137,7 +139,7 @@ class MissingCheckpointingLayer(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each class that calls run why it need not become a checkpointing layer."""
+        """Yield the reasons why the classes at a place need not become checkpointing layers."""
         for info in spot.classes:
             yield from network.reasons(info, spot.sites)
 
@@ -146,17 +148,17 @@ class MissingCheckpointingLayer(Rule):
         return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm it by one site that is not recomputed, or is by a branch in the model's own loop."""
+        """Confirm a finding by a call site that is not recomputed, or only by a branch around it."""
         if any(site.recomputed is False for site in sites):
             return Evidence.CONFIRMED
         if any(site.recomputed is None for site in sites):
             return None
         by_branch = any("checkpoint" in text(site.place) for site in sites)
-        # Recomputed by a branch in the model's own loop: that is what such a finding says.
+        # If a legacy branch recomputes the block, the finding says so.
         return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
 
     def flags(self, site: RunSite) -> bool | None:
-        """Return whether the block is still not a layer, or not recomputed; None where it is not trained."""
+        """Return whether the block is still not a layer, or not recomputed; None if it was not trained."""
         if not site.is_layer:
             return True
         return None if site.recomputed is None else not site.recomputed
@@ -179,7 +181,7 @@ class MissingCheckpointingLayer(Rule):
 
 
 def _inherits_checkpoint_call(network: Network, block: UnprotectedBlock) -> bool:
-    """Tell whether a class that runs a block inherits a call of a checkpoint function from another file."""
+    """Return whether a class that runs a block inherits a call of a checkpoint function from another file."""
     bases = {base for site in block.sites for base in site.owner.mro if base.file is not network.file}
     return any(
         True for base in bases for _ in calls_between(base.module, base.definition.start, base.definition.end)

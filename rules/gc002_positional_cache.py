@@ -1,4 +1,4 @@
-"""GC002: a cache that a checkpointing layer gets by position."""
+"""GC002: a cache that is passed to a checkpointing layer by position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class PositionalCache(Rule):
     ## What it does
 
     Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which
-    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position.
+    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position. Calls that only
+    run in evaluation mode or without gradients (`torch.no_grad`) are left alone.
 
     ## Why is this bad?
 
@@ -55,7 +56,9 @@ class PositionalCache(Rule):
     the fix then moves the activations to the front of the signature and rewrites the calls, overrides
     and `super().forward` calls in the given files. That is unsafe, since callers elsewhere break. It is
     also unsafe if a release that the file may run with does not disable a cache of that name (see
-    GC305); if none does, there is no fix.
+    GC305); if none does, there is no fix. It is unsafe as well if a decorator of `forward` or a forward hook
+    reads the arguments as they are passed, or if the model reads from the output what the block only
+    returns if `use_cache` is True. There is no fix for a block that needs its cache in training.
 
     Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 
@@ -71,7 +74,7 @@ class PositionalCache(Rule):
     is_about_calls = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each call with such arguments."""
+        """Yield a finding for each call that passes caches by position."""
         for defects in defective_sites(network):
             if not defects.positional_caches:
                 continue
@@ -95,7 +98,7 @@ class PositionalCache(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it is right."""
+        """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: RunSite) -> bool:

@@ -1,4 +1,4 @@
-"""GC003: an activation that a checkpointing layer gets by keyword."""
+"""GC003: an activation that is passed to a checkpointing layer by keyword."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class KeywordActivation(Rule):
 
     ## Why is this bad?
 
-    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives
-    gradients to tensors that are passed by position. One that is passed by keyword loses its gradient
-    if no other input requires grad, and raises "Trying to backward through the graph a second time"
-    if several layers share it.
+    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only computes
+    gradients for tensors that are passed by position. One that is passed by keyword loses its gradient
+    if no other input requires grad, and the backward pass raises "Trying to backward through the graph
+    a second time" if several layers share it.
 
     ## Example
 
@@ -56,9 +56,10 @@ class KeywordActivation(Rule):
     Safe if the activation and the parameters before it can be passed by position: each of them is
     passed already, or has a literal default. There is no fix across `*args`, nor if calls among the
     arguments would be evaluated in another order. If a cache comes before the activation in the
-    signature of `forward`, the signature changes as described under GC002, which is unsafe. It is also
-    unsafe if the call may run something whose parameters are not known: another `__call__` or `forward`, a
-    class that a parameter or a library gives.
+    signature of `forward`, the signature changes as described under GC002, which is unsafe. The fix is
+    also unsafe if the call may run something whose parameters are not known: another `__call__` or
+    `forward`, or a class that comes from a parameter or a library; or if a decorator of `forward` or a
+    forward hook reads the arguments as they are passed.
 
     All arguments that required grad in a run move together. Findings that only a run can show are
     repaired by `--fix --verify` once the repair is proven.
@@ -77,7 +78,7 @@ class KeywordActivation(Rule):
     shows_in_every_run = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each call with such arguments."""
+        """Yield a finding for each call that passes activations by keyword."""
         for defects in defective_sites(network):
             if not defects.keyword_activations:
                 continue
@@ -100,7 +101,7 @@ class KeywordActivation(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it is right."""
+        """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "nothing that requires grad is passed to `{block}` by keyword")
 
     def flags(self, site: RunSite) -> bool:

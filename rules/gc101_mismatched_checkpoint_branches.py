@@ -1,4 +1,4 @@
-"""GC101: a checkpointed call that passes something else than the plain call beside it."""
+"""GC101: a checkpointed call that passes other arguments than the plain call beside it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class MismatchedCheckpointBranches(Rule):
 
     Binds both calls of a legacy branch to the parameters of the block's `forward`, as Python does it,
     and reports parameters that receive different values: two arguments that are swapped, keywords that
-    one of the calls drops, a whole list where the other call passes one of its items. A cache that is
-    disabled while checkpointing, its positions, and what the branch's own condition rules out make no
-    difference.
+    one of the calls drops, a whole list where the other call passes one of its items. Differences are
+    accepted if they concern a cache that is disabled while checkpointing, its positions, or values that
+    the branch's own condition rules out.
 
     ## Why is this bad?
 
@@ -71,7 +71,7 @@ class MismatchedCheckpointBranches(Rule):
         for legacy, differences in mismatches(network.run_sites, network.releases):
             if legacy.fragment.file is not network.file or not models_running(legacy.owner):
                 continue
-            # One that a wrapper passes stands elsewhere.
+            # An argument that a wrapper function passes is in another statement: the call is reported.
             own = {id(node) for node in walk(legacy.call)}
             argument = next((each.argument for each in differences if id(each.argument) in own), None)
             start, end = legacy.span(legacy.call if argument is None else argument)
@@ -93,7 +93,7 @@ class MismatchedCheckpointBranches(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each checkpointed call with what it was compared."""
+        """Yield for each checkpointed call which plain call it was compared with, or why with none."""
         for site in spot.sites:
             if not site.checkpointed:
                 continue

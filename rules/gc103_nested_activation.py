@@ -1,4 +1,4 @@
-"""GC103: a list, tuple or dict of activations that a checkpointing layer gets."""
+"""GC103: activations that are passed to a checkpointing layer inside a list, tuple or dict."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class NestedActivation(Rule):
 
     ## Why is this bad?
 
-    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only gives gradients to
-    tensors that are arguments themselves. It does not look inside a container, whether that is passed by
+    Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only computes gradients
+    for tensors that are arguments themselves. It does not look inside a container, whether that is passed by
     position or by keyword: if nothing else requires grad, the gradient is lost, and if several layers
     share the container, the backward pass raises "Trying to backward through the graph a second time".
 
@@ -54,9 +54,9 @@ class NestedActivation(Rule):
     ## Fix safety
 
     The signature of the block has to change. The fix does that for a tuple of tensors if `forward` is
-    annotated with their number, nothing else calls or inherits the block, and the call passes the tuple by
-    position: each tensor gets a parameter of its own, and `forward` packs them into the tuple again. It is
-    unsafe, since callers elsewhere break. In all other cases there is no fix.
+    annotated with their number, nothing else calls the block or inherits from it, and the call passes the
+    tuple by position: each tensor gets a parameter of its own, and `forward` packs them into the tuple again.
+    It is unsafe, since callers elsewhere break. In all other cases there is no fix.
 
     ## References
 
@@ -71,7 +71,7 @@ class NestedActivation(Rule):
     shows_in_every_run = True
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each call with such arguments."""
+        """Yield a finding for each call that passes containers of activations."""
         for defects in defective_sites(network):
             if not defects.nested_activations:
                 continue
@@ -93,13 +93,13 @@ class NestedActivation(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it is right."""
+        """Yield the reasons why the call sites at a place are correct."""
         return reasons(
             network, spot.sites, "no list, tuple or dict of tensors that require grad is passed to `{block}`"
         )
 
     def flags(self, site: RunSite) -> bool:
-        """Return whether tensors that require grad were passed inside of a container."""
+        """Return whether tensors that require grad were passed inside a container."""
         return bool(site.contained_activations)
 
     @staticmethod

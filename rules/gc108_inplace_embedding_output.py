@@ -26,7 +26,7 @@ class InplaceEmbeddingOutput(Rule):
     ## What it does
 
     Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is the output of
-    the module that `get_input_embeddings()` returns, and lines that raised this error in a run.
+    the module that `get_input_embeddings()` returns, and lines that raised the error below in a run.
 
     ## Why is this bad?
 
@@ -92,7 +92,7 @@ class InplaceEmbeddingOutput(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield why nothing is changed in place that the embeddings have returned."""
+        """Yield why no output of the embeddings is changed in place."""
         if spot.owner is None:
             return
         called = embeddings_called(network, spot.owner)
@@ -106,7 +106,7 @@ class InplaceEmbeddingOutput(Rule):
 
 
 def _story(network: Network, change: Change) -> Iterator[Step]:
-    """Yield where the embeddings are made and called, as far as the text says, and where that is changed."""
+    """Yield where the embeddings are created and called, if the code shows it, and the change in place."""
     if change.model is not None and change.module is not None:
         others = (each for each in network.module.classes.values() if each is not change.model)
         made = f"`{change.module}` is an input embedding: the hook of `enable_input_require_grads()` is on it"
@@ -116,7 +116,7 @@ def _story(network: Network, change: Change) -> Iterator[Step]:
                 yield step
                 break
     if change.source is not None:
-        returned = f"with frozen embeddings, the hook makes what `{change.module}` returns here a leaf"
+        returned = f"with frozen embeddings, the hook makes this output of `{change.module}` a leaf"
         yield node_step(change.fragment, change.source, returned)
     what = f"`{change.name}` is changed in place here, which raises for a leaf that requires grad"
     yield node_step(change.fragment, change.statement, what)

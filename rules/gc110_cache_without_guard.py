@@ -1,4 +1,4 @@
-"""GC110: a cache that is made although the model checkpoints."""
+"""GC110: a cache that is created although the model checkpoints."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class CacheWithoutGuard(Rule):
     explains_all = False
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each cache that is made too early."""
+        """Yield a finding for each cache that is created before or without a guard."""
         for each in unguarded_caches(network):
             start, end = each.site.span(each.argument)
             made, _ = each.fragment.span(each.creation)
@@ -96,11 +96,11 @@ class CacheWithoutGuard(Rule):
             )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each call site why it gets no cache that is made too early."""
+        """Yield for each call site why it receives no unguarded cache."""
         return dict.fromkeys(why_guarded(network, site) for site in spot.sites)
 
     def flags(self, site: RunSite) -> bool:
-        """Return whether a cache was written to by recomputation."""
+        """Return whether recomputation wrote to a cache."""
         return bool(site.rewritten_caches)
 
 

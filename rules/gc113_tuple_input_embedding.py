@@ -1,4 +1,4 @@
-"""GC113: input embeddings that return something other than one tensor."""
+"""GC113: input embeddings whose output is not a single tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TupleInputEmbedding(Rule):
 
     ## What it does
 
-    Reports models in which, as a run shows, the module that `get_input_embeddings()` returns gives a tuple,
+    Reports models in which, as a run shows, the module from `get_input_embeddings()` returns a tuple,
     and a module inside it, such as a projection, returns the tensor that feeds the first block. The code
     alone does not show this: the rule is silent unless the model was run, by `gclint verify` or `--verify`.
 
@@ -69,7 +69,7 @@ class TupleInputEmbedding(Rule):
     causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each model of the file of which a run has seen that."""
+        """Yield a finding for each model whose input embeddings returned a tuple in a run."""
         for each in misled(network):
             if each.seen.fails:
                 yield each.finding(
@@ -80,9 +80,9 @@ class TupleInputEmbedding(Rule):
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield what only a run shows."""
+        """Yield that only a run can show this defect."""
         return unseen(network, spot.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
-        """Return whether the run has seen that of the model of a finding."""
+        """Return whether the run shows the defect in the model of a finding."""
         return concerned(finding, run)

@@ -62,10 +62,10 @@ class UnreachedInputEmbedding(Rule):
     ## Fix safety
 
     The fix adds the method, which returns the module that a run has found; the run has also shown that the
-    release sets its hook there. Releases before 5.0 ask only the outermost model, which has to return its
-    token embeddings: with them a tower can be repaired on its own, but not within another model. A model that
-    returns its token embeddings is left alone. The fix is always unsafe: the method is part of the model's
-    interface. Without it, `use_reentrant=False` gives adapters their gradients.
+    release sets its hook there. Releases before 5.0 call the method only on the outermost model, which has to
+    return its token embeddings: with them, a tower can be repaired on its own, but not inside another model.
+    A model that returns its token embeddings is left alone. The fix is always unsafe: the method is part of
+    the model's interface. Without the fix, adapters receive gradients with `use_reentrant=False`.
 
     ## References
 
@@ -79,13 +79,13 @@ class UnreachedInputEmbedding(Rule):
     causes = frozenset((Cause.NO_INPUT_GRADIENT,))
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each model of the file of which a run has seen that."""
+        """Yield a finding for each model whose input embeddings did not feed the first block in a run."""
         for each in misled(network):
             if not each.seen.fails:
                 present = (
                     "returns no module"
                     if each.seen.present is None
-                    else ("returns a module that does not feed the first block")
+                    else "returns a module that does not feed the first block"
                 )
                 yield each.finding(
                     self.code,
@@ -95,9 +95,9 @@ class UnreachedInputEmbedding(Rule):
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield what only a run shows."""
+        """Yield that only a run can show this defect."""
         return unseen(network, spot.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
-        """Return whether the run has seen that of the model of a finding."""
+        """Return whether the run shows the defect in the model of a finding."""
         return concerned(finding, run)

@@ -1,4 +1,4 @@
-"""GC301: a model that overrides the method by which the library sets flags, with its old signature."""
+"""GC301: a model that overrides the library's method for setting flags, with its old signature."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gclint.rule import Rule
 if TYPE_CHECKING:
     from gclint.network.explaining.places import Spot
 
-_TOLD = 3
-"""Of what there may be many, this many are told of."""
+_MOST_STEPS = 3
+"""How many classes of each kind the story of a finding shows."""
 
 
 class LegacySetGradientCheckpointing(Rule):
@@ -66,7 +66,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
     override does not name: these would be enabled as well. It is also unsafe if a named class does not
-    initialize the flag to False, if the file may be for transformers before 4.35, and if a layer of
+    initialize the flag to False, if the file may run with transformers before 4.35, or if a layer of
     the model keeps state that recomputation changes. There is no fix for a method that does more than
     set flags.
 
@@ -81,7 +81,7 @@ class LegacySetGradientCheckpointing(Rule):
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each override that the file writes."""
+        """Yield a finding for each override that the file defines."""
         if network.checkpointing_module is None or network.releases.end_before(FIRST_WITH_SWITCH):
             return
         for override in own_overrides(network.module):
@@ -100,7 +100,7 @@ class LegacySetGradientCheckpointing(Rule):
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield for each model why it has no old override."""
+        """Yield for each model why it has no override with the old signature."""
         for info in (*spot.classes, *(() if spot.owner is None else (spot.owner,))):
             if not is_like_a_model(info):
                 continue
@@ -121,7 +121,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     @staticmethod
     def _is_used(network: Network, override: OldOverride) -> bool:
-        """Tell whether the library does not raise before it calls the override."""
+        """Return whether the library can call the override without raising before."""
         models = (override.model, *subclasses(network.project, override.model))
         return any(flag(model) is not False for model in models)
 
@@ -134,16 +134,16 @@ class LegacySetGradientCheckpointing(Rule):
 
 
 def _story(network: Network, override: OldOverride) -> Iterator[Step]:
-    """Yield how the library knows the override, whose flag it sets, and whose flag nobody sets."""
+    """Yield how the library recognizes the override, whose flags it sets, and whose flags stay False."""
     model, file = override.model, override.model.file
     yield definition_step(file, model.definition, f"`{model.name}` overrides `{LIBRARY_SWITCH}`")
-    known = "the library knows the old interface by `value`: it calls this for each module, and sets no flag"
+    known = "because of `value`, the library calls this for each module, and sets no flags itself"
     yield from header_steps(file, override.method, "value", known)
-    for info in (override.named or ())[:_TOLD]:
-        sets = f"the override sets the flag of `{info.name}`, and not its checkpoint function"
+    for info in (override.named or ())[:_MOST_STEPS]:
+        sets = f"the override sets the flag of `{info.name}`, but not its checkpoint function"
         yield definition_step(info.file, info.definition, sets)
     models = (model, *subclasses(network.project, model))
     layers = {part for each in models for part in each.all_parts if part.is_checkpointing}
-    for info in sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))[:_TOLD]:
+    for info in sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))[:_MOST_STEPS]:
         left = f"`{info.name}` is a `{CHECKPOINTING_BASE}`, whose flag stays False"
         yield definition_step(info.file, info.definition, left)

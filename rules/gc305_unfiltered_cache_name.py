@@ -13,6 +13,7 @@ from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
+from gclint.network.untrained import untrained
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 from gclint.wording import listed
@@ -80,6 +81,8 @@ class UnfilteredCacheName(Rule):
             block = next((info for info in site.blocks if info.is_checkpointing), None)
             if block is None or site.checkpointed or site.function is not None or is_spared(site):
                 continue
+            if untrained(site) is not None:
+                continue
             for name, arg in live_caches(site):
                 which = left_on[name]
                 if which is not None:
@@ -114,6 +117,8 @@ class UnfilteredCacheName(Rule):
                 yield "the call goes through another function, so the base class does not see its keywords"
             elif is_spared(site):
                 yield "the call is on a path on which the model does not checkpoint"
+            elif (idle := untrained(site)) is not None:
+                yield idle.value
             else:
                 known = [f"`{name}`" for name, _ in live_caches(site)]
                 yield (

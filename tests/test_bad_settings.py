@@ -59,7 +59,7 @@ def _wrong_values(definition: Definition) -> list[str]:
         "a string": ('"x"',),
         "true or false": ("true",),
     }
-    return [each for each in _OF_OTHER_TYPES if each not in right[definition.kind.article]]
+    return [each for each in _OF_OTHER_TYPES if each not in right[definition.kind.description]]
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.name)
@@ -71,7 +71,9 @@ def test_a_value_of_another_type_is_named_with_its_place(
             f"[project]\nname = 'x'\n\n[tool.gclint]\n{definition.name} = {value}\n"
         )
         outcome = gclint()
-        _is_refused(outcome, "pyproject.toml:5:1: ", f"{definition.name} must be {definition.kind.article}")
+        _is_refused(
+            outcome, "pyproject.toml:5:1: ", f"{definition.name} must be {definition.kind.description}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -87,10 +89,10 @@ def test_a_value_of_another_type_is_named_with_its_place(
         ('exclude = [""]', "exclude: the pattern '' is empty"),
         ('exclude = ["./"]', "exclude: the pattern './' is empty"),
         ('extend-exclude = ["!src"]', "extend-exclude: '!src' starts with '!'"),
-        ('include = ["a\\u0000b"]', "include: the pattern 'a\\x00b' holds a NUL character"),
+        ('include = ["a\\u0000b"]', "include: the pattern 'a\\x00b' contains a NUL character"),
         ('library = ""', "library: the path is empty"),
         ('library = "nowhere"', "library: transformers was not found in "),
-        ('baseline = "a\\u0000b"', "baseline: the path holds a NUL character"),
+        ('baseline = "a\\u0000b"', "baseline: the path contains a NUL character"),
         ('target-version = "new"', "target-version: 'new' is not a version or a range"),
         ('target-version = ""', "target-version: "),
         ('output-format = "xml"', "output-format: there is no format 'xml' here"),

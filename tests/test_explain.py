@@ -452,12 +452,12 @@ def _places(block: Path) -> Iterable[tuple[str, str]]:
     yield f"{block}:2:500", ":2: column 500 does not exist; the line has 20 characters"
     yield f"{block}:1:1", ":1: column 1 does not exist; the line is empty"
     yield f"{block}:2:0", "columns count from 1"
-    yield f"{block}", "the line is missing"
+    yield f"{block}", "the line number is missing"
     yield f"{block.parent}:3", "is a folder; pass a file in it"
-    yield f"{block.parent}", "the line is missing"
+    yield f"{block.parent}", "the line number is missing"
     yield "nowhere.py:3", "nowhere.py: no such file"
     yield r"C:\x\modeling_a.py:12:3", r"C:\x\modeling_a.py: no such file"
-    yield ":3", "the line is missing"
+    yield ":3", "the line number is missing"
     yield "x\x00y.py:3", "x\\x00y.py: no such file"
 
 

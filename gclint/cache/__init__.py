@@ -1,1 +1,1 @@
-"""What earlier runs found out, and what they had read for it: while that is the same, so is the rest."""
+"""Results of earlier runs, each with everything that was read for it: valid until any of that changes."""

@@ -1,4 +1,4 @@
-"""The code that runs: what it finds may be another thing once it has been edited."""
+"""Facts about gclint's own code: once it is edited, cached results are no longer valid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEGAN = time.time_ns()
 
 
 def code_facts() -> Trace | None:
-    """Return the facts about the code that was imported so far; None if it was edited since."""
+    """Return facts about the code that has been imported so far; None if it was edited after that."""
     trace = Trace()
     library = os.path.dirname(os.__file__)
     for module in list(sys.modules.values()):

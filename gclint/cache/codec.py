@@ -1,4 +1,4 @@
-"""Dataclasses as JSON, by the types of their fields: what is read back is what was written, or an error."""
+"""Converts dataclasses to JSON and back, by the types of their fields: a round trip is exact, or an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _PLAIN = (str, int, bool, float)
 
 
 def encoded(value: object) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as ``json`` can write it.
+
+    Raises:
+        TypeError: it holds something of a type that is not supported.
+    """
     if value is None or isinstance(value, _PLAIN):
         return value
     if isinstance(value, Enum):
@@ -36,10 +40,10 @@ def encoded(value: object) -> Any:
 
 
 def decoded(kind: type[_Value], document: Any) -> _Value:
-    """Return the value of a type that a document stands for.
+    """Return the value of type ``kind`` that was encoded as ``document``.
 
     Raises:
-        Damaged: it stands for none.
+        Damaged: no such value is encoded like that.
     """
     try:
         return cast("_Value", _reader(cast("Any", kind))(document))
@@ -77,7 +81,7 @@ def _checked(document: Any, kind: type) -> Any:
 
 def _of_tuple(document: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(_checked(document, list)) != len(kinds):
-        raise Damaged("a tuple has another length")
+        raise Damaged("a tuple has the wrong length")
     return tuple(_reader(kind)(each) for kind, each in zip(kinds, document, strict=True))
 
 
@@ -87,7 +91,7 @@ def _of_union(document: Any, kinds: tuple[Any, ...]) -> Any:
             return _reader(kind)(document)
         except (Damaged, KeyError):
             continue
-    raise Damaged("this is none of the types")
+    raise Damaged("this matches none of the types")
 
 
 def _of_dataclass(kind: type) -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""Where the cache of a run lies: as the command line says, or the settings, or beside them."""
+"""Finds the folder of the cache: from the command line, from the settings, or beside the settings file."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ _TABLE = b"tool.gclint"
 _KEY = "cache-dir"
 
 
-def cache_folder(said: Path | None) -> Path:
-    """Return where the cache lies: as the command line or the settings say, or in the project one is in."""
-    return said or guessed_folder(())
+def cache_folder(configured: Path | None) -> Path:
+    """Return the configured folder of the cache; by default, that of the project in the current folder."""
+    return configured or guessed_folder(())
 
 
 def guessed_folder(arguments: Sequence[str]) -> Path:
-    """Return the folder of the cache of a run whose settings have not been read yet.
+    """Return the folder of the cache for a run whose settings have not been read yet.
 
-    That is the one of the working directory's project. Where it is the wrong one, nothing is known there.
+    This is the folder in the project around the working directory. If that guess is wrong, nothing is found
+    there, and the run is not replayed.
     """
     option = _option(arguments)
     if option is not None:
         return Path(option)
     try:
         here = Path(os.path.abspath(os.curdir))
-    except OSError:  # It has been deleted, so nothing can be kept.
+    except OSError:  # The working directory has been deleted, so there is no cache.
         return Path(os.devnull) / NAME
     for folder in (here, *here.parents):
         try:

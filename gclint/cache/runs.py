@@ -1,8 +1,8 @@
-"""Whole runs from the shell: what one printed is printed again where it would read the same.
+"""Replays whole runs: if nothing that a run has read has changed, what it printed is printed again.
 
-A run is known by its command line, and by all else of its process that can make a difference. What it has
-read of the disk, its own code included, is checked; only then its output is written once more, before
-click, the rules or LibCST are imported.
+A run is identified by its command line, and by everything else in its process that can make a difference.
+All files that it read, its own code included, are checked first. Then its output is printed, before click,
+the rules or LibCST are imported.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _STREAMS = ("stdout", "stderr")
 _VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WINDOWID", "COLUMNS", "LINES"))
-"""Variables that differ from run to run; the size of a terminal is asked for."""
+"""Environment variables that differ from run to run; the size of the terminal is part of the key anyway."""
 _OUTSIDE = frozenset(("-", "--no-cache", "--help", "-h", "--version"))
 _STATUSES = (0, 1)
 
 
 class Recorder:
-    """What a run prints and reads, unless it is said to do more than that."""
+    """Records what a run prints and reads, so that it can be replayed if it does nothing else."""
 
     def __init__(self, name: str, trace: Trace) -> None:
         self._name = name
@@ -42,21 +42,21 @@ class Recorder:
         self.is_paused = False
         self.chunks: list[tuple[int, bytes]] = []
         self.folder: Path | None = None
-        """Where to keep the run; None where it is not to be kept."""
+        """The cache to store the run in; None if it must not be replayed."""
         self.complain: Callable[[str], None] | None = None
-        """What is told why it cannot be kept."""
+        """Called with the reason if the cache cannot be written."""
         self.stores: list[Store] = []
-        """Where parts of the run are kept as well."""
+        """Other stores that the run has written to, whose complaints are reported as well."""
 
     def keep(self, status: object) -> None:
-        """Keep the run, if it is one that can be replayed."""
+        """Store the run, which ended with the exit status ``status``, if it can be replayed."""
         if self.folder is None or status not in _STATUSES or self._trace.is_torn:
             return
         code = code_facts()
         if code is None:
             return
         output = [[number, b64encode(data).decode()] for number, data in self.chunks]
-        # What is not shown may be laid out otherwise.
+        # Only the layout of files whose places or lines are printed makes a difference to the output.
         trace = self._trace
         shown = trace.layout_free.keys() if trace.shown is None else trace.shown
         document = {"code": encoded(code), "facts": encoded(trace, shown), "output": output, "status": status}
@@ -71,13 +71,13 @@ _recorder: Recorder | None = None
 
 
 def recorder() -> Recorder | None:
-    """Return what records this process; None where nothing does."""
+    """Return the recorder of this process; None if nothing is recorded."""
     return _recorder
 
 
 @contextmanager
 def unrecorded() -> Iterator[None]:
-    """Let what is printed inside be no part of the run, as the progress on a terminal is none."""
+    """Do not record what is printed inside, such as a progress bar."""
     if _recorder is not None:
         _recorder.is_paused = True
     try:
@@ -89,7 +89,7 @@ def unrecorded() -> Iterator[None]:
 
 @contextmanager
 def recorded(arguments: Sequence[str]) -> Iterator[None]:
-    """Record the code inside, which is the whole run, and keep what can be replayed."""
+    """Record the whole run, which is the code inside, and store it if it can be replayed."""
     global _recorder
     if not _is_of_interest(arguments) or sys.stdout is None or sys.stderr is None:
         yield
@@ -109,11 +109,11 @@ def recorded(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def replay(arguments: Sequence[str], layout_free: LayoutFree) -> int | None:
-    """Print what the same run printed before, and return its exit status; None where that is not known.
+    """Print what the same run printed before, and return its exit status; None if it is not in the cache.
 
     Args:
         arguments: those of the command line.
-        layout_free: what stands for the content of a Python file but for its layout.
+        layout_free: returns a digest of a Python file without its layout.
 
     Raises:
         OSError: the output cannot be written.
@@ -139,11 +139,11 @@ def replay(arguments: Sequence[str], layout_free: LayoutFree) -> int | None:
 
 
 def _output(document: dict[str, Any]) -> tuple[list[tuple[int, bytes]], int]:
-    """Return what was printed, and the exit status.
+    """Return what was printed, as pairs of stream (0: stdout, 1: stderr) and bytes, and the exit status.
 
     Raises:
-        Damaged: this is something else.
-        ValueError: the same.
+        Damaged: the document is malformed.
+        ValueError: its base64 is malformed.
     """
     rows, status = document.get("output"), document.get("status")
     if type(status) is not int or status not in _STATUSES or not isinstance(rows, list):
@@ -159,16 +159,16 @@ def _output(document: dict[str, Any]) -> tuple[list[tuple[int, bytes]], int]:
 
 
 def _is_of_interest(arguments: Sequence[str]) -> bool:
-    """Tell whether a run may be one of the lint that can be replayed, as far as its arguments say."""
+    """Return whether a run with these arguments may be a lint run that can be replayed."""
     try:
         os.getcwd()
-    except OSError:  # It has been deleted, so nothing can be kept in it or be told by it.
+    except OSError:  # The working directory has been deleted, and it is part of the key.
         return False
     return _OUTSIDE.isdisjoint(arguments)
 
 
 def _name(arguments: Sequence[str]) -> str:
-    """Return what stands for a run, and for all of its process that can make a difference."""
+    """Return the key of a run: a digest of all in its process that can make a difference."""
     terminals = []
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         is_terminal = stream is not None and stream.isatty()

@@ -1,9 +1,10 @@
-"""The folder of the cache: documents that are whole or are not there, and never trusted as they are.
+"""The folder of the cache: documents that are written atomically, and validated when they are read.
 
-A document is JSON behind a line with its digest, under a name that says what it is about. It is written to
-a file of its own, which then takes its place: so whoever reads meets an old one or a new one, and two runs
-at once, or one that is killed, leave nothing half done. What is damaged, foreign or of another version is
-no document. Nothing is locked: who writes last, wins, and each document stands for itself.
+A document is a line with a digest, followed by JSON, in a file named after its key. It is written to a
+temporary file, which then replaces the old one: a reader sees the old document or the new one, and two
+concurrent runs, or one that is killed, leave nothing half done. A document that is damaged, foreign or of
+another version is treated as missing. Nothing is locked: documents do not depend on each other, and the
+last writer wins.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _VERSION = f"{__version__} {_FORMAT}"
 _SUFFIX = ".json"
 _TEMPORARY = ".tmp"
 _LARGEST = 64_000_000
-"""How many bytes a document may have; what is larger is none of ours."""
+"""How many bytes a document may have; a larger file is not one of gclint's."""
 _MOST = 64
-"""How many documents are kept: the latest."""
+"""How many documents are kept; the oldest are deleted."""
 _ABANDONED = 3600
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -41,13 +42,13 @@ class Store:
     """The documents in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Look at nothing yet."""
+        """Remember the folder, without accessing it."""
         self.folder = folder
         self.complaint: str | None = None
-        """Why nothing could be written, in words."""
+        """Why a document could not be written, for the user."""
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """Return the document of a name; None where there is none that can be trusted."""
+        """Return the document with this name; None if there is none, or it is not valid."""
         path = self._path(name)
         try:
             if os.stat(path).st_size > _LARGEST:
@@ -62,7 +63,7 @@ class Store:
         return document if is_own and document.get("name") == name else None
 
     def write(self, name: str, document: dict[str, Any]) -> None:
-        """Write a document, if that is possible; else :attr:`complaint` says why not."""
+        """Write a document if possible; otherwise, set :attr:`complaint`."""
         try:
             text = json.dumps({"version": _VERSION, "name": name, **document}, separators=(",", ":"))
             body = text.encode("ascii")
@@ -77,7 +78,7 @@ class Store:
         return os.path.join(self.folder, _OWN, name + _SUFFIX)
 
     def _prepare(self) -> bool:
-        """Make the folder, which git shall not see; tell whether it is one of gclint's."""
+        """Create the folder, which git ignores; return whether it may be used as a cache."""
         try:
             self.folder.mkdir(parents=True)
         except FileExistsError:
@@ -104,7 +105,7 @@ class Store:
             raise
 
     def _prune(self) -> None:
-        """Delete the oldest documents, and what killed runs have left."""
+        """Delete the oldest documents, and temporary files of killed runs."""
         kept: list[tuple[float, str]] = []
         with contextlib.suppress(OSError), os.scandir(self.folder / _OWN) as found:
             for entry in found:
@@ -120,7 +121,7 @@ class Store:
 
 
 def is_cache(folder: Path) -> bool:
-    """Tell whether a folder says that it is a cache of gclint."""
+    """Return whether a folder is marked as a cache of gclint."""
     try:
         return (folder / _TAG).read_text(encoding="utf-8") == _TAG_TEXT
     except (OSError, UnicodeDecodeError):
@@ -128,13 +129,13 @@ def is_cache(folder: Path) -> bool:
 
 
 def clean(folder: Path) -> bool:
-    """Delete what gclint keeps in a folder, and the folder if nothing else is in it.
+    """Delete the documents of gclint in a folder, and the folder if it is empty then.
 
     Returns:
-        Whether it is a cache of gclint; else it is left alone.
+        Whether it is a cache of gclint; anything else is left alone.
 
     Raises:
-        OSError: something of it cannot be deleted.
+        OSError: a file cannot be deleted.
     """
     if not is_cache(folder):
         return False

@@ -1,4 +1,4 @@
-"""Traces as they are kept: what was read, and whether the same would be read now."""
+"""Traces in the cache: what a run has read, and whether a run would read the same now."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from gclint.trace import Fact, Signature, Trace
 
 
 class Answer(NamedTuple):
-    """An answer that was kept."""
+    """The answer to a question about the file system, as an earlier run got it."""
 
     text: str
     signature: Signature | None = None
-    """The file's with that answer, where it may be trusted."""
+    """The signature that the file had then; None if it cannot be relied on."""
     layout_free: str | None = None
-    """What stands for the file but for its layout, where that is no matter."""
+    """A digest of the file without its layout; None if its layout matters."""
 
 
 Known = dict[Fact, Answer]
 LayoutFree = Callable[[Path, bytes], "str | None"]
-"""Returns what stands for the content of a Python file but for its layout; None for anything else."""
+"""Returns a digest of the content of a Python file without its layout; None if it is not Python."""
 _OF_FILES = ("content", "search")
 _Row = tuple[str, str, str, "Mapping[str, Any]"]
 
 
 class Damaged(ValueError):
-    """What was kept is not what gclint keeps."""
+    """A document in the cache is malformed."""
 
 
 def encoded(trace: Trace, shown: Container[str] = ()) -> list[Any]:
-    """Return a trace as JSON has it: the answers by path, for each kind of question.
+    """Return a trace as ``json`` can write it: the answers by path, for each kind of question.
 
     Args:
         trace: what was read.
-        shown: the files whose layout matters.
+        shown: the paths of the files whose layout matters.
     """
     kinds: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
     for fact, found in trace.answers.items():
         seen = trace.signatures.get(fact.path) if fact.kind in _OF_FILES else None
         key = fact.kind, fact.detail, trace.phases.get(fact, "")
-        # A file without a phase was read for something else as well, which may see its layout.
+        # A file without a phase was also read for another purpose, for which its layout may matter.
         layout_free = trace.layout_free.get(fact.path) if fact.kind in _OF_FILES and key[-1] else None
         own = () if layout_free is None or fact.path in shown else (layout_free,)
         kinds.setdefault(key, {})[fact.path] = [found, *(seen or ()), *own]
@@ -50,10 +50,10 @@ def encoded(trace: Trace, shown: Container[str] = ()) -> list[Any]:
 
 
 def decoded(document: object) -> tuple[Known, dict[Fact, str]]:
-    """Return what was kept, and the phases of the facts.
+    """Return the answers in a document, and the phases of the facts.
 
     Raises:
-        Damaged: it is something else.
+        Damaged: the document is malformed.
     """
     known: Known = {}
     phases = {}
@@ -66,18 +66,18 @@ def decoded(document: object) -> tuple[Known, dict[Fact, str]]:
 
 
 def still_holds(document: object, layout_free: LayoutFree) -> bool:
-    """Tell whether all questions still have the answers that were kept, or such as come to the same.
+    """Return whether all questions still have the same answers, apart from layout that does not matter.
 
     Args:
-        document: what was kept.
-        layout_free: what stands for the content of a Python file but for its layout.
+        document: a trace in the cache.
+        layout_free: returns a digest of a Python file without its layout.
 
     Raises:
-        Damaged: something else was kept.
+        Damaged: the document is malformed.
     """
     for kind, detail, _, answers in _rows(document):
         for path, row in answers.items():
-            # Most answers are a word, and stand: thousands of them are asked for in a run that is replayed.
+            # A replayed run checks thousands of answers. Most are a single word, and unchanged.
             if type(row) is list and len(row) == 1 and type(row[0]) is str:
                 if not holds(kind, path, detail, row[0]):
                     return False
@@ -87,7 +87,7 @@ def still_holds(document: object, layout_free: LayoutFree) -> bool:
 
 
 def changed(known: Known) -> dict[Fact, str]:
-    """Return the questions that have other answers now, with these."""
+    """Return the questions whose answers have changed, with their new answers."""
     others = (
         fact
         for fact, kept in known.items()
@@ -97,7 +97,7 @@ def changed(known: Known) -> dict[Fact, str]:
 
 
 def differs_in_layout_only(path: str, kept: Answer, layout_free: LayoutFree) -> bool:
-    """Tell whether a file of which something was kept is the same but for its layout."""
+    """Return whether a file has changed in nothing but its layout."""
     if kept.layout_free is None:
         return False
     try:
@@ -117,7 +117,7 @@ def _rows(document: object) -> Iterator[_Row]:
         raise Damaged("there is no list of questions")
     for row in document:
         if not (isinstance(row, list) and len(row) == 4):
-            raise Damaged("a row has another length")
+            raise Damaged("a row has the wrong length")
         kind, detail, phase, answers = row
         if not (is_kind(kind) and isinstance(detail, str) and isinstance(phase, str)):
             raise Damaged("there is no such question")
@@ -128,11 +128,11 @@ def _rows(document: object) -> Iterator[_Row]:
 
 def _answer(row: object) -> Answer:
     if not (isinstance(row, list) and row and isinstance(row[0], str)):
-        raise Damaged("an answer is something else")
+        raise Damaged("an answer is malformed")
     layout_free = row[-1] if len(row) > 1 and isinstance(row[-1], str) else None
     numbers = row[1:] if layout_free is None else row[1:-1]
     if not numbers:
         return Answer(row[0], None, layout_free)
     if len(numbers) != 4 or not all(type(each) is int for each in numbers):
-        raise Damaged("a signature is something else")
+        raise Damaged("a signature is malformed")
     return Answer(row[0], (numbers[0], numbers[1], numbers[2], numbers[3]), layout_free)

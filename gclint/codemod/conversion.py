@@ -12,6 +12,7 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.codemod.onlookers import onlooker_doubts
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.removal import dotted_names, remove_functions
 from gclint.codemod.replacement import removed_names, replacement, unused_helpers
@@ -23,6 +24,7 @@ from gclint.network.evaluation.walk import dotted_name
 from gclint.network.model import Network
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
+from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 
@@ -95,6 +97,8 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
         blocks = [info for info in site.blocks if info in group.blocks or info.is_checkpointing]
         if site.checkpointed or site.function is not None or not any(info in group.blocks for info in blocks):
             continue
+        if untrained(site) is not None:
+            continue
         bindings = [bind_site(site, info, network.gradients) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
         if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
@@ -128,6 +132,7 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
             repairs[site] = repaired.edits
             doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
             doubts += receiver_doubts(network, site)
+            doubts += onlooker_doubts(site)
             found.evidence += repaired.evidence
     return found
 

@@ -12,8 +12,8 @@ import libcst as cst
 from gclint.codemod.arms import known_off
 from gclint.codemod.branch import LegacyBranch, functions_used_outside
 from gclint.network.activation import is_constant, is_guarded
-from gclint.network.binding import Binding, bind
-from gclint.network.evaluation.signature import Signature, function_signature
+from gclint.network.binding import Binding, BoundArgument, bind
+from gclint.network.evaluation.signature import Parameter, Signature, function_signature
 from gclint.network.evaluation.walk import children, is_alike, walk
 from gclint.network.returned import returns_tuples
 from gclint.network.runsite import RunSite
@@ -236,49 +236,65 @@ def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
 def _compare_bindings(
     one: Binding, other: Binding, signature: Signature, releases: Releases
 ) -> Iterator[Difference]:
+    """Yield how the arguments of a checkpointed call differ from those of the plain one."""
     for parameter in signature.parameters:
-        a = one.argument(parameter.name)
-        b = other.argument(parameter.name)
-        if a is None and b is None:
-            continue
-        passed = [None if bound is None else _code(bound.arg.value) for bound in (a, b)]
-        left, right = (parameter.default if value is None else value for value in passed)
-        same = left == right if left is None or right is None else same_code(left, right)
-        still_on = None
-        if _is_switched_off(parameter.name, left):
-            still_on = releases.not_neutralising(parameter.name)
-            is_off = b is None or is_constant(b.arg.value) or is_guarded(b.arg.value)
-            if still_on is None or is_off:
-                continue
-        if same:
-            continue
-        if a is not None and b is not None and _same_where_not_none(a.arg.value, b.arg.value):
-            continue
-        yield Difference(
-            f"`{parameter.name}` receives `{_shown(left)}` with checkpointing and `{_shown(right)}` without"
-            + (f", and in {still_on} checkpointing does not disable it" if still_on else ""),
-            one_is_silent=any(value is None or same_code(value, "None") for value in passed),
-            argument=None if a is None else a.arg,
-            parameter=parameter.name,
-            is_cache_off=still_on is not None,
-            received=(left, right),
-        )
-    extras = [_extra_arguments(binding) for binding in (one, other)]
-    for name in sorted(extras[0].keys() ^ extras[1].keys()):
-        which, lacking = ("plain", "checkpointed") if name in extras[1] else ("checkpointed", "plain")
+        checkpointed, plain = one.argument(parameter.name), other.argument(parameter.name)
+        if checkpointed is not None or plain is not None:
+            yield from _compare_arguments(parameter, checkpointed, plain, releases)
+    yield from _compare_extras(_extra_arguments(one), _extra_arguments(other))
+
+
+def _compare_arguments(
+    parameter: Parameter,
+    checkpointed: BoundArgument | None,
+    plain: BoundArgument | None,
+    releases: Releases,
+) -> Iterator[Difference]:
+    """Yield how the values that a parameter receives differ, if they do; None if a call does not pass it."""
+    passed = [None if bound is None else _code(bound.arg.value) for bound in (checkpointed, plain)]
+    left, right = (parameter.default if value is None else value for value in passed)
+    still_on = None
+    if _is_switched_off(parameter.name, left):
+        still_on = releases.not_neutralising(parameter.name)
+        is_off = plain is None or is_constant(plain.arg.value) or is_guarded(plain.arg.value)
+        if still_on is None or is_off:
+            return
+    if left == right if left is None or right is None else same_code(left, right):
+        return
+    if (
+        checkpointed is not None
+        and plain is not None
+        and _same_where_not_none(checkpointed.arg.value, plain.arg.value)
+    ):
+        return
+    yield Difference(
+        f"`{parameter.name}` receives `{_shown(left)}` with checkpointing and `{_shown(right)}` without"
+        + (f", and in {still_on} checkpointing does not disable it" if still_on else ""),
+        one_is_silent=any(value is None or same_code(value, "None") for value in passed),
+        argument=None if checkpointed is None else checkpointed.arg,
+        parameter=parameter.name,
+        is_cache_off=still_on is not None,
+        received=(left, right),
+    )
+
+
+def _compare_extras(checkpointed: dict[str, str], plain: dict[str, str]) -> Iterator[Difference]:
+    """Yield how arguments differ that no named parameter receives, given as code by name."""
+    for name in sorted(checkpointed.keys() ^ plain.keys()):
+        which, lacking = ("plain", "checkpointed") if name in plain else ("checkpointed", "plain")
         yield Difference(
             f"the {which} call passes `{name}` and the {lacking} one does not",
             one_is_silent=True,
             parameter=name,
-            is_cache_off=_is_switched_off(name, extras[0].get(name)),
+            is_cache_off=_is_switched_off(name, checkpointed.get(name)),
         )
-    for name in sorted(extras[0].keys() & extras[1].keys()):
-        if not same_code(extras[0][name], extras[1][name]):
+    for name in sorted(checkpointed.keys() & plain.keys()):
+        if not same_code(checkpointed[name], plain[name]):
             yield Difference(
-                f"`{name}` receives `{_shown(extras[0][name])}` with checkpointing and "
-                f"`{_shown(extras[1][name])}` without",
+                f"`{name}` receives `{_shown(checkpointed[name])}` with checkpointing and "
+                f"`{_shown(plain[name])}` without",
                 parameter=name,
-                is_cache_off=_is_switched_off(name, extras[0][name]),
+                is_cache_off=_is_switched_off(name, checkpointed[name]),
             )
 
 

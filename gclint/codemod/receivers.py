@@ -7,18 +7,16 @@ the blocks that the text shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from gclint.codemod.filling import stack_doubts
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
-from gclint.network.changes import FILLING
-from gclint.network.evaluation.body import Binding, nodes_in
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import header_fragment
-from gclint.network.evaluation.values import Bound, External, ExternalInstance, Function
+from gclint.network.evaluation.values import ExternalInstance, Function
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
@@ -28,10 +26,6 @@ from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.words import has_word
 
-_KEEPING = frozenset(("cpu", "cuda", "eval", "float", "half", "requires_grad_", "to", "train"))
-"""Methods that return the module itself."""
-_NAMING = frozenset(("add_module", "register_module", "setattr"))
-"""What puts a module into another one under a name."""
 _REPLACED = re.compile(r"(?<![\w.])\w{1,99}\.forward[ \t]{0,99}=(?!=)")
 
 
@@ -83,7 +77,7 @@ def receiver_doubts(network: Network, site: RunSite) -> Iterator[str]:
     texts += [site.source(loop.iter) for loop in site.loops if isinstance(loop, cst.For)]
     named = [name for name in held if any(has_word(text, name, 0, len(text)) for text in texts)]
     for name in named or held:
-        yield from _stack_doubts(network, site, name)
+        yield from stack_doubts(network, site, name)
 
 
 def _unknown(site: RunSite) -> set[str]:
@@ -151,101 +145,3 @@ def _passes_all(wrapper: cst.FunctionDef | cst.Lambda) -> bool:
     calls = [node for node in walk(wrapper.body) if isinstance(node, cst.Call)]
     given = [[arg.star + (dotted_name(arg.value) or "") for arg in call.args] for call in calls]
     return any(each == expected for each in given)
-
-
-# -- how the stack is filled
-
-
-def _stack_doubts(network: Network, site: RunSite, name: str) -> Iterator[str]:
-    """Yield what else may stand in a stack."""
-    for base in site.owner.mro:
-        for method in base.methods():
-            scope = site.owner.scope(method, base.module)
-            key = f"{scope.self_name}.{name}"
-            values = [_value_of(each) for each in scope.bindings(key) if not each.iterated]
-            lists = {key, *(word for value in values for word in _lists_in(scope, value))}
-            if _hands_out(scope, name, lists) or any(_is_opaque(scope, value) for value in values):
-                yield f"it is not known what else `{base.name}.{method.name}` puts into `{name}`"
-                return
-    code = network.file.outline.code
-    for match in re.finditer(rf"\b(\w+)\.{name}[ \t]*\[[^\[\]\n]{{0,400}}\][ \t]*=[ \t]*(\w+)\(", code):
-        made = network.module.classes.get(match[2])
-        if made is not None and made.is_module and made not in site.blocks:
-            row = network.file.position(match.start()).row
-            yield f"an item of `{name}` is replaced by `{made.name}` on line {row}"
-            return
-
-
-def _value_of(binding: Binding) -> cst.BaseExpression:
-    """Return what a name is bound to, where a tuple that is written down is unpacked its own part."""
-    value = binding.value
-    for index in binding.path:
-        if not isinstance(value, (cst.Tuple, cst.List)) or index >= len(value.elements):
-            break
-        value = value.elements[index].value
-    return value.value if isinstance(value, cst.NamedExpr) else value
-
-
-def _lists_in(scope: Scope, value: cst.BaseExpression) -> Iterator[str]:
-    """Yield the variables of a function that a stack is made of."""
-    for arg in value.args if isinstance(value, cst.Call) else ():
-        if isinstance(arg.value, cst.Name) and not scope.parameters.has(arg.value.value):
-            yield arg.value.value
-
-
-def _hands_out(scope: Scope, name: str, lists: Collection[str]) -> bool:
-    """Tell whether a function is called that may put something into a stack, or a list that becomes one."""
-    pieces = [] if scope.body is None else scope.body.pieces_naming({name, *lists})
-    calls = (node.value for node in nodes_in(pieces) if isinstance(node, cst.Expr))
-    return any(
-        isinstance(call, cst.Call)
-        and any(dotted_name(arg.value) in lists for arg in call.args)
-        and _may_fill(scope, call)
-        for call in calls
-    )
-
-
-def _may_fill(scope: Scope, call: cst.Call) -> bool:
-    """Tell whether a function may put something into what it is given, as far as its own code says."""
-    values = scope.evaluate(call.func)
-    inner: list[Scope | None] = []
-    for value in values:
-        if isinstance(value, Function):
-            inner.append(scope.enter(value, call.args))
-        elif isinstance(value, Bound):
-            inner.append(scope.enter_method(value.instance.info, value.method, call.args))
-    bodies = [None if each is None else each.body for each in inner]
-    return not values or any(body is None or any(map(_fills, nodes_in(body.pieces()))) for body in bodies)
-
-
-def _fills(node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.Call):
-        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else dotted_name(node.func)
-        return name in FILLING or name in _NAMING
-    return isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Subscript)
-
-
-def _is_opaque(scope: Scope, node: cst.BaseExpression) -> bool:
-    """Tell whether what is put into a stack, or a part of it, cannot be followed."""
-    if isinstance(node, cst.IfExp):
-        return _is_opaque(scope, node.body) or _is_opaque(scope, node.orelse)
-    if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
-        return _is_chosen(scope, node.elt) or not scope.evaluate(node)
-    if isinstance(node, (cst.List, cst.Tuple)):
-        return any(_is_opaque(scope, each.value) for each in node.elements)
-    if not isinstance(node, cst.Call):
-        return False
-    if isinstance(node.func, cst.Attribute) and node.func.attr.value in _KEEPING:
-        return _is_opaque(scope, node.func.value)
-    functions = scope.evaluate(node.func)
-    if any(isinstance(value, External) for value in functions):
-        return any(_is_opaque(scope, arg.value) for arg in node.args if arg.keyword is None)
-    return _is_chosen(scope, node) or not scope.evaluate(node)
-
-
-def _is_chosen(scope: Scope, node: cst.BaseExpression) -> bool:
-    """Tell whether a class is made that a parameter of the function hands in."""
-    func = node.func if isinstance(node, cst.Call) else None
-    if not isinstance(func, cst.Name) or not scope.parameters.has(func.value):
-        return False
-    return scope.argument(func.value) is None and not scope.binds(func.value)

@@ -9,6 +9,8 @@ from enum import Enum
 from gclint.codemod.branch import is_spared
 from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
 from gclint.codemod.evidence import applicability, seen_blocks
+from gclint.codemod.onlookers import onlooker_doubts
+from gclint.codemod.outputs import output_doubts
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
@@ -16,10 +18,13 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
+from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
+from gclint.network.untrained import Untrained, untrained
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -46,6 +51,12 @@ class SiteDefects:
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
+        for info in self.site.blocks if self.positional_caches else ():
+            needed = requires_cache(info)
+            if needed is not None:
+                return Refusal(
+                    f"`{info.name}` needs its cache `{needed}` in training, which checkpointing disables"
+                )
         others = other_bindings(self.network, self.site, self.bindings)
         if isinstance(others, Refusal):
             return others
@@ -58,6 +69,9 @@ class SiteDefects:
                 return doubt
             doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
             doubts += receiver_doubts(self.network, self.site)
+            doubts += onlooker_doubts(self.site)
+            if any(self._moves(bound) for binding in self.bindings for bound in binding.binding.arguments):
+                doubts += output_doubts((self.site,), self.site.blocks)
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
                 repaired.edits,
@@ -78,6 +92,11 @@ class SiteDefects:
             f"{repaired.reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
+
+    def _moves(self, bound: BoundArgument) -> bool:
+        """Tell whether the base class does not see yet whether the cache is used, and may from now on."""
+        is_flag = bound.parameter is not None and bound.parameter.name == USE_CACHE
+        return bool(self.positional_caches) and bound.by_position and is_flag
 
     def story(self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool) -> tuple[Step, ...]:
         """Return how the call comes to run the block, and what its parameters get.
@@ -123,6 +142,8 @@ class Unjudged(Enum):
         "{block} is not a checkpointing layer and no fix makes it one, so checkpointing does not see its "
         "arguments"
     )
+    UNRECORDED = Untrained.UNRECORDED.value
+    EVALUATING = Untrained.EVALUATING.value
     SPARED = "the call is in the branch that does not checkpoint"
     UNBOUND = (
         "the arguments cannot be matched to parameters: the call unpacks a list, or `forward` could not be "
@@ -140,6 +161,9 @@ def _judged(network: Network, site: RunSite) -> tuple[SiteBinding, ...] | Unjudg
         return Unjudged.CHECKPOINTED
     if site.function is not None:
         return Unjudged.INNER
+    idle = untrained(site)
+    if idle is not None:
+        return Unjudged(idle.value)
     # A layer is enabled along with its stack, which does not come here then.
     spared = is_spared(site)
     unprotected = layers_to_be(network)

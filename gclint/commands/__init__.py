@@ -1,4 +1,4 @@
-"""The commands: each turns options into calls, and what they return into output and an exit status."""
+"""The commands: each turns options into calls, and the results into output and an exit status."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 QUIET = f"{__name__}.quiet"
-"""Under this name a command's context says whether it is to write no notes."""
+"""The key in a context's ``meta`` under which a command stores whether notes are suppressed."""
 
 
 class CannotRun(click.ClickException):
-    """The command cannot do what it is asked for; the message says why, and what to do."""
+    """The command cannot run; the message says why, and what to do."""
 
     exit_code = 2
 
     def format_message(self) -> str:
-        """Return the message as it can be printed."""
+        """Return the message with everything that cannot be printed escaped."""
         from gclint.source.paths import printable
 
         return "\n".join(map(printable, self.message.split("\n")))
@@ -44,30 +44,30 @@ def settings_of(
     paths: Sequence[Path],
     python: Path | None = None,
     config: Path | None = None,
-    said: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> Settings:
-    """Return the settings for ``paths``, which are at least one.
+    """Return the settings for ``paths``.
 
     Args:
-        paths: the files and folders that the command is about.
-        python: the interpreter of the environment that the code runs in; None for the active ones.
-        config: the file to read them from; None for the nearest.
-        said: what the command line says, by the fields of settings.
+        paths: the files and folders that the command was given, at least one.
+        python: the interpreter of the environment that the code runs in; None for the active environments.
+        config: the settings file; None for the nearest one.
+        overrides: the values from the command line, by field of the settings.
 
     Raises:
-        CannotRun: they cannot be used.
+        CannotRun: the settings are invalid.
     """
     from gclint.settings import SettingsError, common_folder, load_settings
     from gclint.source.environments import active_environments
 
     try:
-        settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**said)
+        settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**overrides)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
-    except FileNotFoundError:  # What there is above a relative path, only the working directory knows.
+    except FileNotFoundError:  # Relative paths cannot be resolved.
         raise CannotRun("the working directory has been deleted; change to one that exists") from None
     for note in settings.notes:
-        _tell_once(note)
+        _print_once(note)
     if settings.library is not None:
         origin = settings.origins["library"]
         require_library(settings.library, f"{origin}: library" if origin.file else "--library")
@@ -78,7 +78,7 @@ def rules_of(settings: Settings) -> list[Rule]:
     """Return the rules that are to run.
 
     Raises:
-        CannotRun: the settings speak of a rule that there is not.
+        CannotRun: the settings name a rule that does not exist.
     """
     from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
     from gclint.spelling import closest
@@ -90,24 +90,24 @@ def rules_of(settings: Settings) -> list[Rule]:
         origin = settings.origins.get(name)
         raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
     for rule in held_back(settings):
-        _tell_once(f"note: {rule.code} is in preview, so it runs only with --preview")
+        _print_once(f"note: {rule.code} is in preview, so it runs only with --preview")
     return selected_rules(settings)
 
 
-def _tell_once(note: str) -> None:
-    """Write a line to standard error, unless this run of a command has already written it."""
+def _print_once(note: str) -> None:
+    """Print a line to standard error, unless it is suppressed or this command has already printed it."""
     from gclint.report.printing import write_lines
 
     context = click.get_current_context(silent=True)
-    told = context.meta.setdefault(__name__, set()) if context else set()
+    printed = context.meta.setdefault(__name__, set()) if context else set()
     is_quiet = context is not None and context.meta.get(QUIET, False)
-    if note not in told and not is_quiet:
-        told.add(note)
+    if note not in printed and not is_quiet:
+        printed.add(note)
         write_lines((note,), sys.stderr)
 
 
 def vocabulary() -> Vocabulary:
-    """Return what settings may speak of."""
+    """Return the rules and formats that settings may name."""
     from gclint.report.formats import FORMATS, format_complaint
     from gclint.settings import Vocabulary
 
@@ -120,10 +120,10 @@ def vocabulary() -> Vocabulary:
 
 
 def require_library(path: Path, origin: str) -> None:
-    """Make sure that transformers lies at ``path``, as ``origin`` says.
+    """Check that transformers is at ``path``, as the setting or option ``origin`` claims.
 
     Raises:
-        CannotRun: it does not.
+        CannotRun: it is not.
     """
     from gclint.source.packages import named_library
 
@@ -135,14 +135,14 @@ def require_library(path: Path, origin: str) -> None:
 
 
 def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) -> None:
-    """Finish or undo fixes that were interrupted while they were written, or stop.
+    """Finish or undo writes of fixes that were interrupted, or stop.
 
     Args:
-        paths: the files and folders that the command is about.
-        recover: whether files may be changed; else any such fix is a reason to stop.
+        paths: the files and folders that the command was given.
+        recover: whether files may be changed; if not, an interrupted write is an error.
 
     Raises:
-        CannotRun: what is written may not fit together.
+        CannotRun: some files may be repaired, and others that belong to them not.
     """
     from gclint.engine.unfinished import journals_above
 
@@ -164,9 +164,9 @@ class _GivenPath(click.Path):
     """A path that need not exist; if it does not, opening it reports that."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # A shell makes "" of a variable that is not set, and pathlib the current folder of that.
+        # A shell expands an unset variable to "", which pathlib would take for the current folder.
         return super().convert(value, param, ctx) if value else self.fail("a path is empty.", param, ctx)
 
 
 paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Path))
-"""The files and folders that a command is about."""
+"""The argument for the files and folders of a command."""

@@ -1,4 +1,4 @@
-"""The command ``gclint clean``, and what commands need to be kept."""
+"""The command ``gclint clean``, and what lets a run be stored in the cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import click
 def clean(cache_dir: Path | None) -> None:
     """Delete the cache.
 
-    Only what gclint has written is deleted: a folder that is something else is left alone.
+    Only files that gclint has written are deleted, and a folder that is not a gclint cache is left alone.
     """
     from gclint.cache.place import guessed_folder
     from gclint.cache.store import clean as clean_folder
@@ -38,11 +38,11 @@ def clean(cache_dir: Path | None) -> None:
 
 
 def keep_run(folder: Path, *, quiet: bool) -> None:
-    """Let the run of this process be kept in a cache, once it has ended.
+    """Let the run of this process be stored in the cache when it ends.
 
     Args:
-        folder: where the cache lies.
-        quiet: whether not to say that it cannot be kept.
+        folder: the folder of the cache.
+        quiet: whether to print no note if the cache cannot be written.
     """
     from gclint.cache.runs import recorder
 
@@ -55,5 +55,5 @@ def keep_run(folder: Path, *, quiet: bool) -> None:
 def _complain(reason: str) -> None:
     from gclint.report.printing import write_lines
 
-    advice = "name another folder with --cache-dir, or do without one with --no-cache"
+    advice = "choose another folder with --cache-dir, or run without a cache with --no-cache"
     write_lines((f"note: {reason}; {advice}",), sys.stderr)

@@ -1,4 +1,4 @@
-"""The command ``gclint check``: finds, and repairs.
+"""The command ``gclint check``: finds and repairs defects.
 
 LibCST, rich and the rules are imported where they are needed, so that ``gclint --help`` is quick.
 """
@@ -30,7 +30,7 @@ from gclint.commands.output import output_options, print_report, write_output_fi
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.proving import proven
 from gclint.commands.run_options import run_options
-from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 from gclint.trace import phase
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gclint.source.discovery import Survey
     from gclint.source.project import Project
 
-# A run over fewer files is over before anybody wonders whether it is still alive.
+# With fewer files, a run ends before a progress bar would be of use.
 _FILES_WORTH_A_PROGRESS_BAR = 50
 
 _DEFAULT_BASE = "origin/main"
@@ -130,7 +130,7 @@ def check_command(
 
     The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
     """
-    given = said(flags)
+    given = pop_settings(flags)
     context.meta[QUIET] = flags["quiet"]
     options = CheckOptions.of(flags, given)
     complaint = options.complaint()
@@ -186,7 +186,7 @@ def _checked(
 def _surveyed(
     paths: Sequence[Path], settings: Settings, options: CheckOptions, incoming: StandardInput | None
 ) -> Survey:
-    """Return the files to check, once no interrupted fix is left among them."""
+    """Return the files to check, after finishing or undoing interrupted writes of fixes among them."""
     from gclint.source.discovery import survey
 
     with phase("survey"):
@@ -194,12 +194,12 @@ def _surveyed(
         found = incoming.survey(settings) if incoming else survey(paths, settings, may_be_empty=may_be_empty)
         settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
     if options.verbose:
-        _tell_survey(settings, found)
+        _print_survey(settings, found)
     return found
 
 
 def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
-    """Print and write what there is to say; return the report with what could not be written."""
+    """Print the report and write all files that were asked for; return the report with errors in writing."""
     from gclint.report import full
 
     report = replace(
@@ -212,7 +212,7 @@ def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
     )
     report = _show(replace(report, exit_status=_exit_status(report, options)), options)
     full.write_notices(report, sys.stderr)
-    # Now, while a closed pipe can still be told from a failure; at exit it would be a traceback.
+    # A closed pipe is handled here; at exit it would cause a traceback.
     sys.stdout.flush()
     if options.page_path is not None:
         from gclint.report.page.building import page
@@ -221,8 +221,8 @@ def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
     return report
 
 
-def _tell_survey(settings: Settings, found: Survey) -> None:
-    """Say what is read: the settings, how many files, and what is not and why."""
+def _print_survey(settings: Settings, found: Survey) -> None:
+    """Print which settings are used, how many files are checked, and what is skipped and why."""
     from gclint.report.findings import counted
     from gclint.source.paths import shown
 
@@ -302,7 +302,7 @@ def _run(
 
 
 def _memory(settings: Settings, rules: Sequence[Rule], paths: Sequence[Path]) -> Memory | None:
-    """Return what knows the verdicts of earlier runs; None where nothing is kept."""
+    """Return the verdicts of earlier runs in the cache; None if no cache is used."""
     from gclint.cache.runs import recorder
 
     if (own := recorder()) is None:
@@ -319,7 +319,7 @@ def _memory(settings: Settings, rules: Sequence[Rule], paths: Sequence[Path]) ->
 def _about_comments(
     selection: Selection, rules: Sequence[Rule], findings: Sequence[Finding]
 ) -> Sequence[Finding]:
-    """Return the findings about ignore comments: what is not needed goes, before more are added."""
+    """Return the findings about ignore comments, so that unused ones are removed before others are added."""
     codes = {rule.code for rule in rules if not rule.changes_code}
     return [finding for finding in selection.reported(findings) if finding.code in codes]
 
@@ -339,7 +339,7 @@ def _written(
     incoming: StandardInput | None,
     ignored: Mapping[Path, int],
 ) -> Report:
-    """Write the repaired files, and return what there is to report."""
+    """Write the repaired files, and return the report."""
     from gclint.engine.fix import FixResult
     from gclint.report.report import Repairs, Report
 
@@ -361,7 +361,7 @@ def _written(
 
 
 def _show(report: Report, options: CheckOptions) -> Report:
-    """Write what the options ask for; return the report with what could not be written."""
+    """Print or write what the options ask for; return the report with errors in writing."""
     from gclint.report import full
 
     if options.summary:

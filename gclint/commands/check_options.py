@@ -1,4 +1,4 @@
-"""What a user asks of a check, and what of it does not go together."""
+"""The options of a check, and which of them contradict each other."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _REPLAYABLE = (
     "unsafe_fixes",
     "verbose",
 )
-"""What makes no difference to whether a run can be replayed; of all other options it is not known."""
+"""The options with which a run can be replayed from the cache; with any other, it is not."""
 
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What the user asks of a run, beside the files and the rules."""
+    """The options of a run, except those that select files and rules."""
 
     fix: bool
     add_ignores: bool
@@ -63,28 +63,28 @@ class CheckOptions:
 
     @property
     def repairs(self) -> bool:
-        """Whether repairs are made, or shown."""
+        """Whether repairs are made or shown."""
         return self.fix or (self.diff and not self.add_ignores)
 
     @property
     def writes(self) -> bool:
-        """Whether repaired texts are written."""
+        """Whether changed files are written."""
         return (self.fix or self.add_ignores) and not self.diff
 
     @property
     def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
-        """How models are run."""
+        """The options about how models are run, in the order of ``run_settings``."""
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
     @property
     def writes_nothing(self) -> bool:
-        """Whether all that the run does is to read the files and to print, so that it can be replayed."""
+        """Whether the run only reads files and prints, so that it can be replayed."""
         others = ("fix",) if self.diff else ()
         return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
 
     @property
     def is_for_people(self) -> bool:
-        """Whether what is printed is read by people."""
+        """Whether the output is meant for people."""
         return FORMATS[self.output_format].is_for_people
 
     @classmethod
@@ -92,8 +92,8 @@ class CheckOptions:
         """Return the options of a command line.
 
         Args:
-            flags: those that are no settings.
-            given: what it says about settings, with None for what it leaves to them.
+            flags: the options that are not settings.
+            given: the options that are settings; None for one that was not given.
         """
         return cls(
             **flags,
@@ -103,7 +103,7 @@ class CheckOptions:
         )
 
     def settled(self, settings: Settings) -> CheckOptions:
-        """Return the options with what the settings say where the command line says nothing."""
+        """Return the options, with values from the settings for those that were not given."""
         counts = FORMATS[settings.output_format].counts or not self.statistics
         return replace(
             self,
@@ -113,7 +113,7 @@ class CheckOptions:
         )
 
     def complaint(self) -> str | None:
-        """Return why the options, as they are given, do not go together, or None if they do."""
+        """Return an error message if the options contradict each other, otherwise None."""
         no_list = self.statistics or self.output_format != DEFAULT or bool(self.output_files)
         if self.diff and no_list:
             return (
@@ -140,7 +140,7 @@ class CheckOptions:
         if self.resume and not self.verify:
             return "--resume requires --verify"
         if self.page_path and not self.verify:
-            return "--report requires --verify; 'gclint verify' has it as well"
+            return "--report requires --verify; without repairs, use 'gclint verify --report'"
         only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
         if any(only_about_runs) and not self.verify:
             return "--python, --device, --time-limit and --memory-limit require --verify"

@@ -1,4 +1,4 @@
-"""The command ``gclint completion``: prints what lets a shell complete the command line."""
+"""The command ``gclint completion``: prints a script for completion in a shell."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def completion(shell: str) -> None:
     assert known is not None
     root = click.get_current_context().find_root().command
     script = known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source()
-    # Several rules have commas between them, and what click has fish read is cut at each.
+    # Click separates a value from its help by a comma, and several rules have commas between them, too.
     click.echo(script.replace('string split ","', 'string split --max 1 ","'))

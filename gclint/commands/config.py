@@ -1,4 +1,4 @@
-"""The command ``gclint config``: says which settings are in force, and where each comes from."""
+"""The command ``gclint config``: prints the settings in force, and where each comes from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from gclint.commands import paths_argument, rules_of, settings_of, vocabulary
 from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.settings.definitions import DEFINITIONS, FORMAT
 
 _settings = option_group("Settings to try out")
@@ -37,7 +37,7 @@ def config_command(
     """Show the settings in force for PATHS, by default the current folder, and where each comes from.
 
     The options of 'gclint check' that are settings can be given, too. The exit status is 2 if the settings
-    cannot be used.
+    are invalid.
     """
     words = vocabulary()
     if schema:
@@ -47,6 +47,6 @@ def config_command(
         return
     from gclint.report import settings as report
 
-    settings = settings_of(paths or (Path(),), None, config, said(flags))
+    settings = settings_of(paths or (Path(),), None, config, pop_settings(flags))
     rules_of(settings)
     (report.write_json if shape == "json" else report.write)(settings, words.rules(), sys.stdout)

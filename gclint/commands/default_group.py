@@ -20,7 +20,7 @@ from gclint.spelling import closest
 
 
 class DefaultGroup(click.Group):
-    """Commands, and one that the first argument belongs to if it is the name of none.
+    """A group with a default command, which runs if the first argument is not the name of a command.
 
     The help text is that of the default command, with examples and the list of commands.
     """
@@ -37,7 +37,7 @@ class DefaultGroup(click.Group):
         super().__init__(
             name,
             commands=[default, *others],
-            # Click leaves the lines of a paragraph with \b as they are.
+            # Click does not rewrap a paragraph that begins with \b.
             help=f"{cleandoc(default.help or '')}\n\n\b\nExamples:\n{examples}",
             epilog=f"Only the first argument can be a command; the default is '{default.name}'. "
             "For a file or folder with the name of a command, write './NAME'.",
@@ -52,7 +52,7 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command before arguments that do not name one."""
-        if not args and ctx.resilient_parsing:  # Somebody completes the first argument.
+        if not args and ctx.resilient_parsing:  # A shell completes the first argument.
             return super().parse_args(ctx, args)
         own = [name for option in self.get_params(ctx) for name in option.opts]
         if not args or args[0] not in (*self.commands, *own):
@@ -80,7 +80,7 @@ class DefaultGroup(click.Group):
             own = self._default.shell_complete(context, incomplete)
             return [*found, *(item for item in own if item.value not in known)]
         if found:
-            # A shell that is asked to complete paths itself forgets the commands.
+            # If the shell were asked to complete paths itself, it would drop the commands.
             names = sorted(each.name for each in Path().iterdir()) if incomplete else []
             names = [name for name in names if name.startswith(incomplete)]
             return [*found, *map(CompletionItem, names)]
@@ -88,7 +88,7 @@ class DefaultGroup(click.Group):
         return [item for each in paths for item in each.shell_complete(context, incomplete)]
 
     def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
-        """Fail if a word is a path neither by its looks nor on the disk, and much like a command."""
+        """Fail if a word is similar to the name of a command, and neither looks like a path nor exists."""
         if not word.isalpha() or os.path.lexists(word):
             return
         names = {name.lstrip("-"): name for name in (*self.commands, *options)}
@@ -108,7 +108,7 @@ class DefaultGroup(click.Group):
 
 
 class Misuse(click.UsageError):
-    """A usage error whose message a terminal wraps at words; click leaves that to the terminal."""
+    """A usage error whose message is wrapped at words on a terminal, which click does not do."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the usage and the message."""
@@ -140,7 +140,7 @@ class LazyCommand(click.Command):
         self._attribute = attribute
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        """Return the context of the command itself, which from then on takes part in its place."""
+        """Return the context of the command itself, which replaces this one from then on."""
         return self.loaded().make_context(*arguments, **keywords)
 
     def loaded(self) -> click.Command:

@@ -12,7 +12,7 @@ import click
 
 from gclint.commands import CannotRun, paths_argument, rules_of, settings_of
 from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d{1,18})(?::(?P<column>\d{1,18}))?", re.DOTALL)
 _MOST_BESIDE = 20
-"""Of a folder with more modeling files, only those of the same name are read along."""
+"""In a folder with more modeling files, only those of the same model are part of the run by default."""
 
 
 _assumed = option_group("Settings to try out")
@@ -47,11 +47,11 @@ def explain_command(
 ) -> None:
     """Explain how gclint understands a place.
 
-    Prints the stack, the block and its bases, who enables checkpointing, the call sites with every
-    argument, and what each rule says of it, or why it is silent.
+    Prints the stack, the block and its bases, what enables checkpointing, the call sites with every
+    argument, and for each rule its findings, or why it is silent.
 
     PATHS are the files and folders of the run that is explained, by default the folder of FILE. The exit
-    status is 0 if the place could be explained, whatever is found there, and else 2.
+    status is 0 if the place could be explained, whatever was found there, and 2 otherwise.
     """
     from gclint.engine.explain import explain
     from gclint.rule import all_rules
@@ -60,7 +60,7 @@ def explain_command(
     from gclint.source.syntax import syntax_problem
 
     path, position = _parsed(place)
-    settings = settings_of(paths or (path,), None, config, said(flags))
+    settings = settings_of(paths or (path,), None, config, pop_settings(flags))
     selected = rules_of(settings)
     given = _given(path, paths, settings)
     project = Project(settings, given)
@@ -87,9 +87,12 @@ def explain_command(
 
 
 def _parsed(place: str) -> tuple[Path, Position]:
-    """Return the file and the position that are meant, of all that a colon can stand for one that exists."""
+    """Return the file and the position that ``FILE:LINE[:COLUMN]`` stands for.
+
+    A file name may contain colons itself: the first reading whose file exists is taken.
+    """
     candidates = []
-    # From the right: a drive and the name of a file may have colons, too.
+    # The longest suffix first: a drive and a file name may contain colons, too.
     for match in (_PLACE.fullmatch(place), re.fullmatch(r"(?P<path>.+):(?P<row>\d{1,18})", place, re.DOTALL)):
         if match is not None:
             found = match.groupdict()
@@ -99,7 +102,7 @@ def _parsed(place: str) -> tuple[Path, Position]:
             if found.get("column") == "0":
                 raise CannotRun(f"{place}: columns count from 1")
     if not candidates or Path(place).exists():
-        raise CannotRun(f"{place}: the line is missing; write FILE:LINE or FILE:LINE:COLUMN")
+        raise CannotRun(f"{place}: the line number is missing; write FILE:LINE or FILE:LINE:COLUMN")
     path, position = next((each for each in candidates if each[0].is_file()), candidates[0])
     if path.is_dir():
         raise CannotRun(f"{path} is a folder; pass a file in it")
@@ -129,7 +132,7 @@ def _at(position: Position | None) -> str:
 
 
 def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
-    """Return the files of the run: those that a lint run would take, and the file itself."""
+    """Return the files of the run: those that a lint run would check, and the file itself."""
     from gclint.source.discovery import survey
 
     if paths:
@@ -145,7 +148,7 @@ def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
 
 
 def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
-    """Return what keeps a run from looking at the file."""
+    """Return the reasons why a run would not check the file."""
     from fnmatch import fnmatchcase
 
     from gclint.source.generated import modular_path

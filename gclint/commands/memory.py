@@ -1,4 +1,4 @@
-"""The command ``gclint memory``: turns options into a question, and its answer into output."""
+"""The command ``gclint memory``: turns options into a request for an estimate, and prints the estimate."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ def memory(
     page_path: Path | None,
     **question: Any,
 ) -> None:
-    """Estimate what a training step of a model needs, with and without gradient checkpointing.
+    """Estimate the memory of a training step of a model, with and without gradient checkpointing.
 
     MODEL_OR_FILE is a model of the installed transformers, a modeling file, or a config.json. The model is
-    built of tensors that have a shape and no content, so any size can be estimated on any machine.
+    built of tensors that have a shape but no data, so any size can be estimated on any machine.
 
     The exit status is 0 if there is an estimate, and 2 if there is none.
     """

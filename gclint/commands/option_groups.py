@@ -26,7 +26,7 @@ class GroupedCommand(click.Command):
 
 
 def option_group(heading: str) -> Callable[..., Callable[[Any], Any]]:
-    """Return what makes options like ``click.option``, and shows them under ``heading``."""
+    """Return a function like ``click.option`` whose options are shown under ``heading``."""
     return partial(click.option, cls=_GroupedOption, group=heading)
 
 

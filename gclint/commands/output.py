@@ -1,4 +1,4 @@
-"""The options for what is printed and written, for all commands that print findings or results."""
+"""The options for output formats and files, for all commands that print findings or results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FormatChoice(click.Choice[str]):
         self._known = known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, or say what it should be."""
+        """Return the name of a format, or fail with the names to choose from."""
         complaint = format_complaint(value, self._known)
         if complaint is not None:
             self.fail(complaint, param, ctx)
@@ -44,7 +44,7 @@ class FormatChoice(click.Choice[str]):
 
 
 class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """``FORMAT:PATH``; whatever the path holds, the first colon ends the format."""
+    """``FORMAT:PATH``; the first colon ends the format, since a path may contain others."""
 
     name = "FORMAT:PATH"
 
@@ -52,7 +52,7 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         self._known = known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OutputFile:
-        """Return the format and the path, or say how they are written."""
+        """Return the format and the path, or fail with the correct form."""
         if isinstance(value, OutputFile):
             return value
         name, colon, path = str(value).partition(":")
@@ -76,10 +76,10 @@ def output_options(
     *,
     default: str | None = DEFAULT,
 ) -> Callable[[Any], Any]:
-    """Return what adds the options for formats to a command.
+    """Return a decorator that adds the options for formats to a command.
 
     Args:
-        option: makes one, like ``click.option``.
+        option: makes an option, like ``click.option``.
         known: the formats to choose from.
         default: the format if none is given; None to leave it to the settings.
     """
@@ -107,11 +107,11 @@ def output_options(
 
 
 def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> str | None:
-    """Return why the files cannot all be written, or None if they can: two reports need two files.
+    """Return an error message if two options name the same file, otherwise None.
 
     Args:
         files: the files for reports.
-        others: further files that the same run reads or writes, with None for those that it does not.
+        others: further files that the same run reads or writes; None for an option that was not given.
     """
     counts = Counter(_place(each.path) for each in files)
     taken = {_place(path) for path in others if path is not None}
@@ -122,7 +122,7 @@ def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> st
 
 
 def require_own_files(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> None:
-    """Make sure that no two options name the same file; for the arguments see :func:`clash`.
+    """Check that no two options name the same file; for the arguments see :func:`clash`.
 
     Raises:
         click.UsageError: two do.
@@ -140,7 +140,7 @@ def _place(path: Path) -> str:
 
 
 def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
-    """Write a report to each file, and return what went wrong; the others are written all the same."""
+    """Write a report to each file, and return the errors; an error does not stop the others."""
     from gclint.engine.write import write_text
     from gclint.finding import Problem
 
@@ -158,6 +158,6 @@ def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Prob
 
 
 def print_report(report: Report, name: str, *, statistics: bool = False) -> None:
-    """Print a report in the format of a name."""
+    """Print a report in the format called ``name``."""
     output = format_named(name)
     (output.write_statistics if statistics else output.write)(report, sys.stdout)

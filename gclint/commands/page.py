@@ -1,4 +1,4 @@
-"""The option for a page to look at, for all commands that have something to show."""
+"""The option ``--report``, for all commands that can write an HTML report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from gclint.report.page.view import Origin, Page
 
 _LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
-"""What draws the page, by what is imported and what is installed."""
+"""The libraries that a report needs: the name of the module, and of the distribution to install."""
 
 
 def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return what adds the option to a command.
+    """Return a decorator that adds the option to a command.
 
     Args:
-        option: makes one, like ``click.option``.
+        option: makes an option, like ``click.option``.
     """
     return option(
         "--report",
@@ -38,10 +38,10 @@ def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], 
 
 
 def require_page(path: Path | None) -> None:
-    """Make sure that a page can be made, before anything is run for it.
+    """Check that a report can be made and written, before anything is run for it.
 
     Raises:
-        CannotRun: it cannot be, or not be written to ``path``.
+        CannotRun: a library is missing, or ``path`` cannot be written.
     """
     if path is None:
         return
@@ -61,7 +61,7 @@ def require_page(path: Path | None) -> None:
 
 
 def origin(repeat: str = "gclint verify") -> Origin:
-    """Return what a page that is made now is made by.
+    """Return how and when a report that is made now is made.
 
     Args:
         repeat: the command that runs files in the same way, without the files.
@@ -72,7 +72,7 @@ def origin(repeat: str = "gclint verify") -> Origin:
 
 
 def write_page(path: Path, page: Page) -> None:
-    """Write a page, all of it or nothing.
+    """Write a report atomically.
 
     Raises:
         CannotRun: it cannot be written.

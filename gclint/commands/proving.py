@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def proven(
     settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[FixResult, tuple[Proof, ...]]:
-    """Run the files, repair them by what is seen, run them again, and return what is proven."""
+    """Run the files, repair what the runs show, run them again, and return the proven repairs."""
     from gclint.engine.fix import fix
     from gclint.engine.observing import observe
     from gclint.engine.proof import prove
@@ -49,7 +49,7 @@ def proven(
 
 @contextmanager
 def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[Runner]:
-    """Yield what runs files, remembers what it has run, and can be resumed where it was interrupted."""
+    """Yield a runner that stores its results, so that an interrupted run can be resumed."""
     from gclint.commands.run_display import run_display
     from gclint.verify.files import Journals, NothingRuns, runner
     from gclint.verify.journal import UnusableResults

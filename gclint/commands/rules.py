@@ -1,4 +1,4 @@
-"""The commands ``gclint rule`` and ``gclint rules``: say what the rules are."""
+"""The commands ``gclint rule`` and ``gclint rules``: print the documentation of rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows while models are run, for all commands that run some."""
+"""What a terminal shows while models are run, for all commands that run models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gclint.verify.run import Heard
 
 
 class _Nobody:
-    """An audience that is shown nothing."""
+    """An audience for runs without a terminal: it shows nothing."""
 
     def expect(self, sources: int) -> None:
         """Show nothing."""
@@ -22,10 +22,10 @@ class _Nobody:
 
 @contextmanager
 def run_display(*, is_shown: bool) -> Iterator[Audience]:
-    """Show on a terminal what happens; yields whom to tell it.
+    """Show the progress of a run on a terminal; yields the audience to pass events to.
 
     Args:
-        is_shown: whether what is printed is for people.
+        is_shown: whether the output is meant for people.
     """
     if not (is_shown and sys.stderr.isatty()):
         yield _Nobody()

@@ -1,4 +1,4 @@
-"""The options about how models are run, for all commands that run some."""
+"""The options about how models are run, for all commands that run models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gclint.verify.worker.known import Known
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FOLDER = Path(".gclint")
-"""Where results are kept."""
+"""The folder of the results."""
 
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
@@ -33,11 +33,11 @@ _ABOUT_JOBS = "Run models in N processes at once.  [default: one per core, or on
 def run_options(
     option: Callable[..., Callable[[Any], Any]], about_jobs: str = _ABOUT_JOBS
 ) -> Callable[[_Command], _Command]:
-    """Return what adds the options to a click command; :func:`run_settings` understands their values.
+    """Return a decorator that adds the options to a command; :func:`run_settings` takes their values.
 
     Args:
-        option: makes one, like ``click.option``.
-        about_jobs: what the command does in several processes.
+        option: makes an option, like ``click.option``.
+        about_jobs: the help text of ``--jobs``.
     """
     options = (
         option(
@@ -94,15 +94,15 @@ def run_settings(
     time_limit: float | None,
     memory_limit: float | None,
 ) -> RunSettings:
-    """Return the settings that the options stand for; None for one that was not given.
+    """Return the settings of runs; None stands for an option that was not given.
 
     Args:
-        known: what the table of settings says about classes.
-        python: as the option; so are the others.
-        device: as the option.
-        jobs: as the option.
-        time_limit: as the option.
-        memory_limit: as the option.
+        known: the settings of classes.
+        python: the interpreter to run models with.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        jobs: the number of processes.
+        time_limit: the limit per model class, in seconds.
+        memory_limit: the limit per process, in gigabytes.
     """
     return RunSettings(
         python or Path(sys.executable),
@@ -115,7 +115,7 @@ def run_settings(
 
 
 def make_folder() -> None:
-    """Make the folder that results are kept in; git shall not see it."""
+    """Create the folder of the results, which git ignores."""
     FOLDER.mkdir(exist_ok=True)
     ignore = FOLDER / ".gitignore"
     if not ignore.exists():

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @click.command("server", short_help="Run the language server for editors.")
 def server() -> None:
-    """Serve an editor, over standard input and output, as the Language Server Protocol has it.
+    """Run the language server on standard input and output; editors start it.
 
-    It reports what is found in the text as it is typed, in files that are not open too, and offers
-    repairs. The settings are those of each folder's pyproject.toml. Needs gclint[lsp].
+    It reports findings while you type, also in files that are not open, and offers repairs. Settings are
+    read from each folder's pyproject.toml. Needs gclint[lsp].
     """
     try:
         from gclint.server.server import serve

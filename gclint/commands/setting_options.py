@@ -1,4 +1,4 @@
-"""The settings as options, made of their definitions."""
+"""Makes the command line options for settings from their definitions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 
 
 def setting_options(option: _MakeOption, *names: str) -> Callable[[Any], Any]:
-    """Return what adds the options for settings to a command, which gets them as its parameters.
+    """Return a decorator that adds the options for settings to a command.
 
     Args:
-        option: makes each of them, like ``click.option``.
-        names: the settings, as the table of definitions calls them.
+        option: makes an option, like ``click.option``.
+        names: the names of the settings in the table of definitions.
     """
 
     def add(command: Any) -> Any:
@@ -34,7 +34,7 @@ def setting_options(option: _MakeOption, *names: str) -> Callable[[Any], Any]:
 
 
 def config_option(option: _MakeOption) -> Callable[[Any], Any]:
-    """Return what adds the option for a settings file to a command."""
+    """Return a decorator that adds the option for a settings file to a command."""
     return option(
         "--config",
         metavar="FILE",
@@ -44,8 +44,8 @@ def config_option(option: _MakeOption) -> Callable[[Any], Any]:
     )
 
 
-def said(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Take what is said about settings out of the parameters of a command, and return it."""
+def pop_settings(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Remove the settings from the parameters of a command, and return them by field, None if not given."""
     return {
         definition.field: parameters.pop(definition.field)
         for definition in BY_NAME.values()
@@ -54,18 +54,18 @@ def said(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]:
-    said = definition.option
-    assert said is not None
-    keywords: dict[str, Any] = {"help": said.help, "default": None}
+    spec = definition.option
+    assert spec is not None
+    keywords: dict[str, Any] = {"help": spec.help, "default": None}
     if definition.kind is not SWITCH:
-        keywords["metavar"] = said.metavar
+        keywords["metavar"] = spec.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several
         if definition.kind is WORDS:
             keywords["shell_complete"] = complete_rules
         elif definition.kind is PATH:
             keywords["type"] = click.Path()
-    return option(said.name, definition.field, **keywords)
+    return option(spec.name, definition.field, **keywords)
 
 
 def _converted(definition: Definition) -> Callable[..., object]:
@@ -116,7 +116,7 @@ def complete_rule(
 
 
 def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the rules by pattern of what is written like ``PATTERN:RULE``."""
+    """Return the rules by pattern, from parts of the form ``PATTERN:RULE``."""
     pairs: dict[str, list[str]] = {}
     for part in parts:
         pattern, colon, selector = part.strip().rpartition(":")

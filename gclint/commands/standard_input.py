@@ -1,4 +1,4 @@
-"""Standard input in place of files: what editors and other filters check, and have repaired."""
+"""Standard input instead of files, for editors and other tools that use gclint as a filter."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from gclint.source.project import Project
 
 _STANDARD_INPUT = Path("-")
-"""What stands for it among the paths; a file of that name is ``./-``."""
+"""The path that stands for standard input; a file of that name is ``./-``."""
 
 
 def standard_input_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return what adds the option that says where standard input belongs to a command.
+    """Return a decorator that adds the option for the path of standard input to a command.
 
     Args:
-        option: makes one, like ``click.option``.
+        option: makes an option, like ``click.option``.
     """
     return option(
         "--stdin-filename",
@@ -39,12 +39,12 @@ def standard_input_option(option: Callable[..., Callable[[Any], Any]]) -> Callab
 
 @dataclass
 class StandardInput:
-    """The text that comes in, and what is made of it."""
+    """The text on standard input, and the result of repairing it."""
 
     path: Path
-    """The file that it stands for."""
+    """The file that it is treated as."""
     data: bytes
-    """What came in; with ``--fix``, what goes out."""
+    """The bytes that were read; after a repair, those to write."""
 
     def survey(self, settings: Settings) -> Survey:
         """Return the file as the only one to check, unless it is excluded."""
@@ -57,11 +57,11 @@ class StandardInput:
         return Survey([] if settings.excludes(self.path) else [self.path], [], [])
 
     def put_in(self, project: Project) -> None:
-        """Let the text stand in for what lies on the disk."""
+        """Make the project read this text instead of the file on disk."""
         project.hold(self.path, self.data)
 
     def take(self, project: Project, changed: Collection[Path]) -> None:
-        """Take what a repair has made of the text, if that is among the ``changed`` files."""
+        """Take over the repaired text, if it is among the ``changed`` files."""
         if self.path in changed:
             file = project.file(self.path)
             self.data = file.encode(file.text)
@@ -69,14 +69,14 @@ class StandardInput:
 
 @contextmanager
 def standard_input(paths: Sequence[Path], options: CheckOptions) -> Iterator[StandardInput | None]:
-    """Read standard input if that is what is to be checked.
+    """Read standard input if ``-`` is the path, and yield it; otherwise, yield None.
 
-    With ``--fix``, standard output is for the text: everything else that is printed meanwhile goes to
-    standard error, and at the end the text is written, whatever happened. A filter loses nothing.
+    With ``--fix``, standard output is reserved for the text: everything else is printed to standard error,
+    and at the end the text is written even after an error, since a filter must not lose its input.
 
     Raises:
-        click.UsageError: the options do not go with it.
-        CannotRun: there is nothing to read.
+        click.UsageError: an option cannot be used with standard input.
+        CannotRun: standard input cannot be read.
     """
     if _STANDARD_INPUT not in paths:
         if options.stdin_filename is not None:
@@ -123,7 +123,7 @@ def _require_compatible(paths: Sequence[Path], options: CheckOptions) -> None:
 
 
 def _read() -> bytes:
-    # Python has none where it was closed before it started.
+    # It is None if it was closed before Python started.
     if sys.stdin is None or sys.stdin.closed:
         raise CannotRun("standard input is closed; pass a file, or pipe one in")
     if sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""The command ``gclint verify``: turns options into a run, and its results into output and an exit status."""
+"""The command ``gclint verify``: runs models, and turns the results into output and an exit status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gclint.commands.output import (
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
 from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
-from gclint.commands.setting_options import config_option, said, setting_options
+from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.engine.check import check
 from gclint.engine.evidence import weigh
 from gclint.engine.observing import observations
@@ -171,12 +171,12 @@ def run(
     """
     require_page(page_path)
     require_own_files(output_files, (page_path, results_path))
-    of_files = settings_of(paths or (Path(),), None, config, said(about_runs))
+    of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
     settings = run_settings(of_files.known, **about_runs)
     settings = replace(settings, practices=practices, executor=executor)
     targets, problems = _targets(paths, models, of_files, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
-    with _in_one_line(context, results_path):
+    with _errors_in_one_line(context, results_path):
         header = journal.header(targets, settings, part)
         targets = shard(targets, *part)
         with (
@@ -194,15 +194,15 @@ def run(
 
 
 @contextmanager
-def _in_one_line(context: click.Context, results: Path) -> Iterator[None]:
-    """Let whatever ends a run be told in one line; what was run until then is in the file ``results``."""
+def _errors_in_one_line(context: click.Context, results: Path) -> Iterator[None]:
+    """Report any error that ends a run in one line; earlier results are in the file ``results``."""
     try:
         yield
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
-        raise CannotRun(_told(error)) from None
+        raise CannotRun(_message(error)) from None
     except KeyboardInterrupt:
-        said = f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."
-        write_lines((said,), sys.stderr)
+        text = f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."
+        write_lines((text,), sys.stderr)
         context.exit(130)
     except click.ClickException:
         raise
@@ -230,13 +230,13 @@ def merge(
     write_repro: Path | None,
     page_path: Path | None,
 ) -> None:
-    """Put the results of all shards of a run together. FILES are the files that --results named."""
+    """Merge the results of all shards of a run. FILES are the files that --results named."""
     require_page(page_path)
     require_own_files(output_files, (page_path, *files))
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
-        raise CannotRun(_told(error)) from None
+        raise CannotRun(_message(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
     report = replace(_joined(results, files_at_hand, None, None), verbose=verbose)
@@ -298,8 +298,8 @@ def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Jou
         ) from None
 
 
-def _told(error: Exception) -> str:
-    """Return what an error says in one line, with the file that it is about."""
+def _message(error: Exception) -> str:
+    """Return the message of an error, with the file that it is about."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{shown(error.filename)}: {error.strerror}"
     return str(error)
@@ -313,7 +313,7 @@ def _show(
     page_path: Path | None,
     repeat: str,
 ) -> None:
-    """Write what came of the runs, and the files that show it."""
+    """Print the report, and write the repro scripts and the HTML report."""
     print_report(report, output_format)
     if write_repro is not None:
         try:
@@ -336,7 +336,7 @@ def _repeat(about_runs: Mapping[str, Any]) -> str:
 
 
 def _unchanged(results: Results) -> list[Path]:
-    """Return the files that are at hand as they were when they were run."""
+    """Return the files that exist here and are the same as when they were run."""
     return [
         Path(shortened(source))
         for source, known in sorted(results.digests.items())
@@ -345,7 +345,7 @@ def _unchanged(results: Results) -> list[Path]:
 
 
 def _joined(results: Results, files: Sequence[Path], python: Path | None, config: Path | None) -> Report:
-    """Return what the runs and the linter say together about ``files``."""
+    """Return a report with the results of runs, and the findings that they confirm or contradict."""
     settings = settings_of(files, python, config) if files else Settings()
     project = Project(settings, files)
     rules = rules_of(settings)

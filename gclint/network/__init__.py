@@ -1,1 +1,1 @@
-"""What the code means: stacks of blocks, the calls that run them, and how arguments reach them."""
+"""The meaning of the code: stacks of blocks, the calls that run them, and where gradients flow."""

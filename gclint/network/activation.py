@@ -1,10 +1,10 @@
-"""Which arguments of a run site require grad, and which are caches."""
+"""Decides which arguments of a call site are activations, caches or neither."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 
@@ -13,14 +13,15 @@ import libcst as cst
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Parameter, Signature
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
+from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
 from gclint.releases import EVER_NEUTRALISED
-from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 ACTIVATION_NAMES = "activation-names"
-"""The setting by which users name further parameters through which gradient flows."""
+"""The setting with which users name further parameters that receive activations."""
 
 _ACTIVATION_NAME = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _NO_ACTIVATION = re.compile(
@@ -33,13 +34,13 @@ _NEVER_ACTIVATION = re.compile(
     r"^(?:output|use|return|is|do|should|update)_|(?:^|_)(?:ids?|idx|index|indices|shapes?|sizes?|dims?|dimensions?"
     r"|lengths?|lens|len|seqlens?|training|dtype|device|resolution|height|width|kwargs)(?:$|_)"
 )
-"""What requires no grad wherever it comes from."""
+"""Matches the names of parameters that never receive an activation, wherever their values come from."""
 _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
-"""What is not looked at where nothing else is in need of it."""
+"""Matches the names of arguments that are not examined if all others at the call are right."""
 _POSITION_EMBEDDINGS = "position_embeddings"
 _MADE_BY_ROTATION = re.compile(rf"{_POSITION_EMBEDDINGS}[ \t]*=[ \t]*self\.\w*(?:rotary|rope)")
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
-"""What no repair passes by position, also under names that the base class does not know."""
+"""Matches names of caches, including those that the base class does not know: none is passed by position."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
 _WRITTEN_CONTAINERS = (cst.Tuple, cst.List, cst.Dict)
 _CONTAINER = re.compile(
@@ -48,7 +49,7 @@ _CONTAINER = re.compile(
 
 
 class _Kind(Enum):
-    """What a parameter can be, by its annotation."""
+    """The kind of a parameter, by its annotation."""
 
     TENSOR = auto()
     CONTAINER = auto()
@@ -57,23 +58,23 @@ class _Kind(Enum):
 
 
 class _Role(Enum):
-    """What an argument is for a block; what demands more of a repair comes later."""
+    """The role of an argument for a block; later ones require more of a repair."""
 
     OTHER = auto()
     UNCERTAIN = auto()
-    """Neither the name of the parameter nor what is passed says whether it requires grad."""
+    """Neither the name of the parameter nor the value shows whether it requires grad."""
     NESTED = auto()
     """A list, tuple or dict that holds activations."""
     ACTIVATION = auto()
 
 
 _Judged = tuple[_Role, str]
-"""What an argument is, and why: a clause that follows "since"."""
+"""The role of an argument, and the reason: a clause to follow "because"."""
 
 
 @dataclass(frozen=True)
 class SiteBinding:
-    """A run site's arguments for one block, with what they mean."""
+    """The arguments of a call site bound to the parameters of one block, with their roles."""
 
     block: ClassInfo
     signature: Signature
@@ -83,21 +84,21 @@ class SiteBinding:
     nested: frozenset[str]
     """The parameters that receive a list, tuple or dict of activations."""
     seen: frozenset[str]
-    """The parameters of which a run says that they receive one, and the text does not."""
+    """The parameters that receive an activation according to a run, but not to the code."""
     tensors: frozenset[str]
-    """The parameters that receive something which, by name and annotation, may be an activation elsewhere."""
+    """The parameters that, by name and annotation, may receive an activation at another call."""
     why: Mapping[str, str]
-    """What says of each parameter's argument what it is: a clause that follows "since"."""
+    """The reason for the role of each parameter's argument: a clause to follow "because"."""
     _find_uncertain: Callable[[], frozenset[str]]
-    """Looks at the masks as well, which only a repair asks for."""
+    """Computes ``uncertain``; it examines masks as well, which only a repair needs."""
 
     @cached_property
     def uncertain(self) -> frozenset[str]:
-        """The parameters that may receive an activation, as far as the text says."""
+        """The parameters that may receive an activation, as far as the code shows."""
         return self._find_uncertain()
 
     def positional_caches(self) -> list[BoundArgument]:
-        """Return the cache arguments that the base class cannot see."""
+        """Return the caches that are passed by position, so that the base class cannot disable them."""
         return [
             bound
             for bound in self.binding.arguments
@@ -108,16 +109,16 @@ class SiteBinding:
         ]
 
     def keyword_activations(self) -> list[BoundArgument]:
-        """Return the activation arguments that reentrant checkpointing gives no gradient."""
+        """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
     def is_to_be_repaired(self) -> bool:
-        """Tell whether the call has to be rewritten where the block is recomputed from now on."""
+        """Return whether the call has to be rewritten if the block becomes a checkpointing layer."""
         keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
         return bool(self.positional_caches() or self.keyword_activations() or any(keywords))
 
     def nested_activations(self) -> list[BoundArgument]:
-        """Return the arguments that hold activations where checkpointing does not look for them."""
+        """Return the containers of activations, inside which checkpointing does not look."""
         return self._received_by(self.nested)
 
     def _received_by(self, names: frozenset[str]) -> list[BoundArgument]:
@@ -129,11 +130,13 @@ class SiteBinding:
 
 
 def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
-    """Tell whether a site passes only its stream by position, and nothing but caches and masks by keyword.
+    """Return whether a call passes hidden states by position, and nothing but caches and masks by keyword.
 
-    Most do, and their blocks' signatures need not be read, unless a run saw more.
+    Most calls do, so that the signatures of their blocks need not be read, unless a run saw more.
     """
     if any(each.keywords or each.containers for each in site.seen):
+        return False
+    if site.args and may_be_whole_output(site, site.args[0].value):
         return False
     for index, arg in enumerate(site.args):
         name = None if arg.keyword is None else arg.keyword.value
@@ -147,9 +150,9 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
 
 
 def _is_rotary(site: RunSite, name: str) -> bool:
-    """Tell whether what is passed under a plain name is computed from positions alone.
+    """Return whether an argument whose name matches ``_PLAIN`` is computed from positions alone.
 
-    ``position_embeddings`` are that where a rotary embedding makes them, and may be learned elsewhere.
+    This is not certain only for ``position_embeddings``, which may be rotary or learned.
     """
     if name != _POSITION_EMBEDDINGS:
         return True
@@ -158,12 +161,12 @@ def _is_rotary(site: RunSite, name: str) -> bool:
 
 
 def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
-    """Bind a site's arguments to a block's ``forward``; None where that cannot be done for certain.
+    """Bind the arguments of a call site to the ``forward`` of a block; None if the binding is not certain.
 
     Args:
-        site: the call.
+        site: the call site.
         block: one of the classes that it can run.
-        gradients: follows what is passed back to where it comes from.
+        gradients: traces values back to where their gradients come from.
     """
     signature = block.signature
     if signature is None:
@@ -171,53 +174,72 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
     binding = bind(site.args, signature)
     if not binding.complete:
         return None
-    roles: dict[_Role, set[str]] = {role: set() for role in _Role}
-    seen: set[str] = set()
-    masks: list[tuple[cst.Arg, Parameter]] = []
-    whys: dict[str, str] = {}
-    for bound in binding.arguments:
-        if bound.parameter is None:
-            continue
-        name = bound.parameter.name
-        is_mask = "mask" in name and name not in gradients.named
-        role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
-        if role.value < (seen_role := _seen_role(site, block, name)).value:
-            role, why = seen_role, "it required grad in a run"
-            seen.add(name)
-        elif is_mask:
-            masks.append((bound.arg, bound.parameter))
-        roles[role].add(name)
-        whys[name] = why
+    arguments = _judged_arguments(site, block, binding, gradients)
+    roles = arguments.roles
 
     def uncertain() -> frozenset[str]:
-        # A mask alone is no activation, but one that is computed by a learned module moves along with those.
-        moving = (
+        # A mask alone is not an activation, but a learned one must be passed like the activations.
+        learned = (
             parameter.name
-            for arg, parameter in (masks if roles[_Role.ACTIVATION] else ())
+            for arg, parameter in (arguments.masks if roles[_Role.ACTIVATION] else ())
             if Carries.GRADIENT in gradients.at(site, arg.value)
         )
-        return frozenset(roles[_Role.UNCERTAIN]).union(moving)
+        return frozenset(roles[_Role.UNCERTAIN]).union(learned)
 
+    tensors = {
+        bound.parameter.name
+        for bound in binding.arguments
+        if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
+    }
     return SiteBinding(
         block,
         signature,
         binding,
         frozenset(roles[_Role.ACTIVATION]),
         frozenset(roles[_Role.NESTED]),
-        frozenset(seen),
-        frozenset(
-            bound.parameter.name
-            for bound in binding.arguments
-            if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
-        )
-        - roles[_Role.NESTED],
-        whys,
+        frozenset(arguments.seen),
+        frozenset(tensors - roles[_Role.NESTED]),
+        arguments.reasons,
         uncertain,
     )
 
 
+@dataclass
+class _Arguments:
+    """The arguments of a call, judged one by one."""
+
+    roles: dict[_Role, set[str]] = field(default_factory=lambda: {role: set() for role in _Role})
+    """The names of the parameters by role."""
+    seen: set[str] = field(default_factory=set)
+    """Those whose role only a run has shown."""
+    masks: list[tuple[cst.Arg, Parameter]] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def _judged_arguments(site: RunSite, block: ClassInfo, binding: Binding, gradients: Gradients) -> _Arguments:
+    found = _Arguments()
+    for bound in binding.arguments:
+        if bound.parameter is None:
+            continue
+        name = bound.parameter.name
+        if is_whole_output(site, block, bound):
+            found.roles[_Role.NESTED].add(name)
+            found.reasons[name] = f"`{block.name}` returns a tuple, and the loop passes all of it on"
+            continue
+        is_mask = "mask" in name and name not in gradients.named
+        role, why = _MASK if is_mask else _role(site, bound, bound.parameter, gradients)
+        if role.value < (seen_role := _seen_role(site, block, name)).value:
+            role, why = seen_role, "it required grad in a run"
+            found.seen.add(name)
+        elif is_mask:
+            found.masks.append((bound.arg, bound.parameter))
+        found.roles[role].add(name)
+        found.reasons[name] = why
+    return found
+
+
 def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
-    """Return what runs saw an argument be."""
+    """Return the role of an argument according to runs."""
     seen = [each for each in site.seen if each.block == block.name and name not in CACHE_ARGUMENTS]
     if any(name in each.losing_inside for each in seen):
         return _Role.NESTED
@@ -227,7 +249,7 @@ def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
 
 
 def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
-    """Tell whether nothing about a parameter says that it is anything but a tensor that may require grad."""
+    """Return whether a parameter may receive a tensor that requires grad, by its name and annotation."""
     name = parameter.name
     return (
         name not in CACHE_ARGUMENTS
@@ -253,20 +275,20 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
         if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
             return _Role.OTHER, "it is computed by a rotary embedding from positions alone"
     is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
-    # What models return is a tuple, and some blocks annotate what they get alike.
+    # Models return tuples, and some blocks annotate an activation they receive as a tuple, too.
     is_named = is_named_activation(parameter) or name in gradients.named
     kind = _annotated_kind(parameter)
     if kind is _Kind.OTHER and not is_named:
         return _Role.OTHER, f"its annotation `{parameter.annotation}` is not that of a tensor"
     if is_stream and bound.by_position and not _is_collected(site, arg.value):
         return _Role.ACTIVATION, _STREAM
-    # What is named so is an activation as soon as it may be anything.
+    # An argument with such a name is an activation unless its value is known not to be.
     carries = gradients.at(site, arg.value, stops=is_named)
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
 
 
 def _is_collected(site: RunSite, value: cst.BaseExpression) -> bool:
-    """Tell whether a name stands for a list or tuple that the loop fills."""
+    """Return whether a variable holds a list or tuple that the loop fills."""
     return isinstance(value, cst.Name) and any(
         not each.path and (each.added or isinstance(each.value, (cst.Tuple, cst.List)))
         for each in site.scope.bindings(value.value)
@@ -287,14 +309,14 @@ def _carried_role(
     is_stream: bool,
     is_named: bool,
 ) -> _Judged:
-    """Return what an argument is by what was found that it carries."""
+    """Return the role of an argument, given where its gradients come from."""
     if not carries:
         return _Role.OTHER, "it is None on every path to this call"
     named = "your settings name it" if name in gradients.named else "its name is that of an activation"
     if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
         return _Role.NESTED, f"it is a list, tuple or dict, and {named}"
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
-    # The stream of a loop may be unpacked on the way; a list that grows in it is a list all the same.
+    # The hidden states may be unpacked on the way, but a list that grows in the loop stays a list.
     may_be_tensor = is_mixed or (is_stream and Carries.GRADIENT in carries)
     if Carries.NESTED in carries and not may_be_tensor:
         return _Role.NESTED, "it is a list, tuple or dict of values computed from parameters"
@@ -321,7 +343,7 @@ def _carried_role(
 
 
 def is_named_activation(parameter: Parameter) -> bool:
-    """Tell whether a parameter's name alone says that it is an activation."""
+    """Return whether a parameter's name alone says that it is an activation."""
     return _ACTIVATION_NAME.search(parameter.name) is not None and not _NO_ACTIVATION.search(parameter.name)
 
 
@@ -334,84 +356,15 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
 
 
 def is_constant(value: cst.BaseExpression) -> bool:
-    """Tell whether an argument is a literal, which neither holds a cache nor requires grad."""
+    """Return whether an argument is a literal, which neither holds a cache nor requires grad."""
     return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False")
     )
 
 
 def is_guarded(value: cst.BaseExpression) -> bool:
-    """Tell whether a cache argument is switched off by hand while the model checkpoints."""
+    """Return whether the code disables a cache argument at the call while the model checkpoints."""
     return isinstance(value, cst.IfExp) and any(
         isinstance(node, cst.Attribute) and node.attr.value == "gradient_checkpointing"
         for node in walk(value.test)
     )
-
-
-def requires_cache(block: ClassInfo) -> str | None:
-    """Return the cache parameter that a block takes apart without asking whether it is there.
-
-    Such a block needs its cache in training too, and checkpointing would take it away.
-    """
-    for part in sorted(block.all_parts, key=lambda part: (part is not block, part.name)):
-        found = part.find_method("forward")
-        if found is None or not any(name in found[1].text for name in CACHE_ARGUMENTS):
-            continue
-        scope = part.scope(found[1], found[0].module)
-        if scope.body is None:
-            continue
-        for name in CACHE_ARGUMENTS.intersection(scope.parameters.names):
-            for piece in scope.body.pieces_naming((name,)):
-                if any(_takes_apart(statement, name) for statement in piece.nodes or ()):
-                    return name
-    return None
-
-
-def _takes_apart(statement: cst.CSTNode, name: str) -> bool:
-    """Tell whether a statement at the top of a body unpacks or indexes the cache ``name``."""
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    for small in statement.body:
-        if isinstance(small, cst.Assign):
-            value = small.value
-            if isinstance(value, cst.Subscript) and dotted_name(value.value) == name:
-                return True
-            if dotted_name(value) == name and isinstance(small.targets[0].target, cst.Tuple):
-                return True
-    return False
-
-
-def fills_cache(site: RunSite, block: ClassInfo) -> bool:
-    """Tell whether a stack makes the cache that it hands to its blocks itself, whatever ``use_cache`` says.
-
-    Then something reads in training what the blocks have written.
-    """
-    if block.signature is None or site.scope.body is None:
-        return False
-    for bound in bind(site.args, block.signature).arguments:
-        name = None if bound.parameter is None else bound.parameter.name
-        if name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, cst.Name):
-            variable = bound.arg.value.value
-            for piece in site.scope.body.pieces(variable):
-                if any(_makes_cache(node, variable) for node in piece.nodes or ()):
-                    return True
-    return False
-
-
-def _makes_cache(statement: cst.CSTNode, variable: str) -> bool:
-    """Tell whether a statement assigns a new cache to a variable without asking for ``use_cache``."""
-    if isinstance(statement, cst.If):
-        asked = any(
-            isinstance(node, cst.Name) and node.value in (USE_CACHE, "training")
-            for node in walk(statement.test)
-        )
-        return not asked and any(_makes_cache(inner, variable) for inner in statement.body.body)
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    for small in statement.body:
-        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
-            made = dotted_name(small.value.func) or ""
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and target.value == variable and made.endswith("Cache"):
-                return True
-    return False

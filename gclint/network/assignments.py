@@ -1,4 +1,4 @@
-"""What a method assigns to a name, with the conditions under which it does."""
+"""The assignments of a method to a name, with the conditions under which they are executed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
 _MAKING_LISTS = frozenset(("list", "dict", "tuple"))
 
 Condition = tuple[cst.BaseExpression, bool]
-"""A test, and whether it has to hold."""
+"""A test, and whether it has to be true."""
 
 
 @dataclass(frozen=True)
@@ -24,28 +24,28 @@ class Assignment:
 
     binding: Binding
     conditions: tuple[Condition, ...] = ()
-    """The tests of the ``if`` statements that it stands in."""
+    """The tests of the ``if`` statements around it."""
     records: bool = True
-    """Whether gradients are recorded where it stands."""
+    """Whether gradients are recorded there."""
     start: int = 0
-    """Where the statement of the function begins that it is, or stands in."""
+    """The offset of the function's top-level statement that is or contains the assignment."""
     end: int = 0
-    """Where that statement ends."""
+    """The end of that statement."""
     simple: bool = False
-    """Whether it is that statement."""
+    """Whether the assignment is that statement."""
     replaces: bool = False
-    """Whether what the name stood for before is gone afterwards, on every path."""
+    """Whether it replaces the previous value on every path."""
 
     @property
     def makes_container(self) -> bool:
-        """Whether the value is a list, tuple or dict that is written down here."""
+        """Whether the value is a list, tuple or dict that is created here."""
         value = self.binding.value
         if isinstance(value, cst.Call):
             return dotted_name(value.func) in _MAKING_LISTS
         return isinstance(value, (cst.List, cst.Tuple, cst.Dict, cst.ListComp, cst.DictComp))
 
     def requires(self, name: str) -> bool:
-        """Tell whether it only happens where a name stands for something."""
+        """Return whether it is executed only if the variable ``name`` is not None."""
         return any(name in names_needed(*condition) for condition in self.conditions)
 
 
@@ -56,7 +56,7 @@ class _Place:
 
 
 def assignments(scope: Scope, name: str) -> list[Assignment]:
-    """Return all that a scope itself binds to a name, in the order of the text."""
+    """Return all assignments of a scope itself to a name, in text order."""
     found: list[Assignment] = []
     for piece in () if scope.body is None else scope.body.pieces(name):
         bindings = piece.bindings.get(name, ())
@@ -74,7 +74,7 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
                 else:
                     start, end = scope.range_of(piece.fragment, whole)
                 simple = isinstance(whole, cst.SimpleStatementLine)
-                # What is not recorded is a constant, whatever the name stood for before.
+                # An assignment without recorded gradients makes the name a constant.
                 is_known = simple or (isinstance(whole, cst.With) and not place.records)
                 found.append(
                     Assignment(
@@ -91,9 +91,9 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
 
 
 def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
-    """Return the assignments that can be the last before a place, and whether one of them is on every path.
+    """Return the assignments that may be the last before a place, and whether one of them always is executed.
 
-    The statements of a function run in their order, and only those inside of a loop come back.
+    The statements of a function run in their order; only those inside a loop may run again.
 
     Args:
         given: all assignments of one name.
@@ -124,7 +124,7 @@ def _replaces(statement: cst.CSTNode, binding: Binding) -> bool:
 
 
 def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Place]]:
-    """Yield what stands under a condition, or where no gradients are recorded, with its place."""
+    """Yield the nodes that are under a condition, or where no gradients are recorded, with their places."""
     kind = type(node)
     if kind is cst.If:
         node = cst.ensure_type(node, cst.If)
@@ -142,13 +142,16 @@ def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Pl
 
 
 def stops_gradients(context: cst.BaseExpression) -> bool:
-    """Tell whether a context, or a decorator, keeps gradients from being recorded."""
+    """Return whether a context manager, or a decorator, keeps gradients from being recorded."""
     called = context.func if isinstance(context, cst.Call) else context
-    return (dotted_name(called) or "").rpartition(".")[2] in _WITHOUT_GRADIENT
+    name = (dotted_name(called) or "").rpartition(".")[2]
+    if name == "set_grad_enabled" and isinstance(context, cst.Call) and context.args:
+        return dotted_name(context.args[0].value) == "False"
+    return name in _WITHOUT_GRADIENT
 
 
 def names_needed(test: cst.BaseExpression, holds: bool) -> frozenset[str]:
-    """Return the names that are not None where a test holds, or where it does not."""
+    """Return the names that cannot be None if a test is true, or if it is false."""
     if isinstance(test, cst.Name):
         return frozenset((test.value,)) if holds else frozenset()
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):

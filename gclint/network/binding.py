@@ -1,4 +1,4 @@
-"""Matching a call's arguments to the parameters of a signature, as Python does it."""
+"""Binds the arguments of a call to the parameters of a signature, as Python does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.network.evaluation.signature import Kind, Parameter, Signature
 class BoundArgument:
     """An argument and the parameter that receives it.
 
-    ``parameter`` is None for an unpacked mapping or list, and for what no parameter receives.
+    ``parameter`` is None for an unpacked mapping or list, and for an argument that no parameter receives.
     """
 
     arg: cst.Arg
@@ -25,11 +25,11 @@ class BoundArgument:
 
 @dataclass(frozen=True)
 class Binding:
-    """A call's arguments with their parameters, in the order of the call."""
+    """The arguments of a call with their parameters, in the order of the call."""
 
     arguments: tuple[BoundArgument, ...]
     complete: bool
-    """False where Python would reject the call, or an unpacked list hides who receives what."""
+    """False if Python would reject the call, or an unpacked list makes the binding ambiguous."""
 
     def argument(self, name: str) -> BoundArgument | None:
         """Return the argument that the parameter ``name`` receives."""

@@ -1,4 +1,4 @@
-"""The calls of a class's methods in its own file, from which its parameters get their values."""
+"""Finds the calls of a class's methods in its own file, which pass values to its parameters."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Caller:
     scope: Scope
     args: Sequence[cst.Arg]
     at: int
-    """Where the call stands among the statements of its function."""
+    """The offset of the statement that contains the call."""
 
 
 class Callers:
-    """Finds the calls of methods."""
+    """Finds the calls of methods in one file."""
 
     def __init__(self, project: Project, module: Module, sites: Sequence[RunSite]) -> None:
-        """Look into one file.
+        """Prepare the search.
 
         Args:
-            project: the files of the run, to know what is imported elsewhere.
+            project: the files of the run, to find out whether others import the class.
             module: the file.
-            sites: the run sites of the file.
+            sites: the call sites in the file.
         """
         self._project = project
         self._module = module
@@ -48,7 +48,7 @@ class Callers:
         self._open: dict[ClassInfo, bool] = {}
 
     def of(self, info: ClassInfo, method: str) -> tuple[Caller, ...]:
-        """Return the calls of a class's method that stand in the file."""
+        """Return the calls of a class's method in the file."""
         key = info, method
         if key not in self._found:
             runs = method in RUNNING_METHODS
@@ -56,24 +56,24 @@ class Callers:
             self._found[key] = tuple(found)
         return self._found[key]
 
-    def may_be_elsewhere(self, info: ClassInfo, method: str, *, seldom: bool) -> bool:
-        """Tell whether code that is not in the file may call a class's method with any arguments.
+    def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
+        """Return whether code outside of the file may call a class's method with any arguments.
 
         Args:
             info: the class.
             method: the name of the method.
-            seldom: whether only users are asked about, and not the other files of the run.
+            only_users: whether to consider only users of the model, not the other files of the run.
         """
         if self.is_for_users(info, method):
             return True
-        if seldom or method not in RUNNING_METHODS:
+        if only_users or method not in RUNNING_METHODS:
             return False
         if info not in self._open:
             self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
         return self._open[info]
 
     def is_for_users(self, info: ClassInfo, method: str) -> bool:
-        """Tell whether users may call a class's method, with any arguments."""
+        """Return whether users of the model may call a class's method, with any arguments."""
         return (method in RUNNING_METHODS or not method.startswith("_")) and self._is_public(info)
 
     def _is_public(self, info: ClassInfo) -> bool:
@@ -90,7 +90,7 @@ class Callers:
         )
 
     def _of_objects(self, info: ClassInfo) -> Iterator[Caller]:
-        """Yield the calls of objects of the class, or of a class that inherits its ``forward``."""
+        """Yield the calls of instances of the class, or of a class that inherits its ``forward``."""
         kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
         stacked = set[cst.Call]()
         for site in self._sites:
@@ -105,7 +105,7 @@ class Callers:
                 yield Caller(scope, call.args, at)
 
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
-        """Yield the calls of another method of the class, by itself or by what holds such an object."""
+        """Yield the calls of another method of the class, on ``self`` or on an attribute."""
         for scope, call, at in self._calls(frozenset((method,))):
             if any(
                 isinstance(value, Bound) and value.method == method and info in value.instance.info.mro

@@ -1,4 +1,4 @@
-"""What a function's code changes in place, and whose that is: an argument's, the object's, the module's."""
+"""Finds changes in place, and what they change: an argument, the object itself, or a global."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gclint.network.traits import FILLING as FILLING_ITEMS
 from gclint.network.traits import IN_PLACE
 
 OWN = "self"
-"""Stands for what the object holds."""
+"""The origin of everything that the object itself holds."""
 _GLOBAL = "global "
 FILLING = FILLING_ITEMS | {"update"}
-"""Methods that change a list or a dict."""
+"""Methods that change a list or dict."""
 _CHANGING = re.compile(
     r"(?:write|push|put|store|record|save|enqueue|track|collect|accumulate|increment|advance|observe)(?:_\w+)?"
     r"|(?:append|add|update|set|reset|register)_(?!hook\b)\w+"
 )
-"""What methods are called that change their object, and that no tensor has."""
+"""Matches names of methods that probably change their object, and that no tensor has."""
 _ITEMS = frozenset(("get", "pop", "setdefault", "values", "items"))
 _FIGURES = frozenset(("shape", "dtype", "device", "ndim", "training", "config", "__name__"))
 VIEWS = frozenset(
@@ -55,11 +55,11 @@ VIEWS = frozenset(
 )
 """Methods of tensors whose result may share the tensor's memory."""
 _SCALING = (cst.MultiplyAssign, cst.DivideAssign)
-"""What is done to a tensor with a number; a number is added to another as well."""
+"""In-place operators with a number that only tensors need; ``+=`` is also how code counts."""
 
 
 def changed(scope: Scope, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield what a statement or a call changes in place, if that is a tensor, a container or an object."""
+    """Yield the expressions that a statement or call changes in place: tensors, containers and objects."""
     if isinstance(node, cst.AugAssign):
         is_counted = isinstance(node.value, cst.BaseNumber) and not isinstance(node.operator, _SCALING)
         if not isinstance(node.target, cst.Name) or not (is_counted or isinstance(node.value, cst.Tuple)):
@@ -83,7 +83,7 @@ def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
             yield call.func.value
     if "out" in options:
         yield options["out"]
-    # Functions such as `torch.relu_(states)`, and `next(noise)`.
+    # Functions that change their argument, such as `torch.relu_(states)` and `next(noise)`.
     is_flagged = "inplace" in options and dotted_name(options["inplace"]) == "True"
     name = dotted_name(call.func)
     if call.args and (is_in_place or is_flagged or name in ("next", "setattr")):
@@ -91,16 +91,16 @@ def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
 
 
 class Origins:
-    """Finds out whose an expression may be: a parameter's, the object's own, or one of the module's names."""
+    """Finds the origins of an expression: parameters, the object itself, or names of the module."""
 
     def __init__(self, code: Code) -> None:
-        """Look into the body of a function."""
+        """Prepare to trace expressions in the body of a function."""
         self._scope, self._code = code.scope, code
         self._reaching: dict[str, Reaching] = {}
 
     @cached_property
     def _added(self) -> set[cst.CSTNode]:
-        # What is added to a tensor or a container in place is not what it stands for from then on.
+        # An added item is bound to the name as well, but the name does not become an alias of it.
         added = {node.value for node in self._code.nodes if isinstance(node, cst.AugAssign)}
         return added | {
             call.args[-1].value
@@ -109,16 +109,16 @@ class Origins:
         }
 
     def of_change(self, statement: cst.CSTNode) -> set[str]:
-        """Return whose something is that a statement, or a call, changes."""
+        """Return the origins of what a statement or call changes."""
         found: set[str] = set()
         for node in changed(self._scope, statement):
-            # A figure that is taken out of something and counted up stays what it is there.
-            is_figure = isinstance(statement, cst.AugAssign) and isinstance(node, cst.Name)
-            found |= self.of(node, keeps_items=not is_figure)
+            # `count = self.count; count += 1` does not change `self`.
+            is_number = isinstance(statement, cst.AugAssign) and isinstance(node, cst.Name)
+            found |= self.of(node, keeps_items=not is_number)
         return found
 
     def of(self, node: cst.CSTNode, *, keeps_items: bool = True) -> set[str]:
-        """Return whose an expression may be, or that of which it is a part."""
+        """Return the possible origins of an expression, or of the object that it is a part of."""
         return self._of(node, frozenset(), is_item=False, keeps_items=keeps_items)
 
     def _of(
@@ -151,7 +151,7 @@ class Origins:
         return found
 
     def _from_outside(self, name: str, *, is_item: bool) -> set[str]:
-        """Return what a name is that the function itself does not bind."""
+        """Return the origin of a name that the function itself does not bind."""
         scope = self._scope
         if name in scope.parameters.variable:
             return {name} if is_item else set()
@@ -162,7 +162,7 @@ class Origins:
         return {_GLOBAL + name} if self._is_of_module(name, is_item=is_item) else set()
 
     def _is_of_module(self, name: str, *, is_item: bool) -> bool:
-        """Tell whether a name at the top of the file stands for an object that code can change."""
+        """Return whether a module-level name refers to an object that can be changed."""
         outline = self._scope.module.file.outline
         if name in outline.classes or name in outline.functions:
             return is_item
@@ -178,7 +178,7 @@ class Origins:
         )
 
     def _is_whole(self, binding: Binding) -> bool:
-        """Tell whether a name stands for all of what is bound to it."""
+        """Return whether a binding makes the name an alias of the value, not of a part of it."""
         return not (binding.added or binding.iterated or binding.path or binding.value in self._added)
 
     def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
@@ -189,5 +189,5 @@ class Origins:
 
 
 def global_name(origin: str) -> str | None:
-    """Return the module's name that an origin is; None for any other."""
+    """Return the name of a global from its origin; None for any other origin."""
     return origin.removeprefix(_GLOBAL) if origin.startswith(_GLOBAL) else None

@@ -1,4 +1,4 @@
-"""Where code calls a checkpoint function, or hands one on, in whatever shape: known by its words alone."""
+"""Finds where code calls a checkpoint function or passes one on, by a search for words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, tokens
 from gclint.source.words import any_between, word_ends
 
-# In a text without any of these no checkpoint function is called, and none handed on.
+# A text without any of these neither calls a checkpoint function nor passes one on.
 _CALLING = re.compile(r"checkpoint(?:\w{0,99}[ \t]{0,99}\(|ing_func|\.|\b(?![ \t]{0,99}=))")
 _CALLING_TOO = ("ckpt", "remat", ".checkpoint", "CheckpointWrapper", "CheckpointFunction")
 _HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
-# Weights, and the switch: these have the word and recompute nothing.
+# Checkpoints of weights, and methods that enable checkpointing: they recompute nothing.
 _OTHER = re.compile(
     r"_*(?:load|save|from|read|open|download|convert|find|resolve|is|has|use|uses|should|supports|enable"
     r"|disable|set|reset|can|write|list|delete|remove|parse|validate|verify|check|compare|sort|rotate|shard"
@@ -42,16 +42,16 @@ _AFTER = re.compile(r"[ \t]{0,99}(\(|==|=|)")
 
 
 def may_call_checkpoint(text: str) -> bool:
-    """Tell whether it is worth looking for calls of a checkpoint function in a text."""
+    """Return whether a text may call a checkpoint function."""
     return any(word in text for word in _CALLING_TOO) or _CALLING.search(text) is not None
 
 
 @remembered
 def checkpoint_calls(module: Module) -> list[int]:
-    """Return where a file calls a checkpoint function or hands one on, in order.
+    """Return the offsets at which a file calls a checkpoint function or passes one on, in order.
 
-    Names that stand for one by their definition in the file, or in one that it imports from, count as
-    well. Imports, comments, strings, and methods that are the switch do not.
+    Functions that call one, in the file or in those it imports from, count as well. Imports, comments,
+    strings, and methods that enable checkpointing do not.
     """
     file = module.file
     if not may_call_checkpoint(file.outline.code):
@@ -68,7 +68,7 @@ def checkpoint_calls(module: Module) -> list[int]:
 
 @remembered
 def _direct(module: Module) -> list[int]:
-    """Return where a word of the file itself is that of a checkpoint function."""
+    """Return the offsets of the names of checkpoint functions in the file itself."""
     text, imported = module.file.outline.code, _imported_functions(module)
     found: list[int] = []
     end = 0
@@ -116,7 +116,7 @@ def _line_start(text: str, offset: int) -> int:
 
 @remembered
 def _imported_functions(module: Module) -> frozenset[str]:
-    """Return the names under which a file imports what a module for checkpointing defines."""
+    """Return the names under which a file imports functions from modules for checkpointing."""
     return frozenset(
         name.bound
         for name in module.file.outline.all_imported()
@@ -127,7 +127,7 @@ def _imported_functions(module: Module) -> frozenset[str]:
 
 
 def _own_names(module: Module) -> frozenset[str]:
-    """Return the names at the top of a file that stand for something that calls a checkpoint function."""
+    """Return the module-level names of a file whose definitions call a checkpoint function."""
     if _own_names not in module.facts:
         for each, names in _names_by_file(module).items():
             each.facts[_own_names] = frozenset(names)
@@ -135,7 +135,7 @@ def _own_names(module: Module) -> frozenset[str]:
 
 
 def _names_by_file(module: Module) -> dict[Module, set[str]]:
-    """Return those names for a file and all whose functions it imports, which may import one another."""
+    """Return those names for a file and all files whose functions it imports, which may import each other."""
     found: dict[Module, set[str]] = {}
     importers: defaultdict[Module, set[Module]] = defaultdict(set)
     waiting = [module]
@@ -172,7 +172,7 @@ def _names_of_its_own(module: Module) -> set[str]:
 
 
 def _closed(module: Module, names: set[str]) -> set[str]:
-    """Return the names and the functions of the file in which one of them stands, and so on."""
+    """Return the names, the functions of the file that use one of them, and so on."""
     functions = list(module.file.outline.functions.values())
     while True:
         more = {each.name for each in functions if each.name not in names and _names_one(each, names)}
@@ -188,7 +188,7 @@ def _names_one(function: Definition, names: set[str]) -> bool:
 
 @remembered
 def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
-    """Return the functions that a file imports: where each is defined, its name there and its name here."""
+    """Return the functions that a file imports: the defining module, the name there, and the name here."""
     return [
         (value.scope.module, imported.name, imported.bound)
         for imported in module.file.outline.all_imported()
@@ -199,7 +199,7 @@ def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
 
 
 def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
-    """Return the offsets, in order, that lie in no import, comment or string; one for ``getattr`` counts."""
+    """Return the sorted offsets outside of imports, comments and strings, except strings for ``getattr``."""
     outline, text = module.file.outline, module.file.outline.code
     found: list[int] = []
     lines: defaultdict[int, list[int]] = defaultdict(list)
@@ -220,7 +220,7 @@ def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
 
 
 def _in_switch(module: Module, offset: int) -> bool:
-    """Tell whether an offset lies in a method by which users enable checkpointing."""
+    """Return whether an offset is in a method with which users enable checkpointing."""
     return any(
         each.name in _SWITCHES and each.header <= offset < each.end
         for each in module.file.outline.definitions
@@ -228,7 +228,7 @@ def _in_switch(module: Module, offset: int) -> bool:
 
 
 def calls_between(module: Module, start: int, end: int) -> Iterator[int]:
-    """Yield where a checkpoint function is called in a range of a file's text."""
+    """Yield the offsets in a range of a file's text at which a checkpoint function is called."""
     calls = checkpoint_calls(module)
     for offset in calls[bisect_right(calls, start - 1) :]:
         if offset >= end:

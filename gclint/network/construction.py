@@ -1,4 +1,4 @@
-"""Where a class gives its own checkpointing flag a value."""
+"""Finds where a class sets its own checkpointing flag."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _CONSTRUCTOR = "__init__"
 
 @dataclass(frozen=True)
 class FlagSetting:
-    """A statement of a class that sets the flag of its own objects."""
+    """A statement of a class that sets the checkpointing flag of its instances."""
 
     file: SourceFile
     offset: int
     method: str | None
-    """The method that it stands in; None for the class's own body."""
+    """The method that contains it; None for the class body."""
     code: str
-    """The value."""
+    """The code of the value."""
 
     @property
     def is_librarys(self) -> bool:
-        """Whether the flag begins as False here, as the library expects it."""
+        """Whether it initializes the flag to False, as the library expects."""
         return self.code == "False" and self.method in (None, _CONSTRUCTOR)
 
 
 def flag_settings(info: ClassInfo) -> Iterator[FlagSetting]:
-    """Yield where a class, or a base of it, sets its flag."""
+    """Yield the statements of a class and its bases that set the flag."""
     for base in info.mro:
         yield from own_flag_settings(info, base)
 
 
 def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]:
-    """Yield where one of the classes that ``info`` inherits from sets the flag, or computes it as a property.
+    """Yield the statements of ``base``, one of the classes in the MRO of ``info``, that set the flag.
 
-    The library's own base of models is left out: it does so as the library does.
+    A property that computes the flag counts, too. The library's own base class of models is left out.
     """
     text = base.file.text
     if base.name == MODEL_BASE or not has_word(text, FLAG, base.definition.header, base.definition.end):
@@ -68,7 +68,7 @@ def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]
 
 
 def _in_body(base: ClassInfo) -> Iterator[FlagSetting]:
-    """Yield what the class's own body assigns."""
+    """Yield the assignments in the class body."""
     text = base.file.text
     for end in word_ends(text, FLAG, base.definition.header, base.definition.end):
         start = end - len(FLAG)

@@ -1,4 +1,4 @@
-"""Which names a loop's body carries from one step to the next through a call's result."""
+"""Finds the names through which a loop passes the result of a call on to its next iteration."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _GROWING_METHODS = {"append", "extend", "insert", "add", "update"}
 
 
 def carried_names(loop: cst.For | cst.While, calls: frozenset[cst.Call]) -> frozenset[str]:
-    """Return the names that hold, when one of ``calls`` is reached, what an earlier step's call gave.
+    """Return the names that hold the result of an earlier iteration when one of ``calls`` is reached.
 
-    A name that is assigned anew before the call carries nothing, and neither does a tensor's shape
-    or what was detached.
+    A name that is assigned again before the call does not count, nor does the shape of a tensor or a
+    detached tensor.
     """
     flow = _Flow(calls)
     after_one_step = flow.block(loop.body, frozenset())
@@ -25,7 +25,7 @@ def carried_names(loop: cst.For | cst.While, calls: frozenset[cst.Call]) -> froz
 
 
 class _Flow:
-    """One pass over statements with the set of names that hold a result of the calls."""
+    """Follows statements with the set of names that hold a result of the calls."""
 
     def __init__(self, calls: frozenset[cst.Call]) -> None:
         self._calls = calls
@@ -42,8 +42,11 @@ class _Flow:
                 held = self._simple(small, held)
             return held
         if isinstance(statement, cst.If):
-            self._note(statement.test, held)
+            held = self._note(statement.test, held)
             return self.block(statement.body, held) | self._orelse(statement.orelse, held)
+        if isinstance(statement, cst.Match):
+            held = self._note(statement.subject, held)
+            return held.union(*(self.block(case.body, held) for case in statement.cases))
         if isinstance(statement, (cst.For, cst.While)):
             return self._loop(statement, held)
         if isinstance(statement, cst.Try):
@@ -58,7 +61,7 @@ class _Flow:
 
     def _loop(self, loop: cst.For | cst.While, held: frozenset[str]) -> frozenset[str]:
         if isinstance(loop, cst.For):
-            self._note(loop.iter, held)
+            held = self._note(loop.iter, held)
             targets = frozenset(_target_names(loop.target))
             held = held | targets if self._holds(loop.iter, held) else held - targets
         inner = self.block(loop.body, held)
@@ -74,21 +77,21 @@ class _Flow:
 
     def _simple(self, statement: cst.CSTNode, held: frozenset[str]) -> frozenset[str]:
         if isinstance(statement, cst.Assign):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             holds = self._holds(statement.value, held)
             for target in statement.targets:
                 held = _assign(target.target, holds, held)
             return held
         if isinstance(statement, cst.AnnAssign) and statement.value is not None:
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             return _assign(statement.target, self._holds(statement.value, held), held)
         if isinstance(statement, cst.AugAssign):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             if self._holds(statement.value, held):
                 return held | frozenset(_target_names(statement.target))
             return held
         if isinstance(statement, cst.Expr):
-            self._note(statement.value, held)
+            held = self._note(statement.value, held)
             call = statement.value
             if (
                 isinstance(call, cst.Call)
@@ -99,11 +102,17 @@ class _Flow:
                 return held | frozenset(names_in(call.func.value))
         return held
 
-    def _note(self, expression: cst.CSTNode, held: frozenset[str]) -> None:
-        """Remember what the calls' arguments could hold where they stand in ``expression``."""
+    def _note(self, expression: cst.CSTNode, held: frozenset[str]) -> frozenset[str]:
+        """Record the names held at the calls in ``expression``; return the names held after it."""
+        named: list[cst.NamedExpr] = []
         for node in walk(expression):
             if isinstance(node, cst.Call) and node in self._calls:
                 self.at_call |= held
+            elif isinstance(node, cst.NamedExpr):
+                named.append(node)
+        for node in named:
+            held = _assign(node.target, self._holds(node.value, held), held)
+        return held
 
     def _holds(self, expression: cst.CSTNode, held: frozenset[str]) -> bool:
         return any(
@@ -113,7 +122,7 @@ class _Flow:
 
 
 def flowing(expression: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the names and calls in an expression whose tensors the result is computed from."""
+    """Return the names and calls in an expression from whose tensors the result is computed."""
     found: list[cst.CSTNode] = []
     waiting = [expression]
     while waiting:

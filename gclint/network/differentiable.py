@@ -1,11 +1,11 @@
-"""Which of torch's functions, methods and modules hand on the gradient of what they get."""
+"""Which functions, methods and modules of torch return values that require grad if their arguments do."""
 
 from __future__ import annotations
 
 import re
 
 PARAMETER = "torch.nn.Parameter"
-"""The class of a tensor that is learned."""
+"""The class of parameters."""
 _MAKING = re.compile(
     r"^(?:arange|zeros|ones|full|empty|tensor|as_tensor|linspace|rand|randn|randint|randperm|eye|arg\w+|is\w+"
     r"|one_hot|bucketize|meshgrid|bernoulli|unique|nonzero|finfo|iinfo|ne|eq|gt|lt|ge|le|logical_\w+|\w+_like"
@@ -33,7 +33,7 @@ _CONSTANT_BUILTINS = frozenset(
     )
 )
 KEEPING_BUILTINS = frozenset(("tuple", "list", "reversed", "sorted", "iter"))
-"""Functions that return the items that they get."""
+"""Functions that return the items of their arguments."""
 KEEPING_METHODS = frozenset(
     (
         "abs",
@@ -90,22 +90,22 @@ KEEPING_METHODS = frozenset(
         "view_as",
     )
 )
-"""Methods of tensors whose result has the gradient of the tensor alone."""
+"""Methods of tensors whose result requires grad if the tensor does."""
 MIXING_METHODS = frozenset(
     ("add", "add_", "bmm", "div", "masked_scatter", "matmul", "mul", "mul_", "sub", "where")
 )
-"""Methods of tensors whose result has the gradient of the arguments too."""
+"""Methods of tensors whose result requires grad if the tensor or an argument does."""
 SAME_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real"))
-"""Attributes of a tensor that are the tensor in another shape."""
+"""Attributes of a tensor that are the same tensor in another shape."""
 
 
 def is_learned_module(name: str) -> bool:
-    """Tell whether a class of torch's has parameters."""
+    """Return whether a class of torch has parameters."""
     return _LEARNED.match(name) is not None
 
 
 def makes_constants(name: str) -> bool:
-    """Tell whether what a function from outside the project returns requires no grad, whatever it gets."""
+    """Return whether the result of a function from outside the project never requires grad."""
     first, _, last = name.partition(".")
     if first == "torch":
         return _MAKING.match(name.rpartition(".")[2]) is not None
@@ -113,5 +113,5 @@ def makes_constants(name: str) -> bool:
 
 
 def hands_on(name: str) -> bool:
-    """Tell whether a function or module from outside returns what it computes of its arguments."""
+    """Return whether the result of a function or module from outside the project depends on its arguments."""
     return name.startswith("torch.")

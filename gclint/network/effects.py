@@ -1,4 +1,4 @@
-"""What a block's ``forward`` does besides computing its result, which recomputation repeats."""
+"""Finds side effects of a block's ``forward``, which recomputation repeats."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ASSIGNED = re.compile(r"[ \t]{0,99}=(?!=)")
 _INITIALIZING = "_init_weights"
 _MAX_DEPTH = 3
 _GRADED = frozenset(("requires_grad", "grad_fn", "is_leaf"))
-"""What a tensor has, or is, only where gradients are recorded."""
+"""Attributes of a tensor that depend on whether gradients are recorded."""
 _GRADING = frozenset(("register_hook", "retain_grad", "backward", "register_post_accumulate_grad_hook"))
-"""What a tensor only does then."""
+"""Methods of a tensor that need recorded gradients."""
 
 
 def effects(info: ClassInfo) -> Iterator[str]:
-    """Yield what recomputation does a second time, or does not do alike, in words."""
+    """Yield clauses that say what recomputation repeats or does differently."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
         name = f"`{part.name}.forward`"
         if (part is not info and changes_own_state(part)) or _changes_own(part):
@@ -47,9 +47,9 @@ def effects(info: ClassInfo) -> Iterator[str]:
 
 
 def _changes_own(info: ClassInfo) -> bool:
-    """Tell whether what the object holds is changed by another name, or by a method of what it holds."""
+    """Return whether ``forward`` changes the object through an alias, or a method of something it holds."""
     if stores_on_self(info):
-        return False  # Which is said already.
+        return False  # This is reported separately.
     return any(
         OWN in origins.of_change(node) or _sets_object(info, code.scope, node)
         for code in reached(info)
@@ -59,7 +59,7 @@ def _changes_own(info: ClassInfo) -> bool:
 
 
 def _sets_object(info: ClassInfo, scope: Scope, node: cst.CSTNode) -> bool:
-    """Tell whether a method of what the object holds sets an attribute there."""
+    """Return whether a method of another class, called on something the object holds, sets an attribute."""
     return (
         scope.owner is not None
         and scope.owner not in info.mro
@@ -70,7 +70,7 @@ def _sets_object(info: ClassInfo, scope: Scope, node: cst.CSTNode) -> bool:
 
 
 def _kept_for_others(info: ClassInfo) -> Iterator[str]:
-    """Yield what a part keeps of its last call, if code outside of its class reads it."""
+    """Yield the attributes that a part stores in its call, if code outside of its class reads them."""
     text = info.file.outline.code
     for name in sorted(_kept(info)):
         ends = word_ends(text, f".{name}", 0, len(text))
@@ -82,7 +82,7 @@ def _kept_for_others(info: ClassInfo) -> Iterator[str]:
 
 
 def _is_read_of_part(info: ClassInfo, name: str, end: int) -> bool:
-    """Tell whether an attribute is read where some other object holds the one that keeps it."""
+    """Return whether the attribute that ends at ``end`` is read from another object than ``self``."""
     if info.definition.start <= end < info.definition.end:
         return False
     text = info.file.outline.code
@@ -95,7 +95,7 @@ def _is_read_of_part(info: ClassInfo, name: str, end: int) -> bool:
 
 
 def _kept(info: ClassInfo) -> set[str]:
-    """Return the attributes of the object that ``forward`` gives a value which it has computed."""
+    """Return the attributes to which ``forward`` assigns computed values."""
     return {
         target.target.attr.value
         for code in reached(info)
@@ -108,11 +108,11 @@ def _kept(info: ClassInfo) -> set[str]:
     }
 
 
-# -- what a function's code does
+# -- checks of one function
 
 
 def _draws(code: Code) -> Iterator[str]:
-    """Yield that random numbers come from elsewhere than torch's own generators."""
+    """Yield if random numbers do not come from torch's global generators."""
     if any(_is_drawn(code.scope, call) for call in code.calls):
         yield "draws random numbers that are not torch's, so recomputation draws different ones"
     options = (arg for call in code.calls for arg in call.args if arg.keyword is not None)
@@ -135,10 +135,10 @@ def _is_drawn(scope: Scope, call: cst.Call) -> bool:
 
 
 def _asks_for_gradients(code: Code) -> Iterator[str]:
-    """Yield that something depends on whether gradients are recorded."""
+    """Yield if the code depends on whether gradients are recorded."""
     asked = next((what for node in code.nodes for what in _asked(code.scope, node)), None)
     if asked is not None:
-        yield f"{asked}, which they are not in the forward pass of reentrant checkpointing"
+        yield f"{asked}, but reentrant checkpointing disables them in the forward pass"
 
 
 def _asked(scope: Scope, node: cst.CSTNode) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _tested(test: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _changes_globals(code: Code) -> Iterator[str]:
-    """Yield that something at the top of a module is changed."""
+    """Yield if a global is changed."""
     if any(isinstance(node, cst.Global) for node in code.nodes):
         yield "changes a global variable, which recomputation repeats"
         return
@@ -179,11 +179,11 @@ def _changes_globals(code: Code) -> Iterator[str]:
     found = (global_name(origin) for node in code.nodes for origin in origins.of_change(node))
     name = next(filter(None, found), None)
     if name is not None:
-        yield f"changes `{name}`, which is not its own, and recomputation repeats that"
+        yield f"changes the global `{name}`, which recomputation repeats"
 
 
 def _calls_back(code: Code) -> Iterator[str]:
-    """Yield that a function is called which was handed in, and whose result is not used."""
+    """Yield if a function that was passed in is called without using its result."""
     scope = code.scope
     for node in code.nodes:
         if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
@@ -196,7 +196,7 @@ def _calls_back(code: Code) -> Iterator[str]:
 
 
 def _is_held(scope: Scope, func: cst.BaseExpression) -> bool:
-    """Tell whether an attribute of the object is called that is not one of its methods."""
+    """Return whether ``func`` is an attribute of the object that is assigned, not a method."""
     if scope.owner is None or not isinstance(func, cst.Attribute):
         return False
     if dotted_name(func.value) != scope.self_name:
@@ -214,18 +214,18 @@ _CHECKS: Sequence[Callable[[Code], Iterator[str]]] = (
 )
 
 
-# -- what it changes of its arguments
+# -- changes of arguments
 
 
 @remembered
 def changed_inputs(info: ClassInfo) -> frozenset[str]:
-    """Return which arguments ``forward`` changes in place; caches are none."""
+    """Return the parameters of ``forward`` whose arguments it changes in place, except caches."""
     scope = info.method_scope("forward")
     return frozenset() if scope is None else _changed_arguments(scope, ())
 
 
 def _changed_arguments(scope: Scope, outer: tuple[object, ...]) -> frozenset[str]:
-    """Return which parameters of a function it changes in place, or hands on to be changed."""
+    """Return the parameters whose arguments a function changes in place, itself or in functions it calls."""
     if scope.body is None or len(outer) > _MAX_DEPTH:
         return frozenset()
     code = Code(scope)
@@ -241,7 +241,7 @@ def _changed_arguments(scope: Scope, outer: tuple[object, ...]) -> frozenset[str
 def _changed_by_called(
     scope: Scope, call: cst.Call, outer: tuple[object, ...]
 ) -> Iterator[cst.BaseExpression]:
-    """Yield the arguments of a call that the module, method or function which it runs changes in place."""
+    """Yield the arguments of a call that the called module, method or function changes in place."""
     for value in scope.evaluate(call.func):
         if isinstance(value, Instance) and value.info not in outer and value.info.signature is not None:
             inner = value.info.method_scope("forward")
@@ -262,6 +262,6 @@ def _changed_by_called(
 
 
 def _given(scope: Scope, names: frozenset[str]) -> Mapping[str, cst.BaseExpression]:
-    """Return what a call that was entered gives for some parameters."""
+    """Return the arguments of the call that ``scope`` was entered by, for some parameters."""
     given = ((name, scope.argument(name)) for name in names)
     return {name: argument[1] for name, argument in given if argument is not None}

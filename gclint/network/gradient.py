@@ -1,4 +1,4 @@
-"""Where gradient comes from: what an argument carries, followed back through a file."""
+"""Traces the values of arguments back through a file, to find out whether they require grad."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 
 _ANY = -1
-"""Some item, where it is not known which."""
+"""An index that stands for some item when it is not known which."""
 _MAX_DEPTH = 3
 _MAX_NAMES = 60
 _MAX_STEPS = 200
@@ -51,46 +51,46 @@ _Key = tuple["Place", str, _Path, bool]
 
 
 class Carries(Flag):
-    """What a value may be, over all paths that lead to where it is used; nothing if it is always None."""
+    """What a value may be, on all paths that lead to its use; ``NOTHING`` if it is always None."""
 
     NOTHING = 0
     CONSTANT = auto()
-    """Something that requires no grad."""
+    """Something that does not require grad."""
     UNKNOWN = auto()
     GRADIENT = auto()
-    """A tensor that is computed from parameters."""
+    """A tensor that is computed from parameters, and so requires grad."""
     NESTED = auto()
-    """A list, tuple or dict that holds such a tensor."""
+    """A list, tuple or dict that contains such a tensor."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an expression stands."""
+    """The place of an expression."""
 
     scope: Scope
     at: int | None = None
-    """An offset in the statement of the function that it is a part of; None if the order is not known."""
+    """An offset in the statement that contains it; None if the order of statements is not known."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """An expression with which a gradient begins: a parameter, or what a module with parameters gives."""
+    """An expression where a gradient originates: a parameter, or the output of a module with parameters."""
 
     scope: Scope
     at: int | None
-    """An offset in the statement that it is a part of, if that is known."""
+    """An offset in the statement that contains it, if that is known."""
     node: cst.BaseExpression
 
 
 class Gradients:
-    """Follows values back to the parameters that they are computed from."""
+    """Traces values back to the parameters that they are computed from."""
 
     def __init__(self, callers: Callers, named: Collection[str]) -> None:
-        """Look into one file.
+        """Prepare to trace values in one file.
 
         Args:
-            callers: finds the calls that fill the parameters of a method.
-            named: parameters through which gradient flows, by the user's settings.
+            callers: finds the calls that pass values to the parameters of a method.
+            named: the parameters that receive activations according to the user's settings.
         """
         self.named = named
         self._callers = callers
@@ -100,33 +100,33 @@ class Gradients:
         self._given: dict[tuple[Scope, str], list[Assignment]] = {}
         self._steps = 0
         self._stops = False
-        """Whether nothing more is asked once it is known that a value may be anything."""
+        """Whether to stop as soon as a value may be ``UNKNOWN``."""
         self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
         self._origins: dict[cst.BaseExpression, Origin] | None = None
-        """Where gradients begin that were met, if somebody asks for that."""
+        """The origins that were met, if they are to be collected."""
 
     def at(self, site: RunSite, value: cst.BaseExpression, *, stops: bool = False) -> Carries:
-        """Return what an argument of a run site carries.
+        """Return what an argument of a call site carries.
 
         Args:
-            site: the call.
+            site: the call site.
             value: the argument.
-            stops: whether the rest does not matter once it may be ``UNKNOWN``.
+            stops: whether to stop as soon as it may be ``UNKNOWN``.
         """
         self._steps = 0
         self._stops = stops
         return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
 
     def origins(self, site: RunSite, value: cst.BaseExpression) -> tuple[Origin, ...]:
-        """Return where the gradients begin that an argument of a run site carries, the nearest first."""
-        # What is known already would not be looked at again.
+        """Return the origins of the gradients that an argument of a call site carries, the nearest first."""
+        # A new tracer, since this one would not visit again what it has already judged.
         tracer = Gradients(self._callers, self.named)
         tracer._origins = {}
         tracer.at(site, value)
         return tuple(tracer._origins.values())
 
     def _begun(self, place: Place, node: cst.BaseExpression) -> Carries:
-        """Return what an expression carries with which a gradient begins."""
+        """Record an expression as the origin of a gradient, and return what it carries."""
         if self._origins is not None:
             self._origins.setdefault(node, Origin(place.scope, place.at, node))
         return Carries.GRADIENT
@@ -135,9 +135,9 @@ class Gradients:
         """Return what an expression carries.
 
         Args:
-            place: where it stands.
+            place: its place.
             value: the expression.
-            path: the places at which its result is unpacked.
+            path: the indices by which its result is unpacked.
         """
         if isinstance(value, cst.Name):
             return self._name(place, value.value, path)
@@ -157,7 +157,7 @@ class Gradients:
         return _items(found) if path else found
 
     def _whole(self, place: Place, value: cst.BaseExpression) -> Carries:
-        """Return what an expression carries whose parts are not told apart."""
+        """Return what an expression carries as a whole, without distinguishing its items."""
         if isinstance(value, cst.Attribute):
             return self._attribute(place, value)
         if isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
@@ -175,7 +175,7 @@ class Gradients:
         return Carries.CONSTANT if isinstance(value, constants) else Carries.UNKNOWN
 
     def _element(self, place: Place, value: cst.Tuple | cst.List, path: _Path) -> Carries:
-        """Return what a place of a list or tuple that is written down carries."""
+        """Return what an item of a list or tuple display carries."""
         before = value.elements[: path[0] + 1] if path[0] >= 0 else ()
         if len(before) > path[0] >= 0 and all(isinstance(each, cst.Element) for each in before):
             return self.of(place, before[-1].value, path[1:])
@@ -201,13 +201,13 @@ class Gradients:
         found = self._bound(place, name, path)
         self._open.pop()
         self._met.discard(key)
-        # What is found inside of a circle lacks what the beginning of the circle adds.
+        # Inside a cycle, the result is incomplete until the name that began the cycle is finished.
         if not self._met:
             self._known[key] = found
         return found
 
     def _bound(self, place: Place, name: str, path: _Path) -> Carries:
-        """Return what a name carries by all that gives it a value."""
+        """Return what a name carries, over all assignments and arguments that reach the place."""
         key = place.scope, name
         if key not in self._given:
             self._given[key] = assignments(*key)
@@ -216,7 +216,7 @@ class Gradients:
         last, is_replaced = reaching(given, place.at)
         found = Carries.NOTHING
         if is_replaced:
-            pass  # What the function was called with is gone.
+            pass  # The argument has been replaced.
         elif argument is not None:
             found = self.of(Place(argument[0]), argument[1], path)
         elif place.scope.parameters.has(name):
@@ -227,7 +227,7 @@ class Gradients:
         for each in last:
             if not self._is_enough(found) and not each.requires(name):
                 found |= self._assigned(place, each, path, filled)
-        # Where the name stands for something, it may be given something else; None stays None.
+        # An assignment that requires the name not to be None cannot run if it is always None.
         for each in last if found else ():
             if not self._is_enough(found) and each.requires(name):
                 found |= self._assigned(place, each, path, filled)
@@ -257,7 +257,7 @@ class Gradients:
         return Carries.CONSTANT if part is None else self._iterated(place, part, path[1:])
 
     def _is_dead(self, place: Place, test: cst.BaseExpression, holds: bool) -> bool:
-        """Tell whether a side of a condition is never reached, since a name is always None."""
+        """Return whether a side of a condition is never reached, because a name is always None."""
         return any(
             all((key[0].scope, key[1]) != (place.scope, name) for key in self._open)
             and not self._name(place, name, ())
@@ -265,13 +265,13 @@ class Gradients:
         )
 
     def _free(self, place: Place, name: str, path: _Path) -> Carries:
-        """Return what a name carries that the scope itself does not bind."""
+        """Return what a name carries if the scope itself does not bind it."""
         if place.scope.parent is not None:
             return self._name(Place(place.scope.parent), name, path)
         return Carries.CONSTANT if place.scope.module.lookup(name) else Carries.UNKNOWN
 
     def _parameter(self, place: Place, name: str, path: _Path) -> Carries:
-        """Return what a parameter carries by what the callers in the file pass."""
+        """Return what a parameter carries, according to the calls in the file."""
         default = place.scope.parameters.default(name)
         unpassed = Carries.UNKNOWN if default is None else self.of(place, default)
         method = None if place.scope.body is None else place.scope.body.definition
@@ -293,7 +293,7 @@ class Gradients:
                 found |= self.of(Place(caller.scope, caller.at), bound.arg.value, path)
             else:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
-        is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, seldom=bool(found))
+        is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, only_users=bool(found))
         return found | Carries.UNKNOWN if is_open else found
 
     def _is_enough(self, found: Carries) -> bool:
@@ -322,7 +322,7 @@ class Gradients:
         return Carries.UNKNOWN
 
     def _computed(self, place: Place, called: Bound) -> Carries:
-        """Return what a property gives."""
+        """Return what the value of a property carries."""
         inner = place.scope.enter_method(called.instance.info, called.method, ())
         if inner is None or place.scope.depth >= _MAX_DEPTH:
             return Carries.UNKNOWN
@@ -363,7 +363,7 @@ class Gradients:
         return _united(_items(self.of(place, arg.value)) for arg in call.args)
 
     def _result(self, place: Place, call: cst.Call, called: Value, path: _Path) -> Carries:
-        """Return what a call gives if this is what is called."""
+        """Return what a call carries if it calls ``called``."""
         if isinstance(called, Instance):
             return self._module(place, call, Bound(called, "forward"), path)
         if isinstance(called, Bound):
@@ -388,13 +388,13 @@ class Gradients:
         return self._arguments(place, call) if hands_on(name) else Carries.UNKNOWN
 
     def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
-        """Return what a module gives: the first that one with parameters returns has their gradient."""
+        """Return what the output of a module carries: the first item requires grad if it has parameters."""
         if all(each <= 0 for each in path) and is_learned_value(forward.instance):
             return self._begun(place, call)
         return self._returned(place, call, forward, path)
 
     def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:
-        """Return what a function of the project returns in this call."""
+        """Return what the result of a function of the project carries in this call."""
         if is_unrecorded(called):
             return Carries.CONSTANT
         inner = self._enter(place, call, called)
@@ -419,13 +419,13 @@ class Gradients:
 
 
 def _is_property(called: Bound) -> bool:
-    """Tell whether a method is called by naming it."""
+    """Return whether a method is a property."""
     found = called.instance.info.find_method(called.method)
     return found is not None and _PROPERTY.search(found[1].code) is not None
 
 
 def _inside(place: Place, value: cst.BaseComp) -> Place:
-    """Return where what a comprehension collects is evaluated."""
+    """Return the place inside a comprehension at which its item is evaluated."""
     body = Body([Piece(None, [value])], place.scope.module.file)
     return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
 
@@ -438,11 +438,11 @@ def _united(found: Iterable[Carries]) -> Carries:
 
 
 def _container(items: Carries) -> Carries:
-    """Return what a list, tuple or dict of these carries."""
+    """Return what a list, tuple or dict of such items carries."""
     held = Carries.NESTED if items & (Carries.GRADIENT | Carries.NESTED) else Carries.CONSTANT
     return held | (items & Carries.UNKNOWN)
 
 
 def _items(found: Carries) -> Carries:
-    """Return what is picked out of this."""
+    """Return what an item of such a value carries."""
     return (found & ~Carries.NESTED) | Carries.GRADIENT if Carries.NESTED in found else found

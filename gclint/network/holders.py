@@ -1,4 +1,4 @@
-"""Which attributes of a class hold blocks, found out without parsing what cannot hold one."""
+"""Finds the attributes of a class that hold blocks, without parsing code that cannot create any."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gclint.source.words import any_between, offsets_of, word_ends
 
 _STACKS = ("ModuleList(", "ModuleDict(")
 _FILLING = ("add_module", "setattr")
-# Only a sequence that is made of a list can be a stack.
-# What comes before it is looked at last: a pattern that begins with `\b` is searched for far more slowly.
+# Only a sequence that is made from a list can be a stack. The lookbehind comes last, since a search for a
+# pattern that begins with `\b` is far slower.
 _SEQUENCE = re.compile(r"Sequential\((?<!\wSequential\()\s*\*")
 _CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
 _CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
 _OPENING = re.compile(r"[ \t]{0,99}\(")
-# Whatever a method calls its object: values tell later whether it is one.
+# Any receiver matches here; evaluation shows later whether it is the object itself.
 _TARGET = re.compile(r"(?<![\w.])[A-Za-z_]\w*\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
 _COUNTING = frozenset(
     (
@@ -44,24 +44,24 @@ _TORCH_CALL = re.compile(r"\bnn\.\w+\(")
 
 
 def holding_attributes(info: ClassInfo) -> Iterator[str]:
-    """Yield the attributes of a class that hold a stack, or a checkpointing layer alone."""
+    """Yield the attributes of a class that hold a stack, or a single checkpointing layer."""
     if not info.is_module:
         return
     for base in info.mro:
         definition = base.definition
         checkpoints = _calls_checkpoint(base)
-        if not checkpoints and not any_between(_makings(base.module), definition.header, definition.limit):
+        if not checkpoints and not any_between(_creations(base.module), definition.header, definition.limit):
             continue
         for name in _assigned_attributes(base):
             values = info.attribute(name)
-            # Attributes with computed names are a stack that is spread over them.
+            # Attributes with computed names form a stack together.
             held = list_of(values) if name == "*" else values
             if any(_may_run_blocks(value, checkpoints) for value in held):
                 yield name
 
 
 def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
-    """Yield the attributes that a line of a file sets to something made with one of these classes."""
+    """Yield the attributes that a line of a file sets to an expression that creates one of these classes."""
     text = module.file.outline.code
     creations = sorted(
         end - len(name)
@@ -69,7 +69,7 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
         for end in word_ends(text, name, 0, len(text))
         if _OPENING.match(text, end)
     )
-    # The last creation of each line: what is set stands before it.
+    # By the last creation in each line, since the target comes before it.
     last = {text.find("\n", start): start for start in creations}
     for offset in last.values():
         target = _TARGET.search(text, text.rfind("\n", 0, offset) + 1, offset)
@@ -78,7 +78,7 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
 
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
-    """Return the methods of a file's classes that return what one of these attributes holds."""
+    """Return the names of methods in a file that return the value of one of these attributes."""
     file = module.file
     code = file.outline.code
     returns = sorted(
@@ -96,7 +96,7 @@ def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
 
 
 def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
-    """Return where attributes of these names are used, or computed ones of an object's own."""
+    """Return the offsets at which attributes with these names, or with computed names on self, are used."""
     text = module.file.outline.code
     found = offsets_of(text, ["getattr("])
     for name in names:
@@ -105,8 +105,8 @@ def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
 
 
 @remembered
-def _makings(module: Module) -> list[int]:
-    """Return where a file makes stacks that can hold blocks, or checkpointing layers, in order."""
+def _creations(module: Module) -> list[int]:
+    """Return the offsets at which a file creates stacks that may hold blocks, or checkpointing layers."""
     text = module.file.outline.code
     layers = [f"{name}(" for name, info in module.classes.items() if info.is_checkpointing]
     found = offsets_of(text, [*_FILLING, *layers])
@@ -118,15 +118,15 @@ def _makings(module: Module) -> list[int]:
 
 @remembered
 def _checkpoint_calls(module: Module) -> list[int]:
-    """Return where a file calls checkpoint functions by itself, in order."""
+    """Return the offsets at which a file itself calls checkpoint functions, in order."""
     return offsets_of(module.file.outline.code, _CHECKPOINT_CALLS)
 
 
 def _may_hold_blocks(module: Module, offset: int) -> bool:
-    """Tell whether the stack that is made at ``offset`` can hold what matters to a rule.
+    """Return whether the stack that is created at ``offset`` may hold blocks that matter to a rule.
 
-    It cannot when all that is made for it are torch's own layers, or classes of the file that are
-    neither checkpointing layers nor mix a sequence.
+    It cannot if everything in it is a layer of torch, or a class of the file that is neither a checkpointing
+    layer nor a token mixer.
     """
     text = module.file.outline.code
     opening = text.index("(", offset)
@@ -147,43 +147,43 @@ def _may_hold_blocks(module: Module, offset: int) -> bool:
 
 @remembered
 def _own_names(module: Module) -> frozenset[str]:
-    """Return what the methods of a file call their own object."""
+    """Return the names of ``self`` in the methods of a file."""
     methods = (method for info in module.classes.values() for method in info.methods())
     return frozenset(name for method in methods if (name := method.first_parameter) is not None)
 
 
 def _calls_checkpoint(info: ClassInfo) -> bool:
-    """Tell whether a class's own methods call a checkpoint function by themselves."""
+    """Return whether a class's own methods call a checkpoint function themselves."""
     calls = _checkpoint_calls(info.module)
     return any_between(calls, info.definition.header, info.definition.limit)
 
 
 @remembered
 def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
-    """Return the attributes that a class's own methods assign where they make modules."""
+    """Return the attributes that a class's own methods assign in code that creates modules."""
     checkpoints = _calls_checkpoint(base)
-    makings = _makings(base.module)
+    creations = _creations(base.module)
     found: set[str] = set()
     for method in base.methods():
         all_of_it = checkpoints and method.name == "__init__"
-        if not all_of_it and not any_between(makings, method.header, method.limit):
+        if not all_of_it and not any_between(creations, method.header, method.limit):
             continue
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
             continue
         prefix = scope.self_name + "."
-        pieces = scope.body.pieces() if all_of_it else scope.body.pieces_at(makings)
+        pieces = scope.body.pieces() if all_of_it else scope.body.pieces_at(creations)
         for piece in pieces:
             found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
     return frozenset(found)
 
 
 def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
-    """Tell whether calls of what an attribute holds can matter to a rule.
+    """Return whether calls of the value of an attribute may matter to a rule.
 
     Args:
-        value: what the attribute holds.
-        checkpoints: whether the class that holds it calls a checkpoint function by itself.
+        value: the value of the attribute.
+        checkpoints: whether the class with the attribute calls a checkpoint function itself.
     """
     if isinstance(value, Instance):
         return value.info.is_module and (value.info.is_checkpointing or checkpoints)
@@ -194,7 +194,7 @@ def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
 
 
 def held_classes(values: Values) -> frozenset[ClassInfo]:
-    """Return the classes of the objects that an attribute holds, at any depth."""
+    """Return the classes of the objects in the value of an attribute, at any depth."""
     found: set[ClassInfo] = set()
     for value in values:
         if isinstance(value, Container):

@@ -1,4 +1,4 @@
-"""Which files import a class from another one: those of a run, and those around them that checkpoint."""
+"""Finds the files that import a class: given ones, and those around them that mention checkpointing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
-    """Yield the modules that import a class by its name."""
+    """Yield the modules that import a class by name."""
     for path in dict.fromkeys((*_given(project, info), *_around(project, info))):
         module = library_of(project).module(project.consult(info.file, path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
@@ -34,19 +34,19 @@ def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
 
 @remembered
 def users(file: Module) -> tuple[Module, ...]:
-    """Return the modules that import some class of a module by its name."""
+    """Return the modules that import any class of a module by name."""
     project = file.library.project
     found = (module for info in file.classes.values() for module in importers(project, info))
     return tuple({module.file.path: module for module in found}.values())
 
 
 def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[Path]:
-    """Return the given files that import something by a name, from wherever.
+    """Return the given files that import a name, from any module.
 
     Args:
-        project: the files.
-        user: on whose behalf this is asked.
-        name: what is imported.
+        project: the files of the run.
+        user: the file whose verdict depends on the answer.
+        name: the imported name.
     """
     known = project.questions.standing_answer(IMPORTED, name)
     if known is None:
@@ -59,12 +59,12 @@ def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[P
 
 
 def read_imports(project: Project) -> None:
-    """Look into the given files for what they import, which is remembered."""
+    """Read the imports of all given files, which are then remembered."""
     _index(project)
 
 
 def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
-    """Yield the files beside the given ones that have to do with checkpointing and name a class."""
+    """Yield the files around the given ones that mention checkpointing and the name of a class."""
     found = []
     with project.read_for(None):
         for path in _beside(project):
@@ -72,13 +72,13 @@ def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
                 if info.name in _words(project.file(path)):
                     found.append(path)
             except (OSError, UnreadableFile):
-                continue  # It is none of the run's.
+                continue  # The file is not part of the run, so this is not reported.
     project.questions.ask(info.file.path, BESIDE, info.name, found)
     yield from found
 
 
 def _beside(project: Project) -> Sequence[Path]:
-    """Return the files beside the given ones that have to do with checkpointing."""
+    """Return the files around the given ones that mention checkpointing."""
     known = project.derived.get(_beside)
     if not isinstance(known, tuple):
         found = (path for path in files_mentioning(project, FLAG) if path not in project.given)
@@ -87,7 +87,7 @@ def _beside(project: Project) -> Sequence[Path]:
 
 
 def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
-    """Yield the given files that import from a module called like a class's own, or like its package."""
+    """Yield the given files that import a class by name from a module named like its own, or its package."""
     names = frozenset((info.file.path.stem, project.model(info.file.path), ""))
     key = "|".join((info.name, *sorted(names)))
     known = project.questions.standing_answer(IMPORTERS, key)
@@ -102,23 +102,23 @@ def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Index:
-    """What the given files import."""
+    """The imports of the given files."""
 
     by_word: Mapping[str, Sequence[Path]]
-    """The files by the words that their imports are made of."""
+    """The files by the words in their imports."""
     modules: Mapping[Path, frozenset[str]]
     """The last names of the modules that each file imports from."""
 
 
 @of_text
 def _words(file: SourceFile) -> frozenset[str]:
-    """Return the words of a file beside the given ones: a few long texts, of which every class is asked."""
+    """Return the words of a file around the given ones, in which the names of all classes are looked up."""
     return frozenset(_WORD.findall(file.text))
 
 
 @of_text
 def import_words(file: SourceFile) -> frozenset[str]:
-    """Return the words that the imports of a file are made of."""
+    """Return the words in the imports of a file."""
     words = (word for statement in file.outline.imports for word in _WORD.findall(statement.text))
     return frozenset(map(sys.intern, words))
 
@@ -145,7 +145,7 @@ def _indexed(project: Project) -> _Index:
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):
-            continue  # The run reports it; it imports nothing.
+            continue  # The run reports that it cannot be read.
         modules[path] = _modules(file)
         for word in import_words(file):
             by_word[word].append(path)

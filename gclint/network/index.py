@@ -1,4 +1,4 @@
-"""Which classes of a run's files inherit from which, found in one pass over their headers."""
+"""An index of classes by their bases, made in one pass over all class headers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
 
 
 def _based_on(project: Project, name: str) -> list[tuple[Module, str]]:
-    """Return the classes with a base of this name."""
+    """Return the classes with a base of this name, each as its module and name."""
     known = project.questions.standing_answer(BASES, name)
     if known is not None:
         modules = [library_of(project).module(project.file(path)) for path in project.in_order(known)]
@@ -46,13 +46,13 @@ def _based_on(project: Project, name: str) -> list[tuple[Module, str]]:
 
 
 def _by_base(project: Project) -> _Index:
-    """Return the classes by the names of their bases, as they are called where they are defined."""
+    """Return the classes by the names that their bases have where they are defined."""
     found: defaultdict[str, list[tuple[Module, str]]] = defaultdict(list)
     for path in project.paths:
         try:
             module = library_of(project).module(project.file(path))
         except (OSError, UnreadableFile):
-            continue  # The run reports it; it defines nothing.
+            continue  # The run reports that it cannot be read.
         for name, base in _bases(module.file):
             found[base].append((module, name))
     return dict(found)
@@ -60,7 +60,7 @@ def _by_base(project: Project) -> _Index:
 
 @of_text
 def _bases(file: SourceFile) -> tuple[tuple[str, str], ...]:
-    """Return the classes of a file with the names of their bases where these are defined."""
+    """Return pairs of the classes of a file and the names that their bases have where they are defined."""
     found = []
     for definition in file.outline.classes.values():
         for name in definition.bases:

@@ -1,4 +1,4 @@
-"""The calls in inherited methods that run what a subclass put into the stack of its parent."""
+"""Call sites in inherited methods, which run the blocks that a subclass puts into the stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gclint.source.outline import Definition
 
 
 def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
-    """Return the run sites of a file's own methods, with the blocks that subclasses there let them run."""
+    """Return the call sites of a file's own methods, with the blocks that subclasses in the file add."""
     found = list(sites)
     for info, base, method in _inherited(module, holders):
         if base.file is not module.file:
@@ -30,7 +30,7 @@ def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders)
 
 
 def foreign_sites(module: Module, holders: Holders) -> tuple[RunSite, ...]:
-    """Return the calls in other files that run blocks of this file, in methods that its classes inherit."""
+    """Return the call sites in other files that run blocks of this file, in methods its classes inherit."""
     found: list[RunSite] = []
     for info, base, method in _inherited(module, holders):
         if base.file is module.file:
@@ -43,7 +43,10 @@ def foreign_sites(module: Module, holders: Holders) -> tuple[RunSite, ...]:
 
 
 def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, ClassInfo, Definition]]:
-    """Yield inherited methods that name an attribute in which a class holds what its base does not."""
+    """Yield inherited methods that use an attribute in which a class holds other blocks than its base.
+
+    Each is a tuple of the class, the base that defines the method, and the method.
+    """
     for info in module.classes.values():
         for base in info.mro[1:]:
             names = [

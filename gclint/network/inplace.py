@@ -1,4 +1,4 @@
-"""Changes in place of what an embedding module returns."""
+"""Finds in-place changes of the output of input embeddings."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _IN_PLACE = re.compile(
 _TARGET = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=]*)?=(?!=)")
 _ALIAS = re.compile(r"^[ \t]+(\w+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
-"""The names of methods that only generation calls."""
+"""Names of methods that only generation calls."""
 _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))
 
 
 @dataclass(frozen=True)
 class Change:
-    """A statement that changes in place what an embedding module has returned."""
+    """A statement that changes the output of an embedding module in place."""
 
     fragment: Fragment = field(repr=False)
     statement: cst.SimpleStatementLine
     name: str
     """The variable."""
     module: str | None
-    """The name of its attribute, or of the method that returns it; None where only a run has seen it."""
+    """The module's attribute, or the method that returns it; None if only a run has seen the change."""
     owner: str
-    """The name of the class in whose method it stands, or of the function."""
+    """The name of the class whose method contains the statement, or of the function."""
     source: cst.Call | None = field(default=None, repr=False)
-    """The call that has returned it, in the same method."""
+    """The call of the module in the same method."""
     model: ClassInfo | None = field(default=None, repr=False)
-    """The class in whose method it stands."""
+    """The class whose method contains the statement."""
 
 
 def changes_in_place(network: Network) -> Iterator[Change]:
-    """Yield the statements of a file that change in place what the embeddings of a model have returned."""
+    """Yield the statements in a file that change the output of a model's input embeddings in place."""
     text = network.file.outline.code
     names = frozenset((_USUAL, *_names_in(text)))
     places = _places_of(text, names)
@@ -69,7 +69,7 @@ def changes_in_place(network: Network) -> Iterator[Change]:
 
 
 def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
-    """Return the names by which methods of a class call input embeddings."""
+    """Return the names under which methods of a class call input embeddings."""
     text = network.file.outline.code
     definition = owner.definition
     names = sorted({_USUAL, *_names_in(text)})
@@ -80,7 +80,7 @@ def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Yield the names of the attributes that lead to input embeddings, as far as a file says."""
+    """Yield the names of attributes that hold input embeddings, according to a file."""
     if _GETTER in text:
         yield from (match[2] for match in _RETURNED.finditer(text))
     if "_input_embed_layer" in text:
@@ -88,7 +88,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 
 def _held(text: str, places: Iterable[int], method: Definition) -> set[str]:
-    """Return the variables of a method that seem to hold what embeddings have returned."""
+    """Return the variables of a method that may hold the output of embeddings, by a search of the text."""
     found = set()
     for place in places:
         if method.header <= place < method.end:
@@ -99,7 +99,7 @@ def _held(text: str, places: Iterable[int], method: Definition) -> set[str]:
 
 
 def _places_of(text: str, names: Iterable[str]) -> list[int]:
-    """Return where input embeddings are called, as far as names say."""
+    """Return the offsets at which input embeddings may be called, by their names."""
     found = []
     for call in (*(f".{name}(" for name in names), f"{_GETTER}()("):
         place = text.find(call)
@@ -110,7 +110,7 @@ def _places_of(text: str, names: Iterable[str]) -> list[int]:
 
 
 def changes_seen(network: Network) -> Iterator[Change]:
-    """Yield the statements of a file that changed in place, in a run, what had to stay as it was."""
+    """Yield the statements in a file that raised in a run because they change a leaf in place."""
     rows = network.project.observations.changed(network.file.path)
     for definition in network.file.outline.definitions if rows else ():
         if definition.is_class or definition.is_local:
@@ -130,12 +130,12 @@ def changes_seen(network: Network) -> Iterator[Change]:
 
 
 def _is_cloned(network: Network, name: str, row: int) -> bool:
-    """Tell whether the line above a row clones a variable."""
+    """Return whether the line above a row clones a variable."""
     return row > 1 and network.file.line(row - 1).split("#")[0].strip() == f"{name} = {name}.clone()"
 
 
 class _Flow:
-    """The names that hold what an embedding module has returned, statement by statement."""
+    """Follows the names that hold the output of an embedding module, statement by statement."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -146,7 +146,7 @@ class _Flow:
     def of(
         self, function: cst.CSTNode
     ) -> Iterator[tuple[cst.SimpleStatementLine, str, str, cst.Call | None]]:
-        """Yield each statement that changes such a name in place, with it, its module's and the call."""
+        """Yield each statement that changes such a name in place, with the name, the module and the call."""
         if isinstance(function, cst.FunctionDef):
             self._block(function.body, {})
         for statement, found in self._found.items():
@@ -183,7 +183,7 @@ class _Flow:
         if name is not None:
             if name in held:
                 self._found.setdefault(line, (name, held[name], self._calls.get(held[name])))
-                # The other names of the same tensor: one clone is enough.
+                # Forget all names of the same tensor, since one clone is enough.
                 return {other: module for other, module in held.items() if module != held[name]}
             return held
         if isinstance(statement, (cst.Assign, cst.AnnAssign)):
@@ -198,7 +198,7 @@ class _Flow:
         return held
 
     def _source(self, value: cst.BaseExpression, held: dict[str, str]) -> str | None:
-        """Return the module that a value comes from without a change."""
+        """Return the module that a value comes from unchanged, if it is one of the embeddings."""
         if isinstance(value, cst.Name):
             return held.get(value.value)
         if isinstance(value, cst.IfExp):
@@ -211,7 +211,7 @@ class _Flow:
         return module
 
     def _called(self, function: cst.BaseExpression) -> str | None:
-        """Return the name of the embedding module that is called, if one is."""
+        """Return the name of the embedding module that is called, if it is one."""
         if isinstance(function, cst.Call) and isinstance(function.func, cst.Attribute):
             return _GETTER if function.func.attr.value == _GETTER else None
         if isinstance(function, cst.Attribute) and dotted_name(function) is not None:
@@ -220,7 +220,7 @@ class _Flow:
 
 
 def changed_name(statement: cst.CSTNode) -> str | None:
-    """Return the variable whose tensor a statement changes in place, if it is one that could."""
+    """Return the variable whose tensor a statement changes in place, if it does."""
     target: cst.BaseExpression | None = None
     if isinstance(statement, cst.AugAssign):
         target = statement.target

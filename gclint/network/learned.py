@@ -1,4 +1,4 @@
-"""Where gradients begin, and where none are recorded: parameters, buffers, modules that learn, decorators."""
+"""Finds where gradients originate (parameters, modules with parameters) and where none are recorded."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
 from gclint.network.evaluation.walk import dotted_name
 from gclint.network.traits import is_learned
+from gclint.source.outline import Definition
 from gclint.source.tokens import code_tokens
 
 _UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
-"""A decorator of a function in which no gradients are recorded."""
+"""Matches a decorator with which a function records no gradients."""
 
 
 def is_learned_value(value: Value) -> bool:
-    """Tell whether a value is a module with parameters of its own, or of its parts."""
+    """Return whether a value is a module that has parameters, itself or in its parts."""
     if isinstance(value, Instance):
         return value.info.is_module and is_learned(value.info)
     return isinstance(value, ExternalInstance) and is_learned_module(value.name)
 
 
 def is_frozen(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an own parameter is made with ``requires_grad=False``."""
+    """Return whether a parameter of the object is created with ``requires_grad=False``."""
     owner = scope.owner
     if owner is None or dotted_name(node.value) != scope.self_name:
         return False
@@ -43,7 +44,7 @@ def is_frozen(scope: Scope, node: cst.Attribute) -> bool:
 
 
 def is_unrecorded(called: Bound | Function) -> bool:
-    """Tell whether no gradients are recorded in a function, by a decorator."""
+    """Return whether a decorator keeps a function from recording gradients."""
     if isinstance(called, Function):
         return isinstance(called.node, cst.FunctionDef) and any(
             stops_gradients(each.decorator) for each in called.node.decorators
@@ -51,7 +52,11 @@ def is_unrecorded(called: Bound | Function) -> bool:
     found = called.instance.info.find_method(called.method)
     if found is None:
         return False
-    definition = found[1]
+    return is_decorated_unrecorded(found[1])
+
+
+def is_decorated_unrecorded(definition: Definition) -> bool:
+    """Return whether a decorator in the source keeps a function from recording gradients."""
     return _UNRECORDED.search(definition.outline.code, definition.start, definition.header) is not None
 
 
@@ -62,7 +67,7 @@ def _forbids_gradient(arg: cst.Arg) -> bool:
 
 
 def is_buffer(scope: Scope, node: cst.CSTNode) -> bool:
-    """Tell whether an expression is an attribute of the object that is registered as a buffer."""
+    """Return whether an expression is an attribute of the object that is registered as a buffer."""
     if scope.owner is None or not isinstance(node, cst.Attribute):
         return False
     if dotted_name(node.value) != scope.self_name:
@@ -73,7 +78,7 @@ def is_buffer(scope: Scope, node: cst.CSTNode) -> bool:
 
 
 def is_constant_buffer(scope: Scope, node: cst.Attribute) -> bool:
-    """Tell whether an attribute of the object is a buffer, and is nowhere given another value."""
+    """Return whether an attribute of the object is a buffer that is never changed."""
     if scope.owner is None or not is_buffer(scope, node):
         return False
     name = re.escape(node.attr.value)
@@ -82,8 +87,8 @@ def is_constant_buffer(scope: Scope, node: cst.Attribute) -> bool:
 
 
 def _codes_with_buffers(owner: ClassInfo, attribute: str) -> Iterator[str]:
-    """Yield the code of a class and its bases, in one line, that names an attribute, if there are buffers."""
+    """Yield the code, on one line, of a class and its bases that use an attribute, if any have buffers."""
     texts = [base.text for base in owner.mro if attribute in base.text]
-    # Most have none, and reading tokens takes its time.
+    # Most register none, and tokenizing takes time.
     if any("register_buffer" in text for text in texts):
         yield from (" ".join(code_tokens(text)) for text in texts)

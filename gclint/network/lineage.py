@@ -1,7 +1,7 @@
-"""What the classes of generated files come from: a modular file, or the file of a parent model.
+"""Finds where the code of generated files is written: in a modular file, or in the file of a parent model.
 
-A modular file writes a class, or a method of it, or leaves it to a class of another model that it
-inherits from; and what the parent's classes need besides is taken along under the new model's name.
+A modular file defines classes, and may inherit methods from classes of another model. The generator also
+copies other classes that the parent's classes need, under the new model's name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gclint.source.outline import Definition
 from gclint.source.questions import Topic
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
-# A pattern that begins with a literal is searched for thirty times as fast as one that begins with `\b`.
+# A search for a pattern that begins with a literal is thirty times as fast as with `\b`.
 _IMPORTED_MODULE = re.compile(r"modeling_(?<!\wmodeling_)\w+(?=[ \t]+import\b)")
 _STEM = re.compile(r"(?:modeling|modular)_")
 _MODULE = frozenset((External("torch.nn.Module"),))
@@ -30,24 +30,24 @@ _MODULE = frozenset((External("torch.nn.Module"),))
 
 @dataclass(frozen=True)
 class Place:
-    """The header of a class, or one of the methods that it writes."""
+    """The header of a class, or one of the methods that it defines."""
 
     info: ClassInfo
     method: str | None = None
 
     @property
     def file(self) -> SourceFile:
-        """The file that it stands in."""
+        """The file that contains it."""
         return self.info.file
 
     @property
     def definition(self) -> Definition | None:
-        """The method's definition; None for a header, and where the class has no such method."""
+        """The definition of the method; None for a header, and if the class has no such method."""
         return None if self.method is None else self.info.definition.method(self.method)
 
     @property
     def region(self) -> Region:
-        """Its code."""
+        """The region of its code."""
         definition = self.definition
         if definition is None:
             return header_region(self.file, self.info.definition)
@@ -55,7 +55,7 @@ class Place:
 
 
 def place_at(module: Module, offset: int) -> Place | None:
-    """Return the header or method that an offset lies in; None in other parts of classes and outside."""
+    """Return the header or method at an offset; None for any other place."""
     for info in module.classes.values():
         definition = info.definition
         if definition.start <= offset < definition.limit and offset < definition.end:
@@ -68,19 +68,19 @@ def place_at(module: Module, offset: int) -> Place | None:
 
 
 class Lineage:
-    """Where the code of generated files is written, and which generated files follow some code."""
+    """Finds the sources of generated code, and the code that is generated from a source."""
 
     def __init__(self, library: Library, paths: tuple[Path, ...]) -> None:
-        """Know the files of a run; of others only what is generated in a file's own folder."""
+        """Take the files of a run; outside of them, only generated files in a file's own folder are found."""
         self._library = library
         self._modulars = [path for path in paths if is_modular(path)]
 
     def scan(self) -> None:
-        """Find out at once which modular files import from what."""
+        """Read the imports of all modular files at once."""
         _ = self._importers
 
     def source(self, place: Place) -> Place | None:
-        """Return the next place that a header or method comes from; None where it is written itself."""
+        """Return the place that a header or method is generated from; None if it is not generated."""
         if is_modular(place.file.path):
             return self._header_source(place.info) if place.method is None else None
         path = modular_path(place.file)
@@ -93,7 +93,7 @@ class Lineage:
         return Place(own) if place.method is None else _method_source(own, place.method)
 
     def twin(self, place: Place) -> Twin | None:
-        """Return a generated header or method together with the code that the generator takes it from."""
+        """Return a generated header or method together with its source."""
         source = self.source(place)
         if source is not None and source.method is None and is_modular(source.file.path):
             source = self.source(source) or source
@@ -104,11 +104,11 @@ class Lineage:
         return Twin(source.region, place.region, renaming, is_copy=False)
 
     def _header_source(self, own: ClassInfo) -> Place | None:
-        """Return the header that the generator takes for a class of a modular file, if not the class's own.
+        """Return the header of another model that the generator uses for a class of a modular file, if any.
 
-        That is the parent's. Of further bases (``nn.Module`` counts for nothing) releases make different
-        things: some let them replace the parent's, others only replace those that end alike, and leave
-        out the rest. So the generated header is asked whether it holds what only the parent has.
+        This is the parent's header. How it treats further bases (``nn.Module`` has no effect) depends on
+        the release: they replace those of the parent, or only those with the same suffix. So the generated
+        header decides: the parent's was used if it contains a base that only the parent has.
         """
         parents = [base for base in own.bases if isinstance(base, ClassInfo) and base.file is not own.file]
         if len(parents) != 1:
@@ -127,7 +127,7 @@ class Lineage:
         return self._library.project.location(place.file.path.parent)
 
     def heirs(self, place: Place) -> Iterator[Place]:
-        """Yield the places in generated files that the generator takes from this one."""
+        """Yield the places in generated files that are generated from this one."""
         wanted = place.region.spans
         for modular in self._followers(place.file):
             generated = self._module(modeling_path(modular.file.path))
@@ -154,7 +154,7 @@ class Lineage:
 
     @cached_property
     def _importers(self) -> Mapping[str, list[Path]]:
-        """The modular files by the names of the modeling files that they import from."""
+        """The modular files by the modeling files that they import from."""
         found: defaultdict[str, list[Path]] = defaultdict(list)
         for modular in filter(None, map(self._module, self._modulars)):
             for name in imported_models(modular.file):
@@ -183,7 +183,7 @@ FOLLOWERS = Topic("followers", _follows)
 
 
 def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
-    """Tell whether it is worth asking if a generated class comes from ``origin``."""
+    """Return whether a generated class may come from ``origin``, by its name."""
     own = modular.classes.get(info.name)
     if own is None:
         return bool(_common_suffix(info.name, origin.name))
@@ -202,7 +202,7 @@ def _pulled(place: Place, modular: Module) -> Place | None:
             info = parent.classes.get(prefix + name.removeprefix(own_prefix))
             if info is not None and (place.method is None or info.definition.method(place.method)):
                 return Place(info, place.method)
-    # What has no model's name in it keeps its own.
+    # A class whose name does not contain that of a model keeps its name.
     for _, _, parent in _families(modular):
         info = parent.classes.get(place.info.name)
         if info is not None:
@@ -212,7 +212,7 @@ def _pulled(place: Place, modular: Module) -> Place | None:
 
 @remembered
 def _families(modular: Module) -> tuple[tuple[str, str, Module], ...]:
-    """Return how a modular file's classes and those they inherit from are called, the most frequent first."""
+    """Return the model's name, the parent's name and module of a modular file, the most frequent first."""
     found: Counter[tuple[str, str, Module]] = Counter()
     for own in modular.classes.values():
         for base in own.bases:
@@ -234,7 +234,7 @@ def _common_suffix(one: str, other: str) -> str:
 
 
 def _renaming(source: Place, derived: Place) -> Renaming:
-    """Return how the generator renames what it takes from another model's file."""
+    """Return the renaming that the generator applies to code from another model's file."""
     suffix = _common_suffix(derived.info.name, source.info.name)
     old, new = source.info.name.removesuffix(suffix), derived.info.name.removesuffix(suffix)
     old_stem, new_stem = (_STEM.sub("", place.file.path.stem, count=1) for place in (source, derived))

@@ -38,14 +38,14 @@ _BASE_MODULE = "modeling_layers"
 
 @dataclass(frozen=True)
 class UnprotectedBlock:
-    """A block that should be a checkpointing layer and is none, with the calls that say so."""
+    """A block that should be a checkpointing layer but is not, with the call sites that show it."""
 
     info: ClassInfo
     sites: tuple[RunSite, ...]
 
     @property
     def is_seen(self) -> bool:
-        """Whether only a run has seen that it is one."""
+        """Whether only a run has shown this."""
         return any(self.info in site.left_out for site in self.sites) and not any(
             site.checkpointed
             or (outside_of_trunks(self.info, site) is None and supports_checkpointing(site.owner))
@@ -54,10 +54,10 @@ class UnprotectedBlock:
 
 
 class Network:
-    """What a file's code means for gradient checkpointing."""
+    """The meaning of a file's code for gradient checkpointing; everything is computed on first use."""
 
     def __init__(self, project: Project, file: SourceFile) -> None:
-        """Describe ``file``; nothing is parsed until a rule asks."""
+        """Describe ``file``; nothing is parsed until it is needed."""
         self.project = project
         self.file = file
         self.library = library_of(project)
@@ -71,9 +71,9 @@ class Network:
 
     @cached_property
     def checkpointing_module(self) -> str | None:
-        """The module that the file would import the base class from, with dots if relative.
+        """The module to import the base class from, with leading dots if relative.
 
-        None inside a release of the library that has no such class yet.
+        None if the file belongs to a release of the library that has no such class yet.
         """
         imported = {(name.level, name.module) for name in self.file.outline.all_imported()}
         beside = sorted((each for each in imported if each[0] and each[1] in _LIBRARY_MODULES), reverse=True)
@@ -88,13 +88,13 @@ class Network:
         return None
 
     def _has_base_class(self, module: str, level: int) -> bool:
-        """Tell whether a module defines the base class, or has it from elsewhere."""
+        """Return whether a module defines or imports the base class."""
         file = self.project.module(self.file, module, level)
         return file is not None and bool(self.library.module(file).lookup(CHECKPOINTING_BASE))
 
     @cached_property
     def guards_base_class(self) -> bool:
-        """Whether the file imports the base class, and copes with releases that do not have it."""
+        """Whether the file imports the base class, with a fallback for releases that do not have it."""
         for statement in self.file.outline.imports:
             if statement.indent and any(item.path == CHECKPOINTING_BASE for item in statement.items):
                 above = self.file.text[: statement.start].splitlines()
@@ -104,23 +104,23 @@ class Network:
 
     @cached_property
     def gradients(self) -> Gradients:
-        """Where what is passed to blocks comes from."""
+        """The tracer of gradients in this file."""
         callers = Callers(self.project, self.module, self.run_sites)
         return Gradients(callers, self.project.settings.given(ACTIVATION_NAMES) or ())
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:
-        """The calls in the file that run an object of a class of the project."""
+        """The call sites in the file: calls that run an instance of a class of the project."""
         return self._sites(self.holding_attributes)
 
     @cached_property
     def holding_attributes(self) -> frozenset[str]:
-        """The attributes of the file's classes that hold blocks or stacks of them."""
+        """The names of attributes in the file that hold blocks or stacks of them."""
         classes = self.module.classes.values()
         return frozenset(name for info in classes for name in holding_attributes(info))
 
     def sites_running(self, names: Collection[str]) -> tuple[RunSite, ...]:
-        """Return the run sites, and the calls of single objects of the classes with these ``names``."""
+        """Return the call sites, and the calls of single instances of the classes with these ``names``."""
         single = frozenset(single_attributes(self.module, names))
         if single <= self.holding_attributes:
             return self.run_sites
@@ -144,9 +144,9 @@ class Network:
 
     @cached_property
     def foreign_sites(self) -> tuple[RunSite, ...]:
-        """The calls in other files that run blocks of this one, in methods that classes here inherit."""
+        """The call sites in other files that run blocks of this one, in methods that classes here inherit."""
         if not self.holding_attributes or is_modular(self.file.path):
-            # What a modular file inherits is written out in the file that is made of it.
+            # The inherited code is written out in the file that is generated from a modular one.
             return ()
         return foreign_sites(self.module, self._holders(self.holding_attributes))
 
@@ -172,7 +172,7 @@ class Network:
 
     @cached_property
     def _candidates(self) -> tuple[dict[ClassInfo, list[RunSite]], dict[ClassInfo, list[RunSite]]]:
-        """The classes that checkpointed calls run, and those that are blocks of trunks, with these calls."""
+        """The classes that checkpointed calls run, and the blocks of trunks, each with the call sites."""
         checkpointed: dict[ClassInfo, list[RunSite]] = {}
         trunks: dict[ClassInfo, list[RunSite]] = {}
         for site in (*self.run_sites, *self.foreign_sites):
@@ -185,7 +185,7 @@ class Network:
         return checkpointed, trunks
 
     def standing(self, info: ClassInfo, site: RunSite) -> Standing | None:
-        """Return why a class that a call runs is not among the unprotected blocks; None if it is."""
+        """Return why a class that a call runs is not an unprotected block; None if it is."""
         found = disqualified(info, site)
         if found is None and not site.checkpointed:
             found = needs_no_layer(info, site) or self._sheltered(info, site)
@@ -195,11 +195,11 @@ class Network:
         return found
 
     def reasons(self, info: ClassInfo, sites: Collection[RunSite]) -> tuple[str, ...]:
-        """Return in words why a class is not among the unprotected blocks; nothing if it is.
+        """Return the reasons why a class is not an unprotected block; none if it is one.
 
         Args:
             info: the class.
-            sites: the calls in question, of which it may have none.
+            sites: the call sites to consider; there may be none.
         """
         if any(block.info is info for block in self.unprotected_blocks):
             return ()
@@ -207,7 +207,7 @@ class Network:
             return () if info.resolved else (Standing.UNKNOWN_BASE.of(info, None),)
         found = [(self.standing(info, site), site) for site in sites if info in site.blocks]
         words = [standing.of(info, site) for standing, site in found if standing is not None]
-        # Calls of a list of such classes are not even looked at.
+        # Calls of lists of such classes are not examined, so they are not among the call sites.
         if not info.is_checkpointing and info.resolved and not mixes_sequence(info):
             words.append(Standing.NO_MIXER.of(info, None))
         if not found:
@@ -217,17 +217,17 @@ class Network:
         return tuple(dict.fromkeys(words))
 
     def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:
-        """Return why a block of a trunk is left to what is checkpointed around it, or inside of it."""
+        """Return why a block of a trunk is not needed: something around or inside it is checkpointed."""
         if self._is_inside(site.owner, *self._candidates):
             return Standing.WITHIN_BLOCK
         return Standing.HOLDS_LAYERS if self._holds_layers(info, self._candidates[0]) else None
 
     def _unused(self, site: RunSite) -> Standing | None:
-        """Return why nobody can enable checkpointing for what a call runs, or why it is done around it."""
+        """Return why checkpointing cannot be enabled for a call, or is done around it."""
         return without_model(site) or (Standing.WITHIN_BLOCK if self._is_in_a_block(site) else None)
 
     def _is_in_a_block(self, site: RunSite) -> bool:
-        """Tell whether a block, stacked elsewhere in the file, checkpoints a single part of itself."""
+        """Return whether the call is in a block, stacked elsewhere in the file, that checkpoints one part."""
         return (
             site.checkpointed
             and not site.loops
@@ -236,19 +236,19 @@ class Network:
 
     @cached_property
     def _stacked(self) -> frozenset[ClassInfo]:
-        """The classes that loops run, and the checkpointing layers of the file."""
+        """The classes that loops run, and the checkpointing layers in the file."""
         layers = {info for info in self.module.classes.values() if info.is_checkpointing}
         return frozenset(layers.union(*(site.blocks for site in self.run_sites if site.loops)))
 
     def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
-        """Tell whether a class that runs blocks is recomputed itself, as a block or a part of one."""
+        """Return whether a class that runs blocks is itself recomputed, as a block or a part of one."""
         outer = {info for group in blocks for info in group}
         outer.update(info for info in self.module.classes.values() if info.is_checkpointing)
         return any(owner in info.all_parts for info in outer)
 
     @staticmethod
     def _holds_layers(info: ClassInfo, checkpointed: dict[ClassInfo, list[RunSite]]) -> bool:
-        """Tell whether a class is a stage whose own layers are checkpointed."""
+        """Return whether a class is a stage whose own layers are checkpointed."""
         return any(
             part.is_checkpointing or (part in checkpointed and not is_named_as_mixer(part))
             for part in info.all_parts

@@ -1,4 +1,4 @@
-"""Assignments to a module's checkpointing flag from outside of its class, in the files around a run."""
+"""Finds code that sets a module's checkpointing flag from outside of its class."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _NAMED = re.compile(rf"{_BLANKS},\s{{0,400}}[\"']{FLAG}[\"']\s{{0,400}},")
 _OFF = re.compile(r"[\s(]{0,400}False\b")
 _SETTING_CALLS = ("setattr(", "__setattr__(")
 _ITEM = re.compile(rf"[\"']{FLAG}[\"']\s{{0,400}}\]")
-# What holds options has no stack.
+# Objects with these names hold options, not modules.
 _OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
 _LONGEST_RECEIVER = 200
 
 
 @dataclass(frozen=True)
 class OutsideSwitch:
-    """A statement that sets the flag of some module, without being a method of it."""
+    """A statement that sets the flag of a module, outside of the module's own methods."""
 
     file: SourceFile
     offset: int
     receiver: str
-    """The expression whose flag is set."""
+    """The code of the expression whose flag is set."""
     is_complete: bool
-    """Whether it does what the library does: to all modules with a flag, and with the function if need be."""
+    """Whether it does the same as the library: for all modules with a flag, and setting the function, too."""
 
     @property
     def attribute(self) -> str | None:
-        """The attribute that holds the module, None where it is a variable or an item of something."""
+        """The attribute that holds the module; None if the receiver is a variable or an item."""
         head, dot, last = self.receiver.rpartition(".")
         return last if dot and last.isidentifier() and head else None
 
 
 def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
-    """Return what sets the flag of modules from outside, in the files of a run and around them.
+    """Return the statements that set flags from outside, in the files of a run and around them.
 
     Args:
-        project: the files.
-        user: on whose behalf this is asked.
+        project: the files of the run.
+        user: the file whose verdict depends on the answer.
     """
     known = project.derived.get(outside_switches)
     if not isinstance(known, tuple):
@@ -67,7 +67,7 @@ def _sets_flag(file: SourceFile, _key: str) -> bool:
 
 
 SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
-"""Which files set the flag of modules from outside."""
+"""Asks which files set the flag of modules from outside."""
 
 
 def _found(project: Project) -> Iterator[OutsideSwitch]:
@@ -75,13 +75,13 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):
-            continue  # The run reports it if it is one of its files.
+            continue  # If it is part of the run, the error is reported.
         yield from switches_in(file)
 
 
 @of_text
 def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
-    """Return what sets the flag of modules from outside in a file."""
+    """Return the statements in a file that set flags from outside."""
     return tuple(_in_file(file))
 
 
@@ -92,7 +92,7 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
             continue
         functions = _functions_around(file, offset)
         if receiver in {each.first_parameter for each in functions if each.parent and each.parent.is_class}:
-            continue  # A method sets the flag of its own object.
+            continue  # The receiver is `self`.
         function = functions[-1] if functions else None
         if function is None or function.name != LIBRARY_SWITCH:
             is_off = _OFF.match(file.text, value) is not None
@@ -100,7 +100,7 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
 
 
 def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield where ``receiver.gradient_checkpointing = value`` stands, what is set, and the value's place."""
+    """Yield the offsets of ``receiver.gradient_checkpointing = value`` and its value, and the receiver."""
     word = f".{FLAG}"
     offset = text.find(word)
     while offset != -1:
@@ -112,7 +112,7 @@ def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _calls(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield where ``setattr(receiver, "gradient_checkpointing", value)`` stands, and the same of it."""
+    """Yield the same for ``setattr(receiver, "gradient_checkpointing", value)``."""
     for call in _SETTING_CALLS:
         offset = text.find(call)
         while offset != -1:
@@ -125,7 +125,7 @@ def _calls(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _items(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield where ``vars(receiver)["gradient_checkpointing"] = value`` stands, and the same of it."""
+    """Yield the same for ``vars(receiver)["gradient_checkpointing"] = value``."""
     for key in _ITEM.finditer(text):
         assigned = _ASSIGNED.match(text, key.end())
         bracket = text.rfind("[", max(0, key.start() - _LONGEST_RECEIVER), key.start())
@@ -137,7 +137,7 @@ def _items(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def receiver_before(text: str, end: int) -> str:
-    """Return the expression of names, items and calls that ends at an offset; of a long one its end."""
+    """Return the expression of names, items and calls that ends at an offset, of a long one only the end."""
     depth, start = 0, end
     while start > max(0, end - _LONGEST_RECEIVER):
         character = text[start - 1]
@@ -154,7 +154,7 @@ def receiver_before(text: str, end: int) -> str:
 
 
 def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
-    """Return the functions that an offset lies in, the innermost last."""
+    """Return the functions around an offset, the innermost last."""
     return [
         each
         for each in file.outline.definitions

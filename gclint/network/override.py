@@ -1,4 +1,4 @@
-"""A model's own ``_set_gradient_checkpointing`` with the signature that the library once had."""
+"""Finds overrides of ``_set_gradient_checkpointing`` with the signature of old releases."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from gclint.network.outside import FLAG, LIBRARY_SWITCH
 from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition
 
-# What holds a model of which the text says nothing.
+# Calls that create a model whose class is not known from the code.
 _ANY_MODEL = re.compile(r"\.(?:from_config|from_pretrained|_from_config)\(")
 
 
 @dataclass(frozen=True)
 class OldOverride:
-    """The override and the model that has it.
+    """An override and the model that has it.
 
-    The library knows it by the parameter ``value``, calls it for every module without the checkpoint
-    function and its options, and sets no flag itself: those of checkpointing layers stay off.
+    The library recognizes it by the parameter ``value``, and calls it for every module without the
+    checkpoint function and its options. It sets no flags itself, so that those of checkpointing layers stay
+    False.
     """
 
     model: ClassInfo
@@ -36,7 +37,7 @@ class OldOverride:
 
     @property
     def description(self) -> str:
-        """What the override does to checkpointing layers."""
+        """A clause about the effect of the override on checkpointing layers."""
         return (
             f"`{self.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, which "
             "does not enable checkpointing layers"
@@ -44,9 +45,9 @@ class OldOverride:
 
     @property
     def named(self) -> tuple[ClassInfo, ...] | None:
-        """The classes whose flag it sets, in case that it does nothing else; None otherwise.
+        """The classes whose flag it sets, if it does nothing else; None otherwise.
 
-        A class that cannot be found is left out.
+        Classes that cannot be found are left out.
         """
         names = _named(self)
         if names is None:
@@ -59,9 +60,9 @@ class OldOverride:
         )
 
     def unnamed(self) -> Iterator[str]:
-        """Yield what the library would enable, and the override does not: classes, in words.
+        """Yield descriptions of the classes that the library would enable, but the override does not.
 
-        Checkpointing layers are not among them: that they are left out is the defect.
+        Checkpointing layers are not included, since leaving them out is the defect.
         """
         named = self.named or ()
         project = self.model.module.library.project
@@ -88,7 +89,7 @@ def old_overrides(models: Iterable[ClassInfo]) -> tuple[OldOverride, ...]:
 
 
 def own_overrides(module: Module) -> tuple[OldOverride, ...]:
-    """Return the overrides that a file writes."""
+    """Return the overrides that a file defines."""
     return tuple(
         override
         for override in old_overrides(info for info in module.classes.values() if info.is_module)
@@ -97,7 +98,7 @@ def own_overrides(module: Module) -> tuple[OldOverride, ...]:
 
 
 def _loads_models(info: ClassInfo) -> bool:
-    """Tell whether a class's code makes a model of a configuration or a checkpoint, other than itself."""
+    """Return whether a class's code creates another model from a configuration or a checkpoint."""
     file, definition = info.file, info.definition
     for call in _ANY_MODEL.finditer(file.text, definition.header, definition.end):
         line = file.line(file.position(call.start()).row)

@@ -1,4 +1,4 @@
-"""The code that ``forward`` runs beside that of the parts: own methods, functions, methods of objects."""
+"""Finds the code that ``forward`` runs, apart from its parts: own methods, functions, methods of objects."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gclint.network.evaluation.values import Bound, Function, Instance
 from gclint.network.evaluation.walk import dotted_name
 
 _MOST = 60
-"""Of so much code at most; no block that people write runs more."""
+"""How many functions are followed at most; real blocks run fewer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """The body of a function that is run."""
+    """The body of a function that ``forward`` runs."""
 
     scope: Scope
 
     @cached_property
     def nodes(self) -> tuple[cst.CSTNode, ...]:
-        """All that the body consists of."""
+        """All nodes of the body."""
         pieces = [] if self.scope.body is None else self.scope.body.pieces()
         return tuple(nodes_in(pieces))
 
@@ -38,7 +38,7 @@ class Code:
 
 @remembered
 def reached(info: ClassInfo) -> tuple[Code, ...]:
-    """Return the code that ``forward`` of a class runs, without the ``forward`` of its parts."""
+    """Return the code that the ``forward`` of a class runs, without the ``forward`` of its parts."""
     forward = info.method_scope("forward")
     found: list[Code] = []
     waiting = [] if forward is None else [forward]
@@ -55,7 +55,7 @@ def reached(info: ClassInfo) -> tuple[Code, ...]:
 
 
 def _identity(scope: Scope) -> object:
-    """Return what is the same for two scopes of the same code."""
+    """Return a value that is equal for two scopes of the same code."""
     body = scope.body
     if body is None:
         return scope
@@ -65,7 +65,7 @@ def _identity(scope: Scope) -> object:
 
 
 def _entered(info: ClassInfo, scope: Scope, call: cst.Call) -> Iterator[Scope]:
-    """Yield the scopes of the functions that a call may enter, but for those of modules' ``forward``."""
+    """Yield the scopes of the functions that a call may enter, except the ``forward`` of modules."""
     func = call.func
     if isinstance(func, cst.Name):
         for value in scope.evaluate(func):
@@ -93,5 +93,5 @@ def _is_own(scope: Scope, holder: cst.BaseExpression) -> bool:
 
 
 def is_known_method(scope: Scope, func: cst.BaseExpression) -> bool:
-    """Tell whether a call enters a method whose code is at hand."""
+    """Return whether a call enters a method whose code is available."""
     return any(isinstance(value, (Bound, Function)) for value in scope.evaluate(func))

@@ -1,4 +1,4 @@
-"""What a block's ``forward`` returns."""
+"""Finds out whether a block's ``forward`` returns a tensor, a tuple or another container."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": 
 _CACHED = re.compile(
     r"(?i)past|present|cache|(?<!hidden_)state|key|value|\bkv\b|memory|mems|attn|attention|weights|prob"
 )
-"""Words in what holds caches, or attention weights."""
+"""Matches words in expressions for caches or attention weights."""
 _OUTPUT = re.compile(r"(?:Output\w*|SimpleNamespace|UserDict|TensorDict)$")
 
 
 @remembered
 def returns_tuples(info: ClassInfo) -> bool:
-    """Tell whether ``forward`` returns nothing but tuples."""
+    """Return whether ``forward`` always returns a tuple."""
     scope = info.method_scope("forward")
     if scope is None or scope.body is None:
         return False
@@ -42,11 +42,11 @@ def _is_tuple(scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = fr
     if isinstance(value, cst.IfExp):
         return _is_tuple(scope, value.body, seen) and _is_tuple(scope, value.orelse, seen)
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-        # What is no tuple cannot be added to one.
+        # Only a tuple can be added to a tuple.
         return _is_tuple(scope, value.left, seen) or _is_tuple(scope, value.right, seen)
     if isinstance(value, cst.Name) and not scope.parameters.has(value.value):
         if value.value in seen:
-            return True  # What is added to a tuple, as all else that this name stands for shows.
+            return True  # The other bindings of the name show that this is added to a tuple.
         bindings = list(scope.bindings(value.value))
         return bool(bindings) and all(
             not (binding.iterated or binding.added or binding.path)
@@ -58,7 +58,7 @@ def _is_tuple(scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = fr
 
 @remembered
 def returned_container(info: ClassInfo) -> str | None:
-    """Describe what ``forward`` returns where reentrant checkpointing does not look for tensors in it."""
+    """Describe the container that ``forward`` returns, if reentrant checkpointing does not look inside it."""
     return _container_of_method(info, "forward", frozenset())
 
 
@@ -91,7 +91,7 @@ def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: frozenset[Definiti
     if isinstance(first, (cst.Tuple, cst.List, cst.Dict)):
         return "a nested tuple"
     for other in others:
-        # Behind the first stand caches, which need no gradient.
+        # After the first item there may be caches, which need no gradient.
         if _CACHED.search(code(other)) is None:
             inner = (
                 "a tuple"
@@ -107,7 +107,7 @@ def _container_of_name(scope: Scope, name: str, seen: frozenset[Definition | str
     if name in seen or scope.parameters.has(name):
         return None
     values = [each.value for each in scope.bindings(name) if not (each.added or each.iterated or each.path)]
-    # A list that is filled first may become a tuple in the end.
+    # The name may be a list that is converted to a tuple at the end.
     if any(_is_tuple(scope, value) or _makes_tuple(value) for value in values):
         return None
     return next(filter(None, (_container(scope, value, seen | {name}) for value in values)), None)

@@ -1,19 +1,20 @@
-"""The calls that run a block: directly, or through a checkpoint function."""
+"""Finds call sites: calls that run a block, directly or through a checkpoint function."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.dataflow import carried_names
+from gclint.network.assignments import stops_gradients
+from gclint.network.dataflow import carried_names, flowing
 from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.evaluation.walk import children, dotted_name, structure, walk
+from gclint.network.evaluation.walk import children, dotted_name, structure
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
 from gclint.observations import Observed
@@ -23,33 +24,33 @@ _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpo
 _CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
 _MAX_NESTING = 2
 _BRANCHING = frozenset(
-    (cst.For, cst.While, cst.If, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
+    (cst.For, cst.While, cst.If, cst.With, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 )
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One side of an ``if`` that a call stands in."""
+    """One side of an ``if`` around a call."""
 
     branch: cst.If
     taken: bool
-    """Whether the call stands under the condition itself, not under ``else``."""
+    """Whether the call is in the body, not under ``else``."""
 
 
 Peer = tuple[cst.Call, tuple[cst.For | cst.While, ...]]
-"""The call of a site, and the loops around it: sites that held each other would never be forgotten."""
+"""The call of a site, and the loops around it. Sites do not refer to each other, which would leak memory."""
 
 
 @dataclass(eq=False)
 class RunSite:
-    """A call that runs a block."""
+    """A call site: a call that runs a block."""
 
     scope: Scope = field(repr=False)
     fragment: Fragment = field(repr=False)
     call: cst.Call = field(repr=False)
-    """The whole call; of a checkpointed one, the call of the checkpoint function."""
+    """The whole call; if checkpointed, the call of the checkpoint function."""
     receiver: cst.BaseExpression
-    """What is run: ``layer``, ``self.layers[i]``."""
+    """The expression for the block, such as ``layer`` or ``self.layers[i]``."""
     args: tuple[cst.Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
@@ -59,32 +60,34 @@ class RunSite:
     arms: tuple[Arm, ...]
     statement: cst.SimpleStatementLine | None
     function: Function | None = None
-    """The method's own inner function that is called or checkpointed, and runs the blocks."""
+    """The inner function of the method that is called or checkpointed, and that runs the blocks."""
     outcome: tuple[cst.BaseExpression, ...] = ()
-    """What a function around a checkpointed block does with what it returns: see ``Wrapped``."""
+    """What a wrapper function does with the output of a checkpointed block: see ``Wrapped``."""
     whole: bool = False
-    """Whether a sequence of blocks is called, which hands the output of each to the next."""
+    """Whether a whole ``nn.Sequential`` is called, which passes the output of each block to the next."""
+    records: bool = True
+    """Whether gradients are recorded, as no context manager around the call prevents it."""
     peers: list[Peer] = field(default_factory=list, repr=False)
-    """The sites of the same receiver and blocks in the same method, this one among them."""
+    """All call sites in the method with the same receiver and blocks, including this one."""
     seen: tuple[Observed, ...] = ()
-    """What runs saw the call do."""
+    """The observations of the call in runs."""
     only_seen: frozenset[ClassInfo] = frozenset()
-    """The blocks that a run saw it run, and the text does not say."""
+    """The blocks that only a run has seen it run."""
 
     @property
     def owner(self) -> ClassInfo:
-        """The class in whose method the call stands."""
+        """The class whose method contains the call."""
         assert self.scope.owner is not None
         return self.scope.owner
 
     @cached_property
     def stream(self) -> frozenset[str]:
-        """The names that carry the block's output from one step of the loop to the next."""
+        """The names through which the block's output is passed to the next iteration: the hidden states."""
         for loop in reversed(self.loops):
             calls = frozenset(call for call, loops in self.peers if loop in loops)
             carried = carried_names(loop, calls)
             fed_back = carried.intersection(
-                node.value for arg in self.args for node in walk(arg.value) if isinstance(node, cst.Name)
+                node.value for arg in self.args for node in flowing(arg.value) if isinstance(node, cst.Name)
             )
             if fed_back:
                 return fed_back
@@ -92,34 +95,34 @@ class RunSite:
 
     @property
     def is_trunk(self) -> bool:
-        """Whether the call's output feeds its own next step."""
+        """Whether the output of the call is its input in the next iteration."""
         return self.whole or bool(self.stream)
 
     @property
     def calls_library(self) -> bool:
-        """Whether a checkpointed call is one of the function that the library gave the model."""
+        """Whether a checkpointed call uses the checkpoint function that the library sets on the model."""
         return isinstance(self.call.func, cst.Attribute) and self.call.func.attr.value in CHECKPOINT_METHODS
 
     @property
     def left_out(self) -> frozenset[ClassInfo]:
-        """The blocks that feed one another here and that checkpointing left out, as runs saw."""
+        """The blocks that feed one another here and were not recomputed in a run with checkpointing."""
         names = {each.block for each in self.seen if each.is_left_out}
         return frozenset(info for info in self.blocks if info.name in names)
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The rows in which the call begins and ends."""
+        """The rows, from 1, on which the call begins and ends."""
         start, end = self.span(self.call)
         position = self.fragment.file.position
         return position(start).row, position(end - 1).row
 
     def option(self, name: str) -> cst.Arg | None:
-        """Return what a checkpointed call passes to the checkpoint function itself."""
+        """Return the argument ``name`` of a checkpointed call for the checkpoint function itself."""
         named = (arg for arg in self.call.args if arg.keyword is not None and arg.keyword.value == name)
         return next(named, None) if self.checkpointed else None
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Return where a node of the method stands in the file."""
+        """Return the start and end of a node of the method, as offsets in the file."""
         return self.fragment.span(node)
 
     def source(self, node: cst.CSTNode) -> str:
@@ -129,21 +132,22 @@ class RunSite:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the search stands in a method."""
+    """The current position of the search in a method."""
 
     fragment: Fragment
     loops: tuple[cst.For | cst.While, ...] = ()
     arms: tuple[Arm, ...] = ()
     statement: cst.SimpleStatementLine | None = None
+    records: bool = True
 
 
 def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
-    """Return the calls in a method that run an object of a class of the project, in text order.
+    """Return the calls in a method that run an instance of a class of the project, in text order.
 
     Args:
-        scope: the method, or a function in one.
-        holders: what gives the blocks; calls of other attributes are not looked at.
-        outer: the names around a function that stand for what such an attribute holds.
+        scope: the scope of the method, or of a function inside it.
+        holders: the attributes and methods that hold blocks; calls of others are not examined.
+        outer: names in the enclosing scope that refer to the content of such an attribute.
     """
     search = search_blocks(scope, holders, outer)
     sites = [
@@ -159,7 +163,7 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
             sites += _sites_inside(scope, site.function, list(site.args), search)
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], list[Peer]] = {}
     for site in sites:
-        # Two loops may call their variables the same.
+        # Two loops may use the same name for their variables.
         peers = by_receiver.setdefault((structure(site.receiver), site.blocks), [])
         peers.append((site.call, site.loops))
         site.peers = peers
@@ -167,12 +171,12 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
 
 
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
-    """Yield each call in a method's statement as the site that it is if it runs these blocks.
+    """Yield each call in a statement of a method as the call site that it is if it runs ``blocks``.
 
     Args:
-        scope: the method.
-        offset: where something in the statement stands.
-        blocks: what is run, as nobody could tell from the text.
+        scope: the scope of the method.
+        offset: an offset in the statement.
+        blocks: the classes that are run according to a run, since the code does not show it.
     """
     for piece in () if scope.body is None else scope.body.pieces_at([offset]):
         for node in piece.nodes or ():
@@ -191,7 +195,7 @@ def _assumed(scope: Scope, call: cst.Call, place: _Place, blocks: tuple[ClassInf
 
 
 def _passed_on(call: cst.Call) -> list[cst.Arg]:
-    """Return what a call of a checkpoint function hands to what it runs."""
+    """Return the arguments that a checkpoint function passes on to what it runs."""
     options = _CHECKPOINT_OPTIONS
     return [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in options]
 
@@ -209,19 +213,21 @@ def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]
         for child in children(node):
             yield from _calls(child, place)
     elif isinstance(node, (cst.For, cst.While)):
-        inner = _Place(place.fragment, (*place.loops, node), place.arms)
+        inner = replace(place, loops=(*place.loops, node))
         yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
         yield from _calls(node.body, inner)
         if node.orelse is not None:
             yield from _calls(node.orelse.body, place)
     elif isinstance(node, cst.If):
         yield from _calls(node.test, place)
-        yield from _calls(node.body, _Place(place.fragment, place.loops, (*place.arms, Arm(node, True))))
+        yield from _calls(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
         if node.orelse is not None:
-            other = _Place(place.fragment, place.loops, (*place.arms, Arm(node, False)))
+            other = replace(place, arms=(*place.arms, Arm(node, False)))
             yield from _calls(node.orelse if isinstance(node.orelse, cst.If) else node.orelse.body, other)
-    elif isinstance(node, cst.SimpleStatementLine):
-        inner = _Place(place.fragment, place.loops, place.arms, node)
+    elif isinstance(node, (cst.SimpleStatementLine, cst.With)):
+        inner = replace(place, statement=node) if isinstance(node, cst.SimpleStatementLine) else place
+        if isinstance(node, cst.With) and any(stops_gradients(item.item) for item in node.items):
+            inner = replace(place, records=False)
         for child in children(node):
             yield from _calls(child, inner)
 
@@ -249,7 +255,7 @@ def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSi
             return None
     blocks = _instances(values)
     if not blocks and len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star:
-        # A list cannot be called, so that it is a sequence, which runs one block after the other.
+        # Since a list cannot be called, this is an `nn.Sequential`, which runs one block after the other.
         blocks = _instances(items_of(values))
         return _site(scope, call, place, receiver, list(call.args), blocks, whole=True) if blocks else None
     return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
@@ -285,7 +291,7 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
 def _run_inside(
     scope: Scope, function: Function, args: list[cst.Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
-    """Return the blocks that an inner function runs when it gets these arguments."""
+    """Return the blocks that an inner function runs if it is called with these arguments."""
     found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
@@ -296,7 +302,7 @@ def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], search:
 
 
 def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:
-    """Tell whether it is worth evaluating what is called: it comes from an attribute that holds blocks."""
+    """Return whether the called expression may come from an attribute that holds blocks."""
     if isinstance(func, cst.Attribute) and func.attr.value in RUNNING_METHODS:
         func = func.value
     while isinstance(func, cst.Subscript):
@@ -309,7 +315,7 @@ def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:
 
 
 def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
-    """Tell whether an expression is torch's checkpoint function, or the one that a model was given."""
+    """Return whether an expression is torch's checkpoint function, or the one that is set on a model."""
     if isinstance(func, cst.Attribute) and func.attr.value in CHECKPOINT_METHODS:
         return True
     name = dotted_name(func)
@@ -359,4 +365,5 @@ def _site(
         function,
         outcome,
         whole,
+        place.records,
     )

@@ -1,4 +1,4 @@
-"""Where in a method's body blocks can be run: its statements that name what holds them."""
+"""Finds the statements of a method that may run blocks: those that mention what holds them."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ RUNNING_METHODS = {"__call__", "forward"}
 
 @dataclass(frozen=True)
 class Holders:
-    """What gives the blocks of the classes of a file."""
+    """The names through which the classes of a file reach their blocks."""
 
     attributes: frozenset[str]
     """The attributes that hold blocks or stacks of them."""
     accessors: frozenset[str]
-    """The methods that return what such an attribute holds."""
+    """The methods that return the value of such an attribute."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Where in a method's body blocks can be run."""
+    """The statements of a method that may run blocks."""
 
     holders: Holders
     aliases: frozenset[str]
-    """The local names that stand for such an attribute, or for what it holds."""
+    """The local names that refer to such an attribute or its items."""
     pieces: Sequence[Piece]
 
 
 def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> Search:
-    """Find the statements that name a holder of blocks, or a local name for one; ``outer`` are known."""
+    """Find the statements that mention a holder of blocks, or a local alias; ``outer`` are known aliases."""
     aliases = outer.union(scope.parameters.names if scope.depth else ())
     pieces: Sequence[Piece] = ()
     attributes = (
@@ -79,7 +79,7 @@ def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozen
 
 
 def _denotes(value: cst.BaseExpression, holders: Holders, aliases: Collection[str]) -> bool:
-    """Tell whether an expression stands for what a holder holds, and is not computed by it."""
+    """Return whether an expression refers to the content of a holder, rather than to its output."""
     parts: Sequence[cst.BaseExpression] = ()
     if isinstance(value, cst.Name):
         return value.value in aliases

@@ -1,4 +1,4 @@
-"""What runs saw of a file's calls, put to the run sites that the text shows, or to new ones."""
+"""Adds the observations of runs to call sites, and creates those that the code does not show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gclint.source.file import UnreadableFile
 
 
 def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
-    """Return the run sites of a file with what runs saw of them, and those that only a run has seen."""
+    """Return the call sites of a file with the observations of runs, and those that only a run has seen."""
     found = list(sites)
     for observed in module.library.project.observations.of(module.file.path):
         info = _block(module, observed)
@@ -35,7 +35,7 @@ def _is_about(observed: Observed, site: RunSite) -> bool:
     if site.fragment.file.path != observed.path:
         return False
     first, last = site.rows
-    # Python 3.10 knows the first row only.
+    # Python 3.10 reports only the first row of a call.
     return first == observed.first and observed.last in (first, last)
 
 
@@ -48,7 +48,7 @@ def _take_up(site: RunSite, observed: Observed, info: ClassInfo) -> None:
 
 
 def _block(module: Module, observed: Observed) -> ClassInfo | None:
-    """Return the class of the blocks that were run, where its file is at hand."""
+    """Return the class of the blocks that were run, if its file is available."""
     project = module.library.project
     try:
         file = project.consult(module.file, observed.definition)
@@ -59,7 +59,7 @@ def _block(module: Module, observed: Observed) -> ClassInfo | None:
 
 
 def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | None:
-    """Return the site at which a run saw a block; None where it stands in no method, or several fit."""
+    """Return the call site at which a run saw a block; None if it is not in a method, or not unique."""
     offset = module.file.line_starts[observed.first - 1]
     offset += len(module.file.line(observed.first)) - len(module.file.line(observed.first).lstrip())
     for owner in module.classes.values():
@@ -67,7 +67,7 @@ def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | 
             if method.header <= offset < method.end:
                 scope = owner.scope(method)
                 sites = [each for each in calls_as_sites(scope, offset, (info,)) if _is_about(observed, each)]
-                # What is called may come from a call itself.
+                # The called object may be the result of another call in the same statement.
                 inner = {node for site in sites for node in walk(site.call.func)}
                 candidates = [
                     site for site in sites if site.call not in inner and _can_run(scope, site, observed, info)
@@ -79,7 +79,7 @@ def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | 
 
 
 def _can_run(scope: Scope, site: RunSite, observed: Observed, info: ClassInfo) -> bool:
-    """Tell whether a call is not known to be one of something else."""
+    """Return whether a call may run the observed block, as far as the code shows."""
     named = {arg.keyword.value for arg in site.args if arg.keyword is not None}
     if not observed.keywords <= named and not any(arg.star == "**" for arg in site.args):
         return False

@@ -1,18 +1,19 @@
-"""Why a class that a call runs is no block that should be a checkpointing layer there."""
+"""The reasons why a class need not become a checkpointing layer."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from gclint.network.activation import fills_cache, requires_cache
+from gclint.network.caches import fills_cache, requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.runsite import RunSite
 from gclint.network.support import is_run_by_a_model, supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
+from gclint.network.untrained import Untrained, untrained
 
 
 class Standing(Enum):
-    """A reason to leave a class as it is; ``{block}``, ``{owner}`` and ``{cache}`` stand for names."""
+    """A reason to leave a class as it is; ``{block}``, ``{owner}`` and ``{cache}`` are replaced by names."""
 
     LAYER = f"`{{block}}` is already a `{CHECKPOINTING_BASE}`"
     UNKNOWN_BASE = "a base of `{block}` could not be found, and may be a checkpointing layer"
@@ -30,8 +31,10 @@ class Standing(Enum):
         "space, so recomputing it saves little"
     )
     MIXER = "by its name, `{block}` is a token mixer, not the layer around one"
+    UNRECORDED = Untrained.UNRECORDED.value
+    EVALUATING = Untrained.EVALUATING.value
     FILLS_CACHE = "`{owner}` creates the cache for `{block}` whatever `use_cache` says, so training needs it"
-    NEEDS_CACHE = "`{block}` unpacks `{cache}` without checking for None, so training needs it"
+    NEEDS_CACHE = "`{block}` unpacks or reads `{cache}` without checking for None, so training needs it"
     WITHIN_BLOCK = "`{owner}`, which runs `{block}`, is itself a recomputed block, or part of one"
     HOLDS_LAYERS = "`{block}` is a stage, whose own layers are checkpointed"
     NO_MODEL = "no model was found that contains `{owner}`, which runs `{block}`"
@@ -42,7 +45,7 @@ class Standing(Enum):
     NO_BASE_CLASS = f"the release of transformers that this file belongs to has no `{CHECKPOINTING_BASE}` yet"
 
     def of(self, info: ClassInfo, site: RunSite | None) -> str:
-        """Return the reason in words."""
+        """Return the reason as text, for a class and the call site that runs it."""
         owner = info.name if site is None else site.owner.name
         cache = requires_cache(info) if self is Standing.NEEDS_CACHE else None
         names = {"block": info.name, "owner": owner, "cache": cache}
@@ -53,17 +56,17 @@ class Standing(Enum):
 
 
 def disqualified(info: ClassInfo, site: RunSite) -> Standing | None:
-    """Return why a class cannot need protection, whatever its call does."""
+    """Return why a class needs no change, independent of its call sites."""
     if info.is_checkpointing:
         return Standing.LAYER
     if not info.resolved:
         return Standing.UNKNOWN_BASE
-    # A model that another one calls once is no block; where a loop runs several it can be.
+    # A model that another one calls once is not a block, but one that a loop runs may be.
     return Standing.MODEL if info.is_model and not site.loops else None
 
 
 def outside_of_trunks(info: ClassInfo, site: RunSite) -> Standing | None:
-    """Return why a call does not run a class as a block of a trunk, as far as the text says."""
+    """Return why a call does not run a class as a block of a trunk, as far as the code shows."""
     if not site.is_trunk:
         return Standing.NOT_FED_BACK if site.loops else Standing.NOT_IN_A_LOOP
     if not mixes_sequence(info):
@@ -72,24 +75,27 @@ def outside_of_trunks(info: ClassInfo, site: RunSite) -> Standing | None:
 
 
 def needs_no_layer(info: ClassInfo, site: RunSite) -> Standing | None:
-    """Return why a class that a plain call runs is no block of a trunk, or is right as it is."""
+    """Return why a class that a plain call runs is not a block of a trunk, or is correct as it is."""
     outside = outside_of_trunks(info, site)
     if outside is not None and info not in site.left_out:
         return outside
-    # What has to fill a cache in training cannot be run twice: no checkpointing is as it must be.
+    idle = untrained(site)
+    if idle is not None:
+        return Standing(idle.value)
+    # A block that must fill a cache in training cannot be recomputed, so it must not be checkpointed.
     if fills_cache(site, info):
         return Standing.FILLS_CACHE
     return None if requires_cache(info) is None else Standing.NEEDS_CACHE
 
 
 def without_model(site: RunSite) -> Standing | None:
-    """Return why no transformers model runs a block here that is to be checkpointed.
+    """Return why no model that supports checkpointing runs the block at a call site; None if one does.
 
-    That it supports checkpointing it says itself, or by a checkpointed call.
+    A model supports checkpointing if it declares that, or makes a checkpointed call.
     """
     if site.checkpointed:
         return None if is_run_by_a_model(site.owner) else Standing.NO_MODEL
-    # What a run has seen, it has seen in a model.
+    # A run only sees calls in models that support checkpointing.
     if site.left_out or supports_checkpointing(site.owner):
         return None
     return Standing.NO_SUPPORT if is_run_by_a_model(site.owner) else Standing.NO_MODEL

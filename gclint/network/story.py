@@ -1,4 +1,4 @@
-"""Why something is a finding, step by step: the stack, the block, the call, where a gradient comes from."""
+"""The steps that explain a finding: the stack, the block, the call, and where a gradient comes from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, one_line, tokens
 from gclint.wording import listed_code
 
-_ORIGINS_TOLD = 2
+_MOST_ORIGINS = 2
 _LONGEST_CODE = 60
 _BEFORE_PARAMETERS = frozenset(("(", ",", "*"))
 _OPENING = frozenset("([{")
@@ -26,12 +26,12 @@ _CLOSING = frozenset(")]}")
 
 
 def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
-    """Return how a call comes to run a block: the stack, the block and the call."""
+    """Return the steps for a call of a block: the stack, the block and the call."""
     return (*stack_steps(site, block), class_step(block), call_step(site, block))
 
 
 def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
-    """Yield where the stack is made that a call runs a block of, and where else it is filled."""
+    """Yield the places where the stack whose block a call runs is created and filled."""
     others = (info for info in site.owner.module.classes.values() if info is not site.owner)
     for owner in (site.owner, *others):
         held = _stacks(owner, block)
@@ -42,11 +42,11 @@ def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
 
 
 def _filled(owner: ClassInfo, name: str, block: ClassInfo) -> Sequence[Step]:
-    """Return where an attribute is filled with a block: in the first class that does so."""
+    """Return the places where an attribute is filled with a block, in the first class that does so."""
     key = (_filled, name, block)
     known = owner.facts.get(key)
     if not isinstance(known, tuple):
-        # Each call of the block has this in its story, and there may be hundreds.
+        # Cached, since it is part of the story of each call of the block, and there may be hundreds.
         fillings = (tuple(_fillings(base, name, owner, block)) for base in owner.mro)
         known = owner.facts[key] = next(filter(None, fillings), ())
     return known
@@ -62,7 +62,7 @@ def _stacks(owner: ClassInfo, block: ClassInfo) -> set[str]:
 
 
 def _names_around(site: RunSite) -> set[str]:
-    """Return the names in what is called, and in what the loops around the call run over."""
+    """Return the names in the called expression, and in the iterables of the loops around the call."""
     nodes = [site.receiver, *(loop.iter for loop in site.loops if isinstance(loop, cst.For))]
     return {word for node in nodes for word in _words(site.source(node))}
 
@@ -72,15 +72,15 @@ def _words(code: str) -> list[str]:
 
 
 def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) -> Iterator[Step]:
-    """Yield where a class's own methods fill an attribute."""
-    for key, fragment, binding in _settings(base, name):
+    """Yield the places where a class's own methods fill an attribute."""
+    for key, fragment, binding in _bindings(base, name):
         holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
         what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
         yield node_step(fragment, binding.value, what)
 
 
-def _settings(base: ClassInfo, name: str) -> Iterator[tuple[str, Fragment, Binding]]:
-    """Yield where a class's own methods set an attribute or add to it, with its name there."""
+def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, Fragment, Binding]]:
+    """Yield the bindings of an attribute in a class's own methods, with the code of its name there."""
     for method in base.methods():
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
@@ -93,7 +93,7 @@ def _settings(base: ClassInfo, name: str) -> Iterator[tuple[str, Fragment, Bindi
 
 
 def class_step(block: ClassInfo) -> Step:
-    """Return where a block is defined, and whether the library recomputes it."""
+    """Return the step for the definition of a block, which says whether the library recomputes it."""
     if not block.is_checkpointing:
         message = f"`{block.name}` is not a `{CHECKPOINTING_BASE}`"
     else:
@@ -105,46 +105,46 @@ def class_step(block: ClassInfo) -> Step:
 
 
 def definition_step(file: SourceFile, definition: Definition, message: str) -> Step:
-    """Return where a class or function is defined: from its keyword to its name.
+    """Return the step for the definition of a class or function, from its keyword to its name.
 
     Args:
-        file: where it is defined.
-        definition: what is defined.
-        message: what is to be said about it.
+        file: the file.
+        definition: the definition.
+        message: the message of the step.
     """
-    # The keyword is no part of the name that is looked for.
+    # The search for the name must not match the keyword.
     after = definition.header + len("class" if definition.is_class else "def")
     end = file.text.index(definition.name, after) + len(definition.name)
     return Step(file.path, definition.header, end, message)
 
 
 def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]:
-    """Yield where the methods of a class, or those that it inherits, set an attribute first, if they do.
+    """Yield the step for the first binding of an attribute in the methods of a class or its bases, if any.
 
     Args:
         owner: the class.
         name: the attribute.
-        message: what is to be said about it.
+        message: the message of the step.
     """
     for base in owner.mro:
-        for _, fragment, binding in _settings(base, name):
+        for _, fragment, binding in _bindings(base, name):
             yield node_step(fragment, binding.value, message)
             return
 
 
 def node_step(fragment: Fragment, node: cst.CSTNode, message: str) -> Step:
-    """Return where some code stands.
+    """Return the step for a node.
 
     Args:
-        fragment: what it is a part of.
-        node: the code.
-        message: what is to be said about it.
+        fragment: the fragment that contains it.
+        node: the node.
+        message: the message of the step.
     """
     return Step(fragment.file.path, *fragment.span(node), message)
 
 
 def call_step(site: RunSite, block: ClassInfo) -> Step:
-    """Return where a block is run."""
+    """Return the step for the call of a block."""
     owner = site.owner.name
     if site.checkpointed:
         message = f"`{owner}` calls a checkpoint function for `{block.name}` here"
@@ -158,12 +158,12 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
 
 
 def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]:
-    """Yield where the ``forward`` of a block has a parameter, if it has one of that name.
+    """Yield the step for a parameter of a block's ``forward``, if it has one of that name.
 
     Args:
         block: the block.
-        name: the parameter.
-        message: what is to be said about it.
+        name: the name of the parameter.
+        message: the message of the step.
     """
     if block.forward is None:
         return
@@ -172,15 +172,15 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]
 
 
 def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
-    """Yield where the header of a method has a parameter, if it has one of that name.
+    """Yield the step for a parameter in the header of a method, if it has one of that name.
 
     Args:
-        file: where the method is defined.
+        file: the file that defines the method.
         method: the method.
-        name: the parameter.
-        message: what is to be said about it.
+        name: the name of the parameter.
+        message: the message of the step.
     """
-    # By its tokens, since places of LibCST's nodes take long.
+    # This uses tokens, since computing the places of LibCST's nodes is slow.
     depth, previous = 0, ""
     for token in tokens(file.text, method.header, method.header_end):
         if token.kind in (Kind.NEWLINE, Kind.COMMENT, Kind.JOIN):
@@ -195,8 +195,8 @@ def header_steps(file: SourceFile, method: Definition, name: str, message: str) 
 def gradient_steps(
     site: RunSite, value: cst.BaseExpression, name: str, gradients: Gradients
 ) -> Iterator[Step]:
-    """Yield where the gradient comes from that an argument carries to the parameter ``name``."""
-    origins = gradients.origins(site, value)[:_ORIGINS_TOLD]
+    """Yield the steps for the origins of the gradient in the argument of the parameter ``name``."""
+    origins = gradients.origins(site, value)[:_MOST_ORIGINS]
     if not origins:
         yield from _user_steps(site, value, name)
     for origin in origins:
@@ -215,7 +215,7 @@ def gradient_steps(
 
 
 def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator[Step]:
-    """Yield where the method that holds a call gets an argument from its own caller."""
+    """Yield the step for a value that the method around a call receives from its own caller."""
     method = None if site.scope.body is None else site.scope.body.definition
     if method is None or not isinstance(value, cst.Name):
         return
@@ -224,7 +224,7 @@ def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator
 
 
 def _fragment(origin: Origin) -> Fragment | None:
-    """Return the parsed text that an expression is a part of."""
+    """Return the fragment that contains the expression of an origin."""
     scope = origin.scope
     at = origin.at
     while True:

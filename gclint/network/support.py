@@ -1,4 +1,4 @@
-"""Which models run a class, and whether they support gradient checkpointing."""
+"""Finds the models that run a class, and whether they support gradient checkpointing."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _EXPORT_OR_SCRIPT = re.compile(r"__all__\b|if[ \t(]+__name__[ \t]*==")
 
 SUPPORT = "supports_gradient_checkpointing"
-"""What a model says so by."""
+"""The class attribute with which a model declares support."""
 
 
 @remembered
 def supports_checkpointing(owner: ClassInfo) -> bool:
-    """Tell whether a model that holds ``owner``, or is it, says that it supports checkpointing."""
+    """Return whether a model that contains ``owner``, or is it, declares that it supports checkpointing."""
     own = any(map(flag, _models_holding(owner, owner.module)))
     return own or any(map(flag, models_running(owner)))
 
 
 def is_run_by_a_model(owner: ClassInfo) -> bool:
-    """Tell whether some model holds ``owner``, or is it."""
+    """Return whether some model contains ``owner``, or is it."""
     return any(True for _ in _models_holding(owner, owner.module)) or bool(models_running(owner))
 
 
 @remembered
 def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
-    """Return the models that hold ``owner``, or are it, in its file, in those beside it and its users.
+    """Return the models that contain ``owner``, or are it, in its file, those beside it and its users.
 
-    Where none is seen to hold it, as when a function makes it, those of its file that may reach it are taken.
+    If none is seen to contain it, as when a function creates it, all models of its file that may are taken.
     """
     models = list(_models_holding(owner, owner.module))
     models += (model for module in users(owner.module) for model in _models_holding(owner, module))
@@ -53,7 +53,7 @@ def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
 
 @remembered
 def is_like_a_model(info: ClassInfo) -> bool:
-    """Tell whether a class is a model, or by its name has a base that is one and is not at hand."""
+    """Return whether a class is a model, or has a base that is not available but named like one."""
     return info.is_model or any(
         names_model(name, is_librarys=_is_of_library(base))
         for each in info.mro
@@ -68,7 +68,7 @@ def _is_of_library(base: External | None) -> bool:
 
 @remembered
 def flag(model: ClassInfo) -> bool | None:
-    """Return whether a model says that it supports checkpointing; None where a base that may is unknown."""
+    """Return whether a model declares support for checkpointing; None if an unknown base may declare it."""
     for info in model.mro:
         switch = info.switch(SUPPORT)
         if switch is not None:
@@ -87,7 +87,10 @@ def _holds(model: ClassInfo, owner: ClassInfo) -> bool:
 
 
 def _reaching(owner: ClassInfo) -> frozenset[str] | None:
-    """Return what names a class in its file, or names that; None where code outside of definitions does."""
+    """Return the definitions of a file that use a class, directly or through others.
+
+    None if code outside of definitions uses it.
+    """
     outline = owner.module.file.outline
     text = outline.code
     outer = [each for each in outline.definitions if each.parent is None]
@@ -107,7 +110,7 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
 
 
 def _makes_nothing(text: str, offset: int) -> bool:
-    """Tell whether code outside of definitions only exports what it names, or is what a script runs."""
+    """Return whether code outside of definitions only exports names, or is the main part of a script."""
     first = max((match.start() for match in _STATEMENT.finditer(text, 0, offset)), default=0)
     return _EXPORT_OR_SCRIPT.match(text, first) is not None
 

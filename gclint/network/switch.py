@@ -1,9 +1,9 @@
-"""Who enables checkpointing for a stack: the library, through its flag, or something else.
+"""Finds out whether the library enables checkpointing for a stack, through its flag, or something else does.
 
-The library's switch is the attribute ``gradient_checkpointing`` that is False when a module is made, in a
-model with ``supports_gradient_checkpointing``, and that ``gradient_checkpointing_enable()`` sets on every
-module which has it. A block that becomes a checkpointing layer has the flag itself and is enabled with the
-others. Under any other switch it is not: nothing that sets another flag, or one module's, reaches it.
+The flag is the attribute ``gradient_checkpointing``, which is initialized to False in a model with
+``supports_gradient_checkpointing``. ``gradient_checkpointing_enable()`` sets it on every module that has it.
+A block that becomes a checkpointing layer has the flag itself, and is enabled with the others. Code that
+sets another flag, or that of a single module, would not enable it.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ _ENABLE = "call `gradient_checkpointing_enable()` on the model instead"
 
 @dataclass(frozen=True)
 class OtherSwitch:
-    """Something other than the library that decides whether a stack is checkpointed."""
+    """Something other than the library that enables checkpointing for a stack."""
 
     what: str
-    """A clause with ``{where}`` in it."""
+    """A clause that contains ``{where}``."""
     file: SourceFile
     offset: int
     advice: str
-    """What to do by hand."""
+    """What the user should do."""
 
     def seen_from(self, file: SourceFile) -> str:
-        """Describe it to a reader of ``file``."""
+        """Return a description for a finding in ``file``."""
         row = self.file.position(self.offset).row
         where = f"on line {row}" if self.file is file else f"in {shown(self.file.path)} on line {row}"
         return self.what.replace("{where}", where)
 
 
 def other_switch(project: Project, sites: Sequence[RunSite]) -> OtherSwitch | None:
-    """Return what besides the library enables checkpointing where blocks are run; None if it alone does.
+    """Return what else enables checkpointing for blocks; None if only the library does.
 
     Args:
-        project: the files.
-        sites: the calls that run the blocks, plain and checkpointed ones.
+        project: the files of the run.
+        sites: the call sites of the blocks, plain and checkpointed.
     """
     for site in sites:
         if site.checkpointed:
@@ -82,7 +82,7 @@ def other_switch(project: Project, sites: Sequence[RunSite]) -> OtherSwitch | No
 
 
 def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
-    """Yield what is not known of the switch where blocks are run, and does not forbid a fix."""
+    """Yield what is uncertain about how checkpointing is enabled, but does not rule out a fix."""
     for site in sites:
         if not site.checkpointed:
             continue
@@ -106,7 +106,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
 
 
 def _condition(site: RunSite) -> OtherSwitch | None:
-    """Return what a checkpointed call depends on, if it is something else than the flag and the mode."""
+    """Return the condition of a checkpointed call, if it tests anything but the flag and the mode."""
     test = _deciding_test(site)
     if test is None:
         return None
@@ -123,7 +123,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
 
 
 def _deciding_test(site: RunSite) -> cst.BaseExpression | None:
-    """Return the condition that a checkpointed call stands under."""
+    """Return the test that decides whether a checkpointed call is executed."""
     tests = [arm.branch.test for arm in reversed(site.arms) if arm.taken]
     for test in tests:
         if any(_is_flag(site, part) for part in conjuncts(test)):
@@ -132,7 +132,7 @@ def _deciding_test(site: RunSite) -> cst.BaseExpression | None:
 
 
 def _is_flag(site: RunSite, part: cst.BaseExpression) -> bool:
-    """Tell whether an expression is the flag of the object whose method it stands in."""
+    """Return whether an expression is the flag of ``self``."""
     own = site.scope.self_name
     if isinstance(part, cst.Attribute):
         return own is not None and dotted_name(part) == f"{own}.{FLAG}"
@@ -157,9 +157,9 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
     """Yield what else sets the flag of a class that runs blocks, or of all modules.
 
     Args:
-        project: the files.
+        project: the files of the run.
         owner: the class.
-        legacy: its own checkpointed calls of the blocks; with these something would be lost.
+        legacy: its own checkpointed calls of the blocks, which the flag enables today.
     """
     if legacy:
         yield from _settings(project, owner)
@@ -186,9 +186,9 @@ def _settings(project: Project, owner: ClassInfo) -> Iterator[OtherSwitch]:
 
 
 def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[OtherSwitch]:
-    """Yield the model for which the library raises, so that whoever enabled checkpointing was somebody else.
+    """Yield the model for which the library raises, so that something else must enable checkpointing.
 
-    A branch that calls the checkpoint function which the library hands on is dead without it.
+    A branch that calls the library's checkpoint function does not count: without the library, it is dead.
     """
     models = models_running(owner)
     if (
@@ -216,13 +216,13 @@ def _has_librarys_function(site: RunSite) -> bool:
 
 
 def _own_function(info: ClassInfo) -> bool:
-    """Tell whether a class gives itself a checkpoint function under the library's name."""
+    """Return whether a class itself sets a checkpoint function under the library's name."""
     own = [*word_ends(info.file.text, CHECKPOINT_FUNCTION, info.definition.header, info.definition.end)]
     return any(_ASSIGNED.match(info.file.text, end) for end in own)
 
 
 def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
-    """Yield the methods of a model that replace the library's way to set flags."""
+    """Yield the methods of a model that override the library's methods for setting flags."""
     old = {override.method for override in old_overrides([model])}
     for info in model.mro:
         if info.name == MODEL_BASE:
@@ -240,7 +240,7 @@ def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
 
 
 def _hands_on(method: Definition) -> bool:
-    """Tell whether a method calls the library's own, of its model or of one that it holds."""
+    """Return whether a method calls the library's own method, of its model or of one that it contains."""
     text = method.outline.text
     names = (LIBRARY_SWITCH,) if method.name == LIBRARY_SWITCH else _METHODS
     body = method.header + len(f"def {method.name}")
@@ -248,7 +248,7 @@ def _hands_on(method: Definition) -> bool:
 
 
 def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
-    """Tell whether a statement from outside can set the flag of a class, or of the layers that it gets."""
+    """Return whether a statement from outside may set the flag of a class, or of the layers that it runs."""
     name = switch.attribute
     if name is None:
         return True
@@ -261,7 +261,7 @@ def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legac
 
 
 def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) -> bool:
-    """Tell whether a class sets the flag in a part of its own that is known, and not one of ``owner``'s."""
+    """Return whether a class sets the flag of a known part of its own that is not an ``owner``."""
     first, *names = switch.receiver.split(".")
     module = library_of(project).module(switch.file)
     for info in module.classes.values() if names else ():
@@ -279,7 +279,7 @@ def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) ->
 
 
 def _may_hold(info: ClassInfo, name: str, owner: ClassInfo) -> bool:
-    """Tell whether an attribute of a class holds an object of ``owner``, or may."""
+    """Return whether an attribute of a class holds, or may hold, an instance of ``owner``."""
     values = info.attribute(name)
     if values:
         return any(isinstance(value, Instance) and owner in value.info.mro for value in values)

@@ -1,4 +1,4 @@
-"""What a class of a model is like: does it mix a sequence, learn, keep statistics or state?"""
+"""Traits of a class: whether it is a token mixer, has parameters, keeps statistics or state."""
 
 from __future__ import annotations
 
@@ -65,22 +65,22 @@ _TOP_LEVEL = re.compile(
 )
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
 IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
-"""Matches what methods of tensors are called that change them."""
+"""Matches the names of methods that change a tensor in place."""
 FILLING = frozenset(
     ("append", "appendleft", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault")
 )
-"""Methods that change a list, and those of a dict that change an item."""
+"""Methods that change a list, and methods of a dict that change an item."""
 
 
 @remembered
 def mixes_sequence(info: ClassInfo) -> bool:
-    """Tell whether the class is built of attention or another mixer of sequence positions."""
+    """Return whether the class is, or contains, attention or another token mixer."""
     return any(_is_mixer(part) for part in info.all_parts)
 
 
 def _is_mixer(info: ClassInfo) -> bool:
     name = info.name
-    # In a family called "RecurrentX" every class has the word; only what follows says anything.
+    # If a model is called "RecurrentX", all its classes contain the word: only the rest of the name counts.
     prefix = _family_prefix(info)
     if prefix and name.lower().startswith(prefix.lower()):
         name = name[len(prefix) :]
@@ -96,7 +96,7 @@ def _is_mixer(info: ClassInfo) -> bool:
 
 
 def is_named_as_mixer(info: ClassInfo) -> bool:
-    """Tell whether a class is, by its name, the mixer itself and not a layer built around one."""
+    """Return whether a class is, by its name, a token mixer itself, not a layer around one."""
     words = _WORDS.findall(info.name)
     return bool(words) and words[-1].lower() in _MIXING_WORDS
 
@@ -110,13 +110,13 @@ def _family_prefix(info: ClassInfo) -> str:
 
 @remembered
 def is_learned(info: ClassInfo) -> bool:
-    """Tell whether the class has parameters, so that what it returns requires grad."""
+    """Return whether the class has parameters, so that its output requires grad."""
     return any(_LEARNED.search(base.text) for part in info.all_parts for base in part.mro)
 
 
 @remembered
 def statistics_class(info: ClassInfo) -> str | None:
-    """Return the name of the class, or of the part of it, that keeps running statistics."""
+    """Return the name of the class or part that keeps running statistics, if any does."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
         if any(_STATISTICS.search(base.text) or _uses_statistics(base) for base in part.mro):
             return part.name
@@ -124,7 +124,7 @@ def statistics_class(info: ClassInfo) -> str | None:
 
 
 def _uses_statistics(info: ClassInfo) -> bool:
-    """Tell whether a class uses a table or function of its file that gives layers with running statistics."""
+    """Return whether a class uses a table or function of its file that contains such layers."""
     names = _tables_with_statistics(info.module)
     definition = info.definition
     return any(has_word(info.file.outline.code, name, definition.header, definition.end) for name in names)
@@ -132,7 +132,7 @@ def _uses_statistics(info: ClassInfo) -> bool:
 
 @remembered
 def _tables_with_statistics(module: Module) -> frozenset[str]:
-    """Return the names at the top of a file, not those of classes, whose definitions name such layers."""
+    """Return the module-level names, except classes, whose definitions mention such layers."""
     code = module.file.outline.code
     starts = [(match.start(), match[1]) for match in _TOP_LEVEL.finditer(code)]
     found: set[str] = set()
@@ -145,15 +145,15 @@ def _tables_with_statistics(module: Module) -> frozenset[str]:
 
 @remembered
 def stores_on_self(info: ClassInfo) -> bool:
-    """Tell whether ``forward``, or a method that it calls, assigns to the object or fills what it holds."""
+    """Return whether ``forward``, or a method it calls, assigns to ``self`` or fills a container in it."""
     return any(_stores_on(node, name) or _fills(node, name) for node, name in _forward_code(info))
 
 
 @remembered
 def changes_own_state(info: ClassInfo) -> bool:
-    """Tell whether ``forward`` leaves the object another with every call: it counts, or collects.
+    """Return whether each call of ``forward`` changes the state of the object: it counts or collects.
 
-    To keep what was computed last is not that.
+    An attribute that only stores the latest result does not count.
     """
     return any(
         _fills(node, name)
@@ -164,12 +164,12 @@ def changes_own_state(info: ClassInfo) -> bool:
 
 
 def forward_nodes(info: ClassInfo) -> Iterator[cst.CSTNode]:
-    """Yield the code of ``forward``, and of the object's own methods that it calls."""
+    """Yield the nodes of ``forward``, and of the object's own methods that it calls."""
     return (node for node, _ in _forward_code(info))
 
 
 def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
-    """Yield the same, each node with the name that the object itself has there."""
+    """Yield the same, each node with the name of ``self`` there."""
     waiting, seen = ["forward"], set[str]()
     while waiting:
         method = waiting.pop()
@@ -188,7 +188,7 @@ def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
 
 
 def _fills(node: cst.CSTNode, name: str | None) -> bool:
-    """Tell whether a call changes a list or dict that is an attribute of a name."""
+    """Return whether a call changes a list or dict in an attribute of ``name``."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
@@ -198,7 +198,7 @@ def _fills(node: cst.CSTNode, name: str | None) -> bool:
 
 
 def _continues(node: cst.Assign, name: str | None) -> bool:
-    """Tell whether an attribute of a name gets a value that is made of what it was."""
+    """Return whether an attribute of ``name`` is computed from its old value."""
     read = {structure(each) for each in walk(node.value) if isinstance(each, cst.Attribute)}
     return any(
         _is_part_of(name, target) and (isinstance(target, cst.Subscript) or structure(target) in read)
@@ -208,7 +208,7 @@ def _continues(node: cst.Assign, name: str | None) -> bool:
 
 
 def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
-    """Tell whether a statement gives an attribute of a name a value, or a call changes one in place."""
+    """Return whether a statement sets an attribute of ``name``, or a call changes one in place."""
     if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.For)):
         return any(map(partial(_is_part_of, name), _targets(node.target)))
     if isinstance(node, cst.AnnAssign):
@@ -226,7 +226,7 @@ def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
 
 
 def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield what a target is, or what the tuple that it is consists of."""
+    """Yield a target, or the items of a tuple target."""
     if isinstance(node, (cst.Tuple, cst.List)):
         for element in node.elements:
             yield from _targets(element.value)
@@ -235,10 +235,10 @@ def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _is_part_of(name: str | None, node: cst.CSTNode) -> bool:
-    """Tell whether an expression is an attribute of a name, at any depth, or an item of one."""
+    """Return whether an expression is an attribute of ``name``, at any depth, or an item of one."""
     if not isinstance(node, (cst.Attribute, cst.Subscript)):
         return False
     holder = node.value
     if isinstance(holder, cst.Call) and dotted_name(holder.func) == "type" and len(holder.args) == 1:
-        holder = holder.args[0].value  # What `type(self)` holds.
+        holder = holder.args[0].value  # An attribute of `type(self)`.
     return (isinstance(holder, cst.Name) and holder.value == name) or _is_part_of(name, holder)

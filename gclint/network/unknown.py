@@ -1,4 +1,4 @@
-"""The base classes in a file that could not be looked up, so that nothing is reported about them."""
+"""Finds base classes that are not available, so that nothing can be reported about their subclasses."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _SIGNS = ("nn.", "ModuleList", "super().__init__(config")
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
-    """Return the classes of transformers, not at hand, that modules of the given files derive from."""
+    """Return the names of unavailable classes of transformers that modules in the given files derive from."""
     found: set[str] = set()
     library = library_of(project)
     for path in project.paths:
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):
-            continue  # The run reports it.
-        # Where it is at hand, as nearly always, no file need be looked through.
+            continue  # The run reports that it cannot be read.
+        # If transformers is available, as in nearly all runs, no file has to be searched.
         if project.library(file) is None and _uses_library(file):
             for info in library.module(file).classes.values():
                 if _is_module_like(info):
@@ -37,14 +37,14 @@ def _uses_library(file: SourceFile) -> bool:
 
 
 def _is_module_like(info: ClassInfo) -> bool:
-    """Tell whether a class says that it computes something, or holds parts that do."""
+    """Return whether a class looks like a module: it computes something, or contains parts that do."""
     has_forward = info.definition.method("forward") is not None
     return has_forward or any(sign in info.text for sign in _SIGNS)
 
 
 def _unknown(info: ClassInfo) -> set[str]:
-    """Return the class's bases in transformers of which only the names are known."""
+    """Return the names of the class's bases in transformers whose code is not available."""
     if info.is_module:
-        return set()  # What it is shows without them.
+        return set()  # Its other bases show what it is.
     names = (base.name for base in info.bases if isinstance(base, External))
     return {name.rpartition(".")[2] for name in names if name.partition(".")[0] == LIBRARY}

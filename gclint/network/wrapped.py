@@ -1,4 +1,4 @@
-"""What a checkpointed callable runs: a block itself, or one behind functions that hand their arguments on."""
+"""Finds the block that a checkpointed callable runs, directly or through wrapper functions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from gclint.network.search import RUNNING_METHODS
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A block's run behind a callable."""
+    """A call of a block inside a callable."""
 
     receiver: cst.BaseExpression
-    """What is run."""
+    """The expression for the block."""
     args: tuple[cst.Arg, ...]
-    """What reaches it."""
+    """The arguments that reach it."""
     outcome: tuple[cst.BaseExpression, ...] = ()
-    """What the callable does with what the block returns, from the outside in: ``tuple(...)``, ``...[0]``."""
+    """What the callable does with the block's output, from the outside in: ``tuple(...)``, ``...[0]``."""
 
 
 def unwrap(scope: Scope, target: cst.BaseExpression, args: Sequence[cst.Arg]) -> Wrapped | None:
-    """Return what a checkpointed callable runs, and with which arguments; None where that is not known."""
+    """Return the block that a checkpointed callable runs, and the arguments; None if that is not known.
+
+    Args:
+        scope: the scope of the call.
+        target: the checkpointed callable.
+        args: the arguments that the checkpoint function passes on to it.
+    """
     if isinstance(target, cst.Attribute) and target.attr.value in RUNNING_METHODS:
         return Wrapped(target.value, tuple(args))
     if isinstance(target, cst.Lambda):
@@ -47,9 +53,9 @@ def unwrap(scope: Scope, target: cst.BaseExpression, args: Sequence[cst.Arg]) ->
 
 
 def _custom_forward(functions: Values, target: cst.Call, args: Sequence[cst.Arg]) -> Wrapped | None:
-    """Look through ``create_custom_forward(layer)``: a function that returns a function.
+    """Unwrap ``create_custom_forward(layer)``, a function that returns a function.
 
-    The inner one calls its module with ``*inputs`` and, often, with more arguments of its own.
+    The inner function calls the module with ``*inputs``, and often with further arguments.
     """
     if len(target.args) != 1 or len(functions) != 1:
         return None
@@ -71,7 +77,7 @@ def _custom_forward(functions: Values, target: cst.Call, args: Sequence[cst.Arg]
 
 
 def _inner(outer: cst.FunctionDef) -> tuple[cst.Parameters, cst.BaseExpression] | None:
-    """Return the parameters and the result of the only function that a function makes, and returns."""
+    """Return the parameters and result of the inner function, if the outer one does nothing but return it."""
     made = [node for node in walk_scope(outer.body) if isinstance(node, (cst.FunctionDef, cst.Lambda))]
     if len(made) != 1:
         return None
@@ -84,7 +90,7 @@ def _inner(outer: cst.FunctionDef) -> tuple[cst.Parameters, cst.BaseExpression] 
 
 
 def _handed_on(params: cst.Parameters, body: cst.BaseExpression, args: Sequence[cst.Arg]) -> Wrapped | None:
-    """Return what a function runs that does nothing but call a block and, perhaps, pick from its result."""
+    """Return the call of a block, if a function only calls one and perhaps selects an item of the output."""
     outcome: list[cst.BaseExpression] = []
     while True:
         if isinstance(body, cst.Subscript):
@@ -118,7 +124,7 @@ def _is_tuple(node: cst.BaseExpression) -> bool:
 def _forwarded(
     params: cst.Parameters, inner: Sequence[cst.Arg], given: Sequence[cst.Arg]
 ) -> tuple[cst.Arg, ...] | None:
-    """Return a call's arguments with what a function was given put in the places of its parameters."""
+    """Return the arguments of an inner call, with parameters replaced by the arguments of the outer call."""
     if params.kwonly_params or params.posonly_params:
         return None
     names = [param.name.value for param in params.params]

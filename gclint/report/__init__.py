@@ -1,1 +1,1 @@
-"""What the user gets to see; one module an output format."""
+"""Output for users and programs: one module for each format."""

@@ -1,4 +1,4 @@
-"""The format with a line for each finding, and nothing below it: for editors, ``grep`` and short logs."""
+"""The format with exactly one line per finding: for editors, ``grep`` and short logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fixes change, as a unified diff that ``git apply -p0`` and ``patch -p0`` take."""
+"""The changes of fixes as a unified diff, which ``git apply -p0`` and ``patch -p0`` accept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# A diff's lines end at LF alone: a form feed or a CR within a line is part of it.
+# In a diff only LF ends a line: a form feed or a CR inside is part of it.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def write_diff(stream: TextIO, changed: Mapping[Path, tuple[str, str]]) -> None:
-    """Write the differences between the texts before and after, file by file."""
+    """Write the differences between the text before and after, file by file."""
     lines = unified_diff(changed)
     if stream.isatty():
         from gclint.report.terminal import console_on, show_diff
@@ -41,12 +41,12 @@ def unified_diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[str]:
 def _label(path: Path) -> str:
     if not str(path).isprintable() or '"' in str(path) or "\\" in str(path):
         return f'"{"".join(map(_quoted, str(path)))}"'
-    # Without the tab, patch takes a name with a space for a name and a date.
+    # Without the tab, patch would read what follows a space in a name as a date.
     return f"{path}\t" if " " in str(path) else str(path)
 
 
 def _quoted(character: str) -> str:
-    """Return what stands for a character in a name that is quoted as git does it."""
+    """Return a character as git writes it in a quoted file name."""
     if character in '"\\':
         return f"\\{character}"
     if character.isprintable():

@@ -1,4 +1,4 @@
-"""How a place is understood, for people or as JSON."""
+"""An explanation of a place in the code, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 def write_text(explanation: Explanation, stream: TextIO) -> None:
-    """Write it to be read."""
+    """Write an explanation as text."""
     write_lines(_lines(explanation), stream)
 
 
 def write_json(explanation: Explanation, stream: TextIO) -> None:
-    """Write an object; rows and columns count from 1, columns in characters."""
+    """Write an explanation as an object; rows and columns count from 1, columns in characters."""
     json.dump(_document(explanation), stream, indent=2)
     stream.write("\n")
 
 
 FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_text, "json": write_json}
-"""What writes an explanation, by the names that ``--output-format`` takes."""
+"""The functions that write an explanation, by the names that ``--output-format`` takes."""
 
 
 # -- text
 
 _LONGEST_LINE = 120
-_UNCONCERNED = "nothing here concerns them"
+_NOT_APPLICABLE = "not applicable here"
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
@@ -103,9 +103,9 @@ def _silent(opinions: Iterable[Opinion]) -> Iterator[str]:
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for opinion in opinions:
         prefix = "crashed: " if opinion.outcome is Outcome.CRASHED else ""
-        reasons = tuple(f"{prefix}{each}" for each in opinion.reasons) or (_UNCONCERNED,)
+        reasons = tuple(f"{prefix}{each}" for each in opinion.reasons) or (_NOT_APPLICABLE,)
         by_reason.setdefault(reasons, []).append(opinion.rule.code)
-    for (first, *others), codes in sorted(by_reason.items(), key=lambda item: item[0] == (_UNCONCERNED,)):
+    for (first, *others), codes in sorted(by_reason.items(), key=lambda item: item[0] == (_NOT_APPLICABLE,)):
         yield f"  {', '.join(codes)}: {first}"
         yield from (f"    {reason}" for reason in others)
 

@@ -1,4 +1,4 @@
-"""What every output format says about findings: what can be repaired, and where to read more."""
+"""What output formats have in common: whether a finding can be fixed, its headline, and its documentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Named(Protocol):
 
 
 def documentation_url(named: _Named) -> str:
-    """Return where a rule is explained: a file named like the rule's module."""
+    """Return the URL of a rule's documentation."""
     return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
 
 
@@ -35,23 +35,28 @@ def _levels() -> dict[str, Level]:
 
 
 def level_of(finding: Finding) -> Level:
-    """Return how bad a finding is, as its rule says."""
+    """Return the severity of a finding, which its rule declares."""
     return _levels().get(finding.code, "error")
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
-    """Return whether ``--fix`` repairs it without a run; ``unsafe`` says whether it may make unsafe fixes."""
+    """Return whether ``--fix`` repairs a finding without a run.
+
+    Args:
+        finding: the finding.
+        unsafe: whether unsafe fixes are included.
+    """
     made = (Applicability.SAFE, Applicability.UNSAFE) if unsafe else (Applicability.SAFE,)
     return finding.fix is not None and finding.fix.applicability in made
 
 
 def is_provable(finding: Finding) -> bool:
-    """Return whether only a run that proves it makes the fix."""
+    """Return whether a finding has a fix that is made only if a run proves it."""
     return finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
 
 
 def obstacle(finding: Finding) -> str | None:
-    """Return why there is no safe fix, or None where there is one."""
+    """Return why a finding has no safe fix, or None if it has one."""
     if isinstance(finding.remedy, Refusal):
         return f"no fix: {finding.remedy.reason}"
     if finding.remedy.reason is None:
@@ -60,11 +65,11 @@ def obstacle(finding: Finding) -> str | None:
 
 
 def headline(finding: Finding) -> str:
-    """Return the rule's code, what is wrong, and what a run says about it."""
+    """Return the rule's code, the message, and whether a run confirms or contradicts it."""
     evidence = f" ({finding.evidence.value})" if finding.evidence else ""
     return f"{finding.code} {finding.message}{evidence}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun: ``1 finding``, ``2 findings``."""
+    """Return a number with its noun, such as ``1 finding`` or ``2 findings``."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"

@@ -1,4 +1,4 @@
-"""What a finding is recognised by from run to run, for services that tell old ones from new ones."""
+"""Fingerprints by which services recognize a finding in later runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def fingerprints(project: Project, places: Places, findings: Iterable[Finding]) -> list[str]:
-    """Return a fingerprint for each finding, no two of which are the same.
+    """Return a unique fingerprint for each finding.
 
-    It is made of the rule, the file, the symbol and the flagged code, as a baseline has them, and counts
-    those that share all of it. Lines make no difference, nor does the code around.
+    It is a digest of the rule, the file, the symbol and the flagged code, as in a baseline, and of a counter
+    for findings that share all of these. Line numbers and surrounding code make no difference.
     """
     met: Counter[str] = Counter()
     hashes: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The output formats: a module each, and an entry in this table that says what it needs and can show."""
+"""The table of output formats, each of which is a module in this package."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A format, as the table knows it without importing its module."""
+    """What is known of a format without importing its module."""
 
     module: str
     is_for_people: bool = False
-    """Whether its readers get progress as well, and remarks about what would be better understood."""
+    """Whether people read it, so that progress and hints are shown, too."""
     shows_runs: bool = False
-    """Whether it can show what runs of models say, so that ``gclint verify`` offers it."""
+    """Whether it can show results of runs, so that ``gclint verify`` offers it."""
     counts: bool = False
-    """Whether it has a form for ``--statistics``."""
+    """Whether it supports ``--statistics``."""
 
 
 FORMATS: Mapping[str, Entry] = {
@@ -33,34 +33,34 @@ FORMATS: Mapping[str, Entry] = {
     "gitlab": Entry("gclint.report.gitlab"),
     "junit": Entry("gclint.report.junit", shows_runs=True),
 }
-"""The formats by the names that ``--output-format`` takes; their modules are imported when needed."""
+"""The formats by the names that ``--output-format`` takes."""
 
 DEFAULT = "full"
 _RENAMED = {"text": "full"}
-"""Names that formats had in earlier versions."""
+"""The current names of formats by those in earlier versions."""
 
 
 class Format(Protocol):
-    """What the module of a format defines; ``write_statistics`` only where its entry says that it counts."""
+    """The interface of a format's module; ``write_statistics`` is needed only if its entry has ``counts``."""
 
     def write(self, report: Report, stream: TextIO) -> None:
-        """Write all of a report."""
+        """Write a report."""
 
     def write_statistics(self, report: Report, stream: TextIO) -> None:
-        """Write how many findings each rule has, in place of the findings, and the rest of the report."""
+        """Write a report with the number of findings of each rule instead of the findings."""
 
 
 def format_named(name: str) -> Format:
-    """Return the format that has a name in the table."""
+    """Import and return the format with a name in the table."""
     return cast("Format", import_module(FORMATS[name].module))
 
 
 def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str | None:
-    """Return what is wrong with the name of a format, or None if there is one of that name.
+    """Return an error message if there is no format called ``name``, otherwise None.
 
     Args:
         name: the name that the user wrote.
-        known: the formats to choose from; all of the table unless given.
+        known: the formats to choose from; by default, all in the table.
     """
     known = FORMATS if known is None else known
     if name in known:
@@ -71,5 +71,5 @@ def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str
 
 
 def formats_of_runs() -> Mapping[str, Entry]:
-    """Return the formats that can show what runs of models say."""
+    """Return the formats that can show results of runs."""
     return {name: entry for name, entry in FORMATS.items() if entry.shows_runs}

@@ -1,4 +1,4 @@
-"""The format for people: a line for each finding when piped, and with the source line on a terminal."""
+"""The format for people: one line per finding in a pipe, and also the line of code on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BASES_SHOWN = 8
 
 
 def write(report: Report, stream: TextIO) -> None:
-    """Write proofs, findings and failures in their order, and a summary."""
+    """Write proofs, findings and failures, and a summary."""
     _write_proofs(report, stream)
     if report.runs is None:
         _write_findings(report, stream)
@@ -49,7 +49,7 @@ def write_statistics(report: Report, stream: TextIO) -> None:
 
 
 def write_notices(report: Report, stream: TextIO) -> None:
-    """Write what went wrong, and what a baseline hides: the same beside every format."""
+    """Write errors and notes, which are the same for every format."""
     write_lines(_notices(report), stream)
 
 
@@ -59,9 +59,9 @@ def _notices(report: Report) -> Iterator[str]:
             known = counted(report.recognised.known, "known finding")
             yield f"{report.baseline}: {known} not reported"
         for entry, count in sorted(report.recognised.stale.items()):
-            often = f" {count} times" if count > 1 else ""
+            times = f" {count} times" if count > 1 else ""
             yield (
-                f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{often}"
+                f"{report.baseline}: {entry.rule} for {entry.symbol} in {entry.file} no longer occurs{times}"
                 "; remove it, or write the baseline again with --write-baseline"
             )
     for problem in report.problems:
@@ -72,7 +72,7 @@ def _notices(report: Report) -> Iterator[str]:
 
 
 def _overlooked(paths: Sequence[Path]) -> str:
-    """Return how many files look like models and were not checked, and how they are."""
+    """Return the note about files that look like models and were not checked."""
     if len(paths) == 1:
         return (
             f"1 file looks like a model but was not checked ({paths[0]}); to check it, pass --include '*.py'."
@@ -84,7 +84,7 @@ def _overlooked(paths: Sequence[Path]) -> str:
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
-    """Write what stands beside a diff: what the runs say, and how much it repairs and leaves."""
+    """Write what accompanies a diff: the results of runs, and the numbers of findings fixed and left."""
     _write_proofs(report, stream)
     write_lines(_fixed_lines(report), stream)
     if not report.quiet:
@@ -104,7 +104,7 @@ def _diff_summary(report: Report) -> Iterator[str]:
 
 
 def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -> None:
-    """Write the closing line where what was found has become the baseline."""
+    """Write the closing line of a run that has written a baseline."""
     if report.quiet:
         return
     known, fixed = baseline.known.total(), len(report.repairs.made)
@@ -117,7 +117,7 @@ def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -
 
 
 def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
-    """Return how many pieces of code of each kind are put right: ``2 blocks, 1 call site``."""
+    """Return the numbers of repaired pieces of code by kind, such as ``2 blocks, 1 call site``."""
     return ", ".join(
         _counted_part(part, repairs.parts[part]) for part in Part if also_none or repairs.parts[part]
     )
@@ -147,7 +147,7 @@ def _write_findings(report: Report, stream: TextIO) -> None:
 
 
 def summary_lines(report: Report) -> Iterator[str]:
-    """Yield the closing lines: what was found or repaired, and what can be."""
+    """Yield the closing lines: how many findings there are, were fixed, and can be fixed."""
     if report.quiet:
         return
     if report.ignored:
@@ -170,18 +170,18 @@ def summary_lines(report: Report) -> Iterator[str]:
 
 
 def _unknown_bases(names: tuple[str, ...]) -> str:
-    """Return the line about classes that could not be looked up."""
+    """Return the note about base classes that could not be found."""
     more = len(names) - _BASES_SHOWN
-    shown = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
+    listed = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
     what = "1 base class is unknown" if len(names) == 1 else f"{len(names)} base classes are unknown"
     return (
-        f"{what}: {shown} (their subclasses were not checked; install transformers, or pass its folder "
+        f"{what}: {listed} (their subclasses were not checked; install transformers, or pass its folder "
         "with --library)"
     )
 
 
 def _fixed_lines(report: Report) -> Iterator[str]:
-    """Yield a line for each finding that is repaired, if that is asked for, and why its fix is unsafe."""
+    """Yield a line for each repaired finding, and why its fix is not safe, if ``--show-fixes`` is given."""
     if not report.shows_fixes:
         return
     for finding in in_reading_order(report.repairs.made):
@@ -196,20 +196,20 @@ def _fixable(report: Report) -> str:
     safely = sum(is_fixable(finding, unsafe=False) for finding in report.findings)
     in_any_way = sum(is_fixable(finding, unsafe=True) for finding in report.findings)
     by_proof = sum(map(is_provable, report.findings))
-    said = []
+    parts = []
     if safely and not report.unsafe:
-        said.append(f"{safely} fixable with --fix")
+        parts.append(f"{safely} fixable with --fix")
         if in_any_way > safely:
-            said.append(f"{in_any_way - safely} more with --unsafe-fixes")
+            parts.append(f"{in_any_way - safely} more with --unsafe-fixes")
     elif in_any_way:
-        said.append(f"{in_any_way} fixable with --fix --unsafe-fixes")
+        parts.append(f"{in_any_way} fixable with --fix --unsafe-fixes")
     if by_proof:
-        said.append(f"{by_proof} {'more' if said else 'fixable'} with {'' if said else '--fix '}--verify")
-    return ", ".join(said) or "none fixable"
+        parts.append(f"{by_proof} {'more' if parts else 'fixable'} with {'' if parts else '--fix '}--verify")
+    return ", ".join(parts) or "none fixable"
 
 
 def _repair_lines(report: Report) -> Iterator[str]:
-    """Yield what the repairs leave to do, and more about them where they are in more than one file."""
+    """Yield what is left to do by hand, and a breakdown if more than one file was changed."""
     for duty in report.repairs.duties:
         yield f"  left to do: {duty.text} ({duty.path})"
     changed = report.repairs.changed
@@ -219,7 +219,7 @@ def _repair_lines(report: Report) -> Iterator[str]:
     where = f"{counted(len(changed), 'file')} of {counted(len(models), 'model')}"
     what = counted_parts(report.repairs, also_none=False)
     yield f"  in {where}{': ' if what else ''}{what}"
-    if not report.repairs.made:  # Nothing but ignore comments.
+    if not report.repairs.made:  # Only ignore comments were added.
         return
     yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
     by_model = _shares(report, lambda each: report.project.model(each.path))
@@ -229,7 +229,7 @@ def _repair_lines(report: Report) -> Iterator[str]:
 
 
 def _shares(report: Report, key: Callable[[Finding], str]) -> list[str]:
-    """Return ``GC001 3 of 4`` for three of four findings that are repaired; first where most is left."""
+    """Return the share of repaired findings by key, such as ``GC001 3 of 4``; first where most are left."""
 
     def count(findings: Iterable[Finding]) -> Counter[str]:
         return Counter(map(key, findings))

@@ -1,7 +1,7 @@
-"""The format for logs of GitHub Actions, which shows each line of it as an annotation of the code.
+"""The format for logs of GitHub Actions, which shows each line as an annotation of the code.
 
-GitHub shows ten errors, ten warnings and ten notices of a step, and reads one line for each: what would end
-it, or a property, is escaped as its runner undoes it.
+GitHub shows at most ten errors, ten warnings and ten notices per step. Each is one line: characters that
+would end the line or a property are escaped as GitHub's runner expects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gclint.report.report import Report
 
 _SHOWN = 10
-"""How many annotations of a kind GitHub shows of a step."""
+"""How many annotations of each kind GitHub shows per step."""
 
 
 def write(report: Report, stream: TextIO) -> None:
@@ -37,9 +37,7 @@ def _lines(report: Report) -> Iterator[str]:
         (errors if is_error else warnings).append(line)
     if max(len(errors), len(warnings)) > _SHOWN:
         number = counted(len(errors) + len(warnings), "annotation")
-        text = (
-            f"{number} in all: GitHub shows {_SHOWN} of a kind for each step, and the log shows the others."
-        )
+        text = f"{number} in all: GitHub shows {_SHOWN} of each kind per step; the log contains all of them."
         yield _command("notice", text, title="gclint")
     yield from errors
     yield from warnings
@@ -49,7 +47,7 @@ def _finding(places: Places, finding: Finding) -> str:
     start = places.position(finding.path, finding.start)
     end = places.last(finding.path, finding.start, finding.end)
     name = places.name(finding.path)
-    # GitHub takes columns for those of one line.
+    # GitHub accepts columns only if the span is on one line.
     columns = {"col": start.column, "endColumn": end.column} if start.row == end.row else {}
     why = obstacle(finding)
     text = f"{name}:{start.row}:{start.column}: {headline(finding)}{f'; {why}' if why else ''}"
@@ -66,7 +64,7 @@ def _problem(places: Places, problem: Problem) -> str:
 
 
 def _runs(report: Report, places: Places) -> Iterator[tuple[str, bool]]:
-    """Yield the annotations for runs of models, and whether each is an error."""
+    """Yield the annotations for results of runs, each with whether it is an error."""
     if report.runs is None:
         return
     from gclint.report.outcomes import outcomes
@@ -90,7 +88,7 @@ def _command(kind: str, text: str, **properties: str | int) -> str:
 
 def _data(text: str) -> str:
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    # Other characters that end lines somewhere, or that cannot be written.
+    # Escapes other characters that some programs treat as line ends, or that cannot be encoded.
     return printable(text)
 
 

@@ -1,4 +1,4 @@
-"""The format of GitLab's code quality reports: a JSON list, each entry with a fingerprint of its own."""
+"""The format of GitLab's code quality reports: a JSON list whose entries have unique fingerprints."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gclint.report.report import Report
 
 _SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
-"""What GitLab calls the levels of rules."""
+"""GitLab's severities by the levels of rules."""
 
 
 def write(report: Report, stream: TextIO) -> None:
-    """Write everything."""
+    """Write the findings and problems."""
     places = Places(report.project)
     marks = fingerprints(report.project, places, report.findings)
     entries = [_finding(places, *each) for each in zip(report.findings, marks, strict=True)]

@@ -1,8 +1,8 @@
-"""The format for programs: a JSON list of objects with the fields that ruff's have, and ``symbol``.
+"""The format for programs: a JSON list of findings with ruff's fields, ``symbol`` and others.
 
-What could not be read is in the list as well, as ruff has it: with ``code`` null. Where models were run,
-the list is the field ``findings`` of an object that holds what the runs say beside it, and so it is
-where what was repaired is asked for, which is its field ``fixed``.
+As in ruff's output, a file that cannot be read is in the list with ``code`` null. If models were run, or
+``--show-fixes`` is given, the output is an object: the list is its field ``findings``, beside the results of
+the runs, and the repaired findings in ``fixed``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def write(report: Report, stream: TextIO) -> None:
-    """Write everything; rows and columns count from 1, columns in characters."""
+    """Write the findings and results of runs; rows and columns count from 1, columns in characters."""
     entries = [
         *(_finding(report.project, finding) for finding in report.findings),
         *(_problem(problem) for problem in report.problems),
@@ -51,7 +51,7 @@ def write(report: Report, stream: TextIO) -> None:
 
 
 def write_statistics(report: Report, stream: TextIO) -> None:
-    """Write an object for each rule that has findings, as a list, with what could not be read behind it."""
+    """Write a list with an object for each rule that has findings, followed by the problems."""
     counts = count_by_rule(report.findings, unsafe=report.unsafe)
     _dump([*(asdict(each) for each in counts), *(_problem(each) for each in report.problems)], stream)
 
@@ -95,14 +95,14 @@ def _step(project: Project, step: Step) -> dict[str, object]:
 
 
 def _spelled(project: Project, path: Path) -> str:
-    """Return a path as the given ones are spelled: relative where they are."""
+    """Return a path as the user's paths are spelled, which may be relative."""
     if path in project.given or all(each.is_absolute() for each in project.paths):
         return str(path)
     return os.path.relpath(path)
 
 
 def _problem(problem: Problem) -> dict[str, object]:
-    """Return what went wrong with a file in the form of a finding without a rule."""
+    """Return a problem as a finding without a rule."""
     location = None if problem.position is None else _location(problem.position)
     return {
         "code": None,
@@ -139,7 +139,7 @@ def _fix(project: Project, fix: Fix) -> dict[str, object]:
 
 
 def _fixed(finding: Finding) -> dict[str, object]:
-    """Return what was repaired; without a place, since that is one in a text of before the repair."""
+    """Return a repaired finding without its place, which refers to the text before the repair."""
     fix = finding.fix
     return {
         "code": finding.code,

@@ -1,6 +1,7 @@
-"""The format of JUnit, which most CI systems show: a suite for each file, in XML that is always well-formed.
+"""The format of JUnit, which most CI systems read: a test suite for each file.
 
-What is not ASCII is written as a reference, so that it can be printed in any encoding.
+The XML is always well-formed. Characters that are not ASCII are written as references, so that the output
+can be printed in any encoding.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _Case:
     name: str
     line: int = 1
     kind: str = ""
-    """The element for what did not pass: ``failure``, ``error`` or ``skipped``; empty if it passed."""
+    """The element for a test that did not pass: ``failure``, ``error`` or ``skipped``; empty if it passed."""
     type: str = ""
     message: str = ""
     text: str = ""
@@ -36,7 +37,7 @@ class _Case:
 
 
 def write(report: Report, stream: TextIO) -> None:
-    """Write everything."""
+    """Write the findings, problems and results of runs."""
     places = Places(report.project)
     suites = _suites(report, places)
     cases = [case for suite in suites.values() for case in suite]
@@ -48,7 +49,7 @@ def write(report: Report, stream: TextIO) -> None:
 
 
 def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
-    """Return the tests by file; where there is nothing to report, one that passed."""
+    """Return the tests by file; if there is nothing to report, a single one that passed."""
     suites: defaultdict[str, list[_Case]] = defaultdict(list)
     for problem in report.problems:
         suites[places.name(problem.path)].append(_problem(problem))
@@ -124,7 +125,7 @@ def _attributes(**values: object) -> str:
 
 
 def _text(text: str, *, quoted: bool = False) -> str:
-    """Return text as it stands in XML; a control character, which has no place there, as an escape."""
+    r"""Return text escaped for XML; control characters, which XML cannot contain, as ``\x1b``."""
     lines = [printable(line) for line in text.split("\n")]
     marked = escape("\n".join(lines), {'"': "&quot;", "\n": "&#10;"} if quoted else {})
     return marked.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run while it goes on: a table of classes, what is running, and the time left."""
+"""The display of a run on a terminal: a table of classes, what is running, and the time left."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusabl
 from gclint.verify.worker.protocol import Progress as Begun
 
 _STYLES = {"passed": "green", "failed": "bold red", "not run": "yellow"}
-# Lines of the screen that are not rows of finished classes: header, what is running, the bar, and some air.
+# Lines of the screen that are not rows of finished classes: header, running classes, bar and spacing.
 _OTHER_LINES = 10
 _MANY = 60
 _NARROW = 120
 
 
 class LiveTable:
-    """Takes in what happens in a run, and shows it."""
+    """Shows the progress of a run while it receives its messages."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -34,7 +34,7 @@ class LiveTable:
         self._finished: list[ClassResult] = []
         self._running: dict[str, Begun] = {}
         self._share: dict[str, float] = {}
-        """What one class is of the work that a source is."""
+        """The share of a source's work that one of its classes is."""
         self._bar = Progress(
             TextColumn("{task.fields[classes]} classes"),
             BarColumn(),
@@ -46,12 +46,12 @@ class LiveTable:
         self._task = self._bar.add_task("", total=0, classes=0)
 
     def expect(self, sources: int) -> None:
-        """Take note that so many files more are run from now on."""
+        """Increase the number of files that are to be run."""
         self._expected += sources
         self._bar.update(self._task, total=self._expected)
 
     def take(self, heard: Heard) -> None:
-        """Take in a message."""
+        """Handle a message of the run."""
         message = heard.message
         if isinstance(message, Discovered):
             self._share[message.source] = 1 / max(len(message.classes), 1)
@@ -78,7 +78,7 @@ class LiveTable:
 
 @contextmanager
 def live_table(stream: TextIO) -> Iterator[LiveTable]:
-    """Show a run on ``stream`` while it goes on."""
+    """Show the progress of a run on ``stream``."""
     console = Console(file=stream)
     table = LiveTable(console)
     with Live(table, console=console, transient=True, refresh_per_second=4):
@@ -86,7 +86,7 @@ def live_table(stream: TextIO) -> Iterator[LiveTable]:
 
 
 def show_results(stream: TextIO, results: Iterable[ClassResult]) -> None:
-    """Print results as a table; of many, those that did not pass."""
+    """Print results as a table; if there are many, only those that did not pass."""
     rows = list(results)
     if len(rows) > _MANY:
         rows = [result for result in rows if result.outcome != "passed"]
@@ -95,7 +95,7 @@ def show_results(stream: TextIO, results: Iterable[ClassResult]) -> None:
 
 
 def results_table(results: Iterable[ClassResult], width: int) -> Table:
-    """Return a table with a row for each class; a terminal of few columns gets fewer."""
+    """Return a table with a row for each class; a narrow terminal gets fewer columns."""
     is_narrow = width < _NARROW
     table = Table(box=None, header_style="bold", pad_edge=False)
     if not is_narrow:
@@ -115,7 +115,7 @@ def results_table(results: Iterable[ClassResult], width: int) -> Table:
 
 
 def _end(result: ClassResult, mode: Mode) -> Text:
-    """Return what came of a mode."""
+    """Return the outcome of a mode as text."""
     if result.outcome == "not run":
         return Text("not run", _STYLES["not run"])
     failures = sum(failure.mode == mode for failure in result.failures)

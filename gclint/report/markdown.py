@@ -1,4 +1,4 @@
-"""What a run repairs and what it leaves, by rule and by model, for a pull request's description."""
+"""A summary in Markdown of repaired and remaining findings, for the description of a pull request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def markdown(report: Report) -> str:
     """Return the summary of a run with ``--fix`` or ``--diff``."""
     blocks = [_introduction(report), _rule_table(report), _model_table(report)]
     blocks += [*_what_is_repaired(report), *_what_is_left(report), *_what_was_run(report)]
-    # A block's lines are its own; whatever else would move a cursor comes from names and from code.
+    # The line breaks are wanted; other control characters come from names or code, and are escaped.
     lines = "\n\n".join(blocks).split("\n")
     return "".join(f"{printable(line)}\n" for line in lines)
 
@@ -78,7 +78,7 @@ def _place(report: Report, path: Path) -> str:
 
 
 def _what_is_repaired(report: Report) -> Iterator[str]:
-    """Yield what is repaired, what of it someone has to review and why, and what is left to do by hand."""
+    """Yield the repairs by applicability, with the reasons to review them, and what is left to do by hand."""
     places: defaultdict[tuple[str, str, str, str, Applicability], dict[str, None]] = defaultdict(dict)
     for finding in report.repairs.made:
         if (fix := finding.fix) is not None:
@@ -101,7 +101,7 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
 
 
 def _what_is_left(report: Report) -> Iterator[str]:
-    """Yield for each rule what is left and why, file by file, and what could not be read or written."""
+    """Yield the remaining findings by rule and file, with the reasons, and the errors."""
     by_rule: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in report.left:
         by_rule[finding.code, finding.name].append(finding)
@@ -121,7 +121,7 @@ def _what_is_left(report: Report) -> Iterator[str]:
 
 
 def _what_was_run(report: Report) -> Iterator[str]:
-    """Yield what became of each repair that was run, and what each class did before and after."""
+    """Yield the outcome of each repair that was run, and of each class before and after it."""
     if not report.proofs:
         return
     from gclint.report.proofs import outcome, reasons, run_lines
@@ -130,7 +130,7 @@ def _what_was_run(report: Report) -> Iterator[str]:
     for proof in report.proofs:
         files = " and ".join(_place(report, path) for path in proof.paths)
         lines = [f"{files}: {outcome(proof)}.", ""]
-        # What stands further right belongs to the line above.
+        # An indented line belongs to the one above it.
         for line in (*reasons(proof), *run_lines(proof)):
             bare = line.lstrip()
             lines.append(f"{'  ' if bare != line else ''}- {bare}")

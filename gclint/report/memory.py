@@ -1,4 +1,4 @@
-"""An estimate of memory as text."""
+"""The text format of memory estimates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gclint.verify.worker.estimates import (
 _LINES = 6
 _WIDEST = 1000
 NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentrant": "reentrant"}
-"""What modes are called, where one is to be named beside the others."""
+"""The names of modes in output."""
 
 
 def write(found: Estimated, stream: TextIO) -> None:
-    """Write an estimate; a terminal wraps it at words, and a pipe gets each row of the table in one line."""
+    """Write an estimate; on a terminal, long lines are wrapped at words."""
     estimate = found.estimate
     write_lines((*_head(found), ""), stream)
     width = width_of(stream) if stream.isatty() else _WIDEST
@@ -40,7 +40,7 @@ def write(found: Estimated, stream: TextIO) -> None:
 
 
 def size(number: float) -> str:
-    """Return a number of bytes as people read it, in powers of ten."""
+    """Return a number of bytes with a unit, in powers of ten."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(number) < 1000:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.2f} {unit}"
@@ -112,7 +112,7 @@ def _rest(estimate: MemoryEstimate) -> Iterator[str]:
 
 
 def _different(additions: tuple[Addition, ...]) -> list[Addition]:
-    """Return the additions, without those of a mode that says the same as the one before."""
+    """Return the additions, without those that repeat what an earlier mode adds."""
     found: dict[tuple[object, ...], Addition] = {}
     for each in additions:
         key = (each.stack, each.kind, each.boundary_bytes, each.added_bytes, each.extras, each.recomputed)

@@ -1,4 +1,4 @@
-"""What runs of models say, class by class: what formats for programs show of it."""
+"""The results of runs, class by class, for formats that programs read."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Status = Literal["passed", "failed", "not run", "error"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a class, or of a file that cannot be imported."""
+    """The outcome of a class, or of a file that cannot be imported."""
 
     path: Path
     line: int
     name: str
-    """The class; or what was done with the whole file."""
+    """The name of the class, or what was done with the whole file."""
     status: Status
     texts: tuple[str, ...] = ()
-    """What failed, or why nothing was run."""
+    """What failed, or why it was not run."""
     seconds: float = 0.0
 
     @property
     def headline(self) -> str:
-        """What came of it in a line; of several failures the first."""
+        """The outcome in one line; if there are several failures, only the first."""
         more = f" (and {len(self.texts) - 1} more)" if len(self.texts) > 1 else ""
         return f"{self.name} {self.status}{f': {self.texts[0]}{more}' if self.texts else ''}"
 
 
 def outcomes(report: Report) -> Iterator[Outcome]:
-    """Yield what came of each class by file, and of each file that cannot be imported."""
+    """Yield the outcomes of all classes by file, and of files that cannot be imported."""
     assert report.runs is not None
     for source in sorted(report.runs.unusable):
         yield Outcome(Path(source), 1, "import", "error", (report.runs.unusable[source].message,))
@@ -69,7 +69,7 @@ def _text(failure: Failure) -> str:
 
 
 def _class_lines(report: Report, path: Path) -> Mapping[str, int]:
-    """Return the lines in which a file's classes begin; nothing of a file that is not at hand any more."""
+    """Return the line in which each class of a file begins; empty if the file no longer exists."""
     try:
         file = report.project.file(path)
     except (OSError, UnreadableFile):

@@ -1,4 +1,4 @@
-"""Where files lie for who reads a report elsewhere: from the root of the repository, as CI wants it."""
+"""Paths and positions for reports that are read elsewhere, such as in CI: relative to the repository."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ _UNRESERVED = "/~"
 
 
 class Places:
-    """The places of a report's findings, from the root of the repository that gclint runs in."""
+    """Paths relative to the root of the repository that gclint runs in, and positions in files."""
 
     def __init__(self, project: Project) -> None:
-        """Let places be those of a project's files, with their present texts."""
+        """Use the files of ``project`` with their current texts."""
         self._project = project
         self._names: dict[Path, str | None] = {}
 
     @cached_property
     def root(self) -> Path:
-        """The nearest folder upwards from the working directory that git knows; else that directory."""
+        """The root of the git repository around the working directory; without one, that directory."""
         try:
             here = Path.cwd()
-        except OSError:  # It has been deleted, so nothing lies in it.
+        except OSError:  # The working directory has been deleted, so no file is in it.
             return Path(os.devnull)
         return next((each for each in (here, *here.parents) if is_there(each / ".git")), here)
 
     def inside(self, path: Path) -> str | None:
-        """Return the way from the root to a file, with slashes; None for one that lies elsewhere."""
+        """Return the path of a file relative to the root, with slashes; None if it is elsewhere."""
         if path not in self._names:
-            self._names[path] = self._way(path)
+            self._names[path] = self._relative(path)
         return self._names[path]
 
     def name(self, path: Path) -> str:
-        """Return the way from the root to a file, or its absolute path; always text that can be encoded."""
+        """Return the path relative to the root, or else the absolute path; it can always be encoded."""
         found = self.inside(path)
         name = Path(os.path.abspath(path)).as_posix() if found is None else found  # noqa: PTH100
         return os.fsencode(name).decode(errors="replace")
 
     def uri(self, path: Path) -> str:
-        """Return the same as a URI reference: relative inside of the root, absolute elsewhere."""
+        """Return the same as a URI reference: relative inside the root, absolute elsewhere."""
         found = self.inside(path)
         if found is None:
             return file_uri(Path(os.path.abspath(path)))  # noqa: PTH100
-        # What has a colon before the first slash would be taken for one with a scheme.
+        # A colon before the first slash must be escaped, or what precedes it would be read as a scheme.
         return quote_from_bytes(os.fsencode(found), safe=_UNRESERVED)
 
     def position(self, path: Path, offset: int) -> Position:
-        """Return the row and the column of an offset."""
+        """Return the position of an offset in a file."""
         return self._project.file(path).position(offset)
 
     def last(self, path: Path, start: int, end: int) -> Position:
-        """Return where the last character of ``[start, end)`` stands, or the first if it is empty."""
+        """Return the position of the last character in ``[start, end)``, or of ``start`` if that is empty."""
         return self.position(path, max(start, end - 1))
 
-    def _way(self, path: Path) -> str | None:
+    def _relative(self, path: Path) -> str | None:
         absolute = Path(os.path.abspath(path))  # noqa: PTH100
         if absolute.is_relative_to(self.root):
             return absolute.relative_to(self.root).as_posix()
@@ -71,9 +71,9 @@ class Places:
 
 
 def file_uri(path: PurePath) -> str:
-    """Return the URI of an absolute path, whatever bytes it has."""
+    """Return the URI of an absolute path, which may contain any bytes."""
     safe = f"{_UNRESERVED}:" if path.drive else _UNRESERVED
     name = quote_from_bytes(os.fsencode(path.as_posix()), safe=safe)
-    if name.startswith("//"):  # A share of Windows, whose host is that of the URI.
+    if name.startswith("//"):  # A Windows share, whose host becomes the host of the URI.
         return f"file:{name}"
     return f"file://{name}" if name.startswith("/") else f"file:///{name}"

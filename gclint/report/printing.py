@@ -1,4 +1,4 @@
-"""How text for people is printed: a terminal wraps it at words, and programs get one line each."""
+"""Prints text for people: wrapped at words on a terminal, and one line per text otherwise."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _HANGING = 4
 
 
 def write_lines(texts: Iterable[str], stream: TextIO) -> None:
-    """Write a line for each text, whatever it holds; a terminal gets several for a long one."""
+    """Write a line for each text, with control characters escaped; on a terminal, long lines are wrapped."""
     for text in texts:
         stream.writelines(f"{line}\n" for line in folded(printable(text), stream))
 
 
 def folded(text: str, stream: TextIO, *, prefix: str = "", hanging: int | None = None) -> list[str]:
-    """Return the lines that show a text on a stream.
+    """Return the lines of a text, wrapped at words if the stream is a terminal.
 
     Args:
-        text: what is wrapped at words, if the stream is a terminal.
-        stream: where it is shown.
-        prefix: what stands before it, and is never broken.
-        hanging: the indentation of further lines; None for a little more than that of the first one.
+        text: the text.
+        stream: the stream to write to.
+        prefix: text before it that is never broken.
+        hanging: the indentation of continuation lines, in columns; None for four more than the first line's.
     """
     if not stream.isatty():
         return [f"{prefix}{text}"]
@@ -47,10 +47,10 @@ def folded(text: str, stream: TextIO, *, prefix: str = "", hanging: int | None =
 
 
 def width_of(stream: TextIO) -> int:
-    """Return how many columns a terminal has; ``COLUMNS`` comes first, as everywhere."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return max(int(said), _NARROWEST)
+    """Return the width of a terminal in columns; the environment variable ``COLUMNS`` overrides it."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return max(int(columns), _NARROWEST)
     try:
         return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _NARROWEST)
     except (OSError, ValueError):
@@ -58,9 +58,9 @@ def width_of(stream: TextIO) -> int:
 
 
 def is_coloured(stream: TextIO) -> bool:
-    """Tell whether colours are wanted: ``NO_COLOR`` forbids them, ``FORCE_COLOR`` asks for them in a pipe."""
+    """Return whether to use colours: ``NO_COLOR`` disables them, ``FORCE_COLOR`` enables them in a pipe."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
-        return stream in (sys.stdout, sys.stderr) or stream.isatty()  # A file gets none.
+        return stream in (sys.stdout, sys.stderr) or stream.isatty()  # Never in a file.
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")

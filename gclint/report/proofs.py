@@ -1,4 +1,4 @@
-"""What runs say about repairs, for people."""
+"""The results of running repairs, as text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from gclint.verify.worker.protocol import ClassResult
 
 _CHECKPOINTED = "non-reentrant"
-"""The mode whose memory is shown."""
+"""The mode whose saved bytes are shown."""
 
 
 _SHOWN = 3
 
 
 def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
-    """Yield what becomes of the repair of each file, and why.
+    """Yield the outcome of each repair, and the reasons.
 
     Args:
-        proofs: the repairs.
-        shows_runs: whether to say what each class did before and after, too.
+        proofs: the repairs that were run.
+        shows_runs: whether to include the results of each class before and after.
     """
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
@@ -38,7 +38,7 @@ def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
 
 
 def outcome(proof: Proof) -> str:
-    """Return in a line what became of a repair."""
+    """Return the outcome of a repair in one line."""
     if proof.obstacles:
         return "not repaired"
     names = [result.name for result in proof.classes]
@@ -51,7 +51,7 @@ def outcome(proof: Proof) -> str:
 
 
 def reasons(proof: Proof) -> Iterator[str]:
-    """Yield why a repair is not proven, or what there is to know of one that is."""
+    """Yield why a repair is not proven, or the caveats of a proven one."""
     yield from (f"not proven: {obstacle}" for obstacle in proof.obstacles)
     if proof.users_not_given:
         more = len(proof.users_not_given) - _SHOWN
@@ -65,7 +65,7 @@ def reasons(proof: Proof) -> Iterator[str]:
 
 
 def run_lines(proof: Proof) -> Iterator[str]:
-    """Yield what each class did before a repair, and what it does after it."""
+    """Yield the results of each class before and after a repair."""
     from gclint.verify.proven import proven_setting
 
     earlier = _by_name(proof.before)

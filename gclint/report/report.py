@@ -1,4 +1,4 @@
-"""Everything that a run has to say, whatever the format it is said in."""
+"""The results of a command, independent of the output format."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNWRITTEN = "its file cannot be written"
 
 @dataclass(frozen=True)
 class Repairs:
-    """What ``--fix`` changes, or ``--diff`` would."""
+    """The repairs that ``--fix`` makes, or ``--diff`` shows."""
 
     made: tuple[Finding, ...] = ()
-    """The findings whose fixes are made, as they were found."""
+    """The findings whose fixes were made, with their places before the repair."""
     lost: tuple[Finding, ...] = ()
-    """Those whose fixes would have been made, had their files been writable."""
+    """The findings whose fixes could not be made because a file is not writable."""
     changed: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
     """The changed files, each with its text before and after."""
 
@@ -39,7 +39,7 @@ class Repairs:
         changed: Mapping[Path, tuple[str, str]],
         unwritten: Collection[Path] = (),
     ) -> Repairs:
-        """Return the outcome of a run in which the files in ``unwritten`` stayed as they were."""
+        """Return the repairs of a run in which the files in ``unwritten`` could not be written."""
         made, lost = [], []
         for each in applied:
             if each.path in unwritten or any(edit.path in unwritten for edit in each.edits):
@@ -52,66 +52,66 @@ class Repairs:
 
     @cached_property
     def pieces(self) -> tuple[Repair, ...]:
-        """What is put right, each piece of code once, however many findings it had."""
+        """The repaired pieces of code, each once, however many findings it had."""
         fixes = [finding.fix for finding in self.made if finding.fix is not None]
         return tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs))
 
     @cached_property
     def duties(self) -> tuple[Duty, ...]:
-        """What the fixes leave to do by hand, each once."""
+        """What is left to do by hand after the fixes, each once."""
         fixes = [finding.fix for finding in self.made if finding.fix is not None]
         return tuple(sorted({duty for fix in fixes for duty in fix.duties}))
 
     @cached_property
     def parts(self) -> Counter[Part]:
-        """How many pieces of code of each kind are put right."""
+        """The number of repaired pieces of code by kind."""
         return Counter(repair.part for repair in self.pieces)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a run of a command."""
+    """The results of a command."""
 
     project: Project
-    """The files that findings are about, with their present texts."""
+    """The files that were checked, with their current texts."""
     findings: tuple[Finding, ...] = ()
-    """What is found, or left after repairs, in reading order."""
+    """The findings, or those left after repairs, in reading order."""
     problems: tuple[Problem, ...] = ()
-    """What could not be read, checked or written."""
+    """The files that could not be read, checked or written, and why."""
     files: int = 0
     """How many files were checked."""
     unsafe: bool = False
-    """Whether an unsafe fix counts as a fix."""
+    """Whether unsafe fixes are included."""
     repairs: Repairs = field(default_factory=Repairs)
     proofs: tuple[Proof, ...] | None = None
-    """What runs of the repaired models say; None where none was asked for."""
+    """The results of running the repaired models; None without ``--verify``."""
     ignored: int = 0
     """How many findings got an ignore comment."""
     unignored: int = 0
-    """How many would have got one, had their files been writable."""
+    """How many did not get one because the file is not writable."""
     quiet: bool = False
-    """Whether there is to be nothing but findings and what went wrong."""
+    """Whether to print only findings and errors."""
     runs: Results | None = None
-    """What runs of the models as they are say; None where none was asked for."""
+    """The results of ``gclint verify``; None for any other command."""
     weighed: Weighed | None = None
-    """What repairs the failures of these runs."""
+    """The findings that these results confirm or contradict, and the rules that repair failures."""
     baseline: Path | None = None
     recognised: Recognised | None = None
-    """What the baseline and the run have in common."""
+    """The entries of the baseline that were found again, and those that were not."""
     unknown_bases: tuple[str, ...] = ()
-    """Classes that modules derive from, and that could not be looked up."""
+    """Base classes that could not be found."""
     overlooked: tuple[Path, ...] = ()
     """Files in the given folders that look like models, and were not checked because of their names."""
     shows_fixes: bool = False
-    """Whether it is listed what is repaired, too."""
+    """Whether to list the repaired findings, too."""
     exit_status: int = 0
-    """What gclint exits with, as far as it is known before the report is written."""
+    """The exit status, as far as it is known before the report is written."""
     verbose: bool = False
-    """Whether what passed is listed by name."""
+    """Whether to list the classes that passed."""
 
     @property
     def left(self) -> tuple[Finding, ...]:
-        """What is left: the findings, and what could not be repaired since its file cannot be written."""
+        """The findings, and those that could not be repaired because their file is not writable."""
         return (*self.findings, *self.repairs.lost)
 
     def also(self, problems: Iterable[Problem]) -> Report:
@@ -120,7 +120,7 @@ class Report:
 
     @cached_property
     def models(self) -> list[str]:
-        """The models with something repaired or left, by name."""
+        """The names of the models with repaired or remaining findings."""
         findings = (*self.repairs.made, *self.left)
         paths = (*self.repairs.changed, *(each.path for each in findings))
         return sorted({self.project.model(path) for path in paths})

@@ -1,4 +1,4 @@
-"""The rules themselves, all of them or one: as text, as JSON, or as Markdown."""
+"""The list of rules and the documentation of a rule, as text, JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
-    """Write a line for every rule."""
+    """Write one line per rule."""
     rules = list(rules)
     width = max(len(rule.name) for rule in rules)
     for rule in rules:
@@ -24,7 +24,7 @@ def write_list_as_json(stream: TextIO, rules: Iterable[Rule]) -> None:
 
 
 def write_documentation(stream: TextIO, rule: Rule) -> None:
-    """Write the documentation of a rule; a terminal shows it set."""
+    """Write the documentation of a rule, formatted on a terminal."""
     if stream.isatty():
         from gclint.report.terminal import console_on, show_documentation
 
@@ -34,12 +34,12 @@ def write_documentation(stream: TextIO, rule: Rule) -> None:
 
 
 def write_markdown(stream: TextIO, rule: Rule) -> None:
-    """Write the documentation of a rule as it is."""
+    """Write the documentation of a rule as Markdown."""
     stream.write(documentation(rule))
 
 
 def write_json(stream: TextIO, rule: Rule) -> None:
-    """Write an object that says all that there is to say of a rule."""
+    """Write an object with everything about a rule."""
     _dump(described(rule), stream)
 
 
@@ -47,24 +47,24 @@ LISTS: Mapping[str, Callable[[TextIO, Iterable[Rule]], None]] = {
     "full": write_list,
     "json": write_list_as_json,
 }
-"""What writes all rules, by the names that ``--output-format`` takes."""
+"""The functions that write the list of rules, by the names that ``--output-format`` takes."""
 DOCUMENTS: Mapping[str, Callable[[TextIO, Rule], None]] = {
     "full": write_documentation,
     "json": write_json,
     "markdown": write_markdown,
 }
-"""What writes a rule, by the names that ``--output-format`` takes."""
+"""The functions that write the documentation of a rule, by the names that ``--output-format`` takes."""
 
 
 def documentation(rule: Rule) -> str:
-    """Return what a rule does, why, what it repairs, and what can be set, in Markdown."""
+    """Return the documentation of a rule in Markdown, with its fixes and settings."""
     return (
         f"# {rule.code} {rule.name}\n\n{_fixes(rule)}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
     )
 
 
 def described(rule: Rule) -> dict[str, object]:
-    """Return what programs may want to know of a rule."""
+    """Return the description of a rule as an object for JSON."""
     from gclint.report.findings import documentation_url
 
     return {

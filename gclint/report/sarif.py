@@ -1,7 +1,7 @@
-"""The format SARIF 2.1.0, which GitHub's code scanning and editors show.
+"""The format SARIF 2.1.0, which GitHub's code scanning and editors read.
 
-Addresses are relative to the root of the repository, columns are counted as SARIF does by default for
-text, in UTF-16 code units, and what GitHub would reject or drop is left out with a notice.
+URIs are relative to the root of the repository. Columns count UTF-16 code units, as SARIF does by default.
+What exceeds GitHub's limits is left out, with a notification.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _HOME = "https://github.com/gclint/gclint"
 _ROOT = "%SRCROOT%"
 _LEVELS = ("error", "warning", "note")
-"""The worst first."""
+"""The order of levels, the most severe first."""
 
 MOST_RESULTS = 5_000
-"""How many results of a run GitHub shows; it rejects a file with more than 25,000."""
+"""How many results GitHub shows per run; it rejects a file with more than 25,000."""
 MOST_LOCATIONS = 100
-"""How many related locations of a result it shows; the same for steps of a flow would be 1,000."""
+"""How many related locations GitHub shows per result."""
 MOST_EDITS = 20_000
-"""How many replacements fixes may have in all, to stay below the 10 MB that it accepts when compressed."""
+"""How many replacements all fixes may have together, to stay below GitHub's limit of 10 MB (compressed)."""
 
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 
@@ -45,14 +45,14 @@ _Object = dict[str, object]
 
 
 def write(report: Report, stream: TextIO) -> None:
-    """Write everything."""
+    """Write the findings and problems."""
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_Run(report).content()]}
     json.dump(document, stream, indent=1)
     stream.write("\n")
 
 
 class _Run:
-    """A run of gclint, as SARIF has it."""
+    """A run of gclint as a SARIF object."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -87,8 +87,8 @@ class _Run:
         }
 
     def _kept(self) -> tuple[list[Finding], list[str]]:
-        """Return the findings to write, the worst if there are too many, and their fingerprints."""
-        # Of all of them: what is cut makes no difference to the others' fingerprints.
+        """Return the findings to write, if there are too many the most severe, and their fingerprints."""
+        # Computed for all findings, so that those left out do not affect the fingerprints of the others.
         findings = list(self._report.findings)
         marks = fingerprints(self._report.project, self._places, findings)
         if len(findings) <= MOST_RESULTS:
@@ -101,8 +101,8 @@ class _Run:
         notices = [self._notification(problem) for problem in self._report.problems]
         if kept < len(self._report.findings):
             text = (
-                f"{counted(len(self._report.findings), 'finding')} in all: this file has the {kept} worst, "
-                "since code scanning shows no more; --output-format json has all of them"
+                f"{counted(len(self._report.findings), 'finding')} in all: this file has the {kept} most "
+                "severe, since code scanning shows no more; --output-format json has all of them"
             )
             notices.append({"level": "warning", "message": {"text": text}})
         if self._edits_left < 0:
@@ -139,7 +139,7 @@ class _Run:
                     "logicalLocations": [{"name": printable(finding.symbol)}],
                 }
             ],
-            # GitHub knows alerts by the second name, and makes it of the line's text where it is missing.
+            # GitHub identifies alerts by the second one, and if it is missing, computes it from the line.
             "partialFingerprints": {"gclint/v1": fingerprint, "primaryLocationLineHash": fingerprint},
         }
         if finding.code in self._rules:
@@ -231,7 +231,7 @@ class _Run:
 
 
 def _rule(rule: Rule) -> _Object:
-    """Return what a rule is, with its documentation as GitHub shows it beside an alert."""
+    """Return the description of a rule, with its documentation, which GitHub shows beside an alert."""
     text = documentation(rule)
     return {
         "id": rule.code,
@@ -254,6 +254,6 @@ def _pascal(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text for a plain message, in which nothing may look like a link."""
+    """Return text for a plain message, in which brackets would be read as a link."""
     lines: Iterable[str] = map(printable, text.split("\n"))
     return _LINK.sub(r"\\[", "\n".join(lines))

@@ -1,4 +1,4 @@
-"""The settings in force, each with the place that it comes from."""
+"""The settings in force, each with its origin, as TOML or JSON."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Line:
     table: tuple[str, ...]
     name: str
     value: Any
-    """As JSON has it; None where there is none."""
+    """The value as ``json`` can write it; None if it is not set."""
     origin: Origin | None
     """None for a default."""
 
 
 def write(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
-    """Write a TOML file with the same settings, and a comment behind each that says where it is from."""
+    """Write a TOML file with these settings, each with a comment that names its origin."""
     found = f"read from {shown(settings.file)}" if settings.file else "no settings file was found"
     stream.write(f"# {found}\n")
     table: tuple[str, ...] = ()
@@ -38,13 +38,13 @@ def write(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> Non
         if line.table != table:
             table = line.table
             stream.write(f"\n[{'.'.join(map(_key, table))}]\n")
-        is_said = line.value is not None
-        said = f"{_key(line.name)} = {_toml(line.value)}" if is_said else f"# {line.name} is not set"
-        stream.write(f"{said}  # {_place(line.origin)}\n" if is_said else f"{said}\n")
+        is_set = line.value is not None
+        text = f"{_key(line.name)} = {_toml(line.value)}" if is_set else f"# {line.name} is not set"
+        stream.write(f"{text}  # {_place(line.origin)}\n" if is_set else f"{text}\n")
 
 
 def write_json(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
-    """Write an object with the file, and the value and the origin of each setting."""
+    """Write an object with the settings file, and the value and origin of each setting."""
     document: dict[str, Any] = {"file": str(settings.file) if settings.file else None, "settings": {}}
     for line in _lines(settings, rules):
         name = ".".join((*line.table, line.name))
@@ -76,7 +76,7 @@ def _within(origin: Origin, keys: tuple[str, ...]) -> Origin:
 
 
 def _plain(value: object) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as ``json`` can write it."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Releases):
@@ -85,7 +85,7 @@ def _plain(value: object) -> Any:
 
 
 def _range(releases: Releases) -> str:
-    """Return releases as a setting says them."""
+    """Return a range of releases as it is written in a setting."""
     start = f">={_version(releases.start)}" if any(releases.start) else ""
     end = f"<{_version(releases.end)}" if releases.end else ""
     return ",".join(filter(None, (start, end))) or "*"
@@ -96,7 +96,7 @@ def _version(version: Version) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML writes it, in one line."""
+    """Return a value in TOML, in one line."""
     if isinstance(value, dict):
         inner = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
         return f"{{ {inner} }}" if inner else "{}"
@@ -104,7 +104,7 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
         return _string(value)
-    # A date, which a field of a class may be, TOML writes as Python does.
+    # A field of a class may be a date, which TOML writes as Python does.
     return json.dumps(value, default=str) if isinstance(value, (bool, int)) else str(value)
 
 
@@ -114,7 +114,7 @@ def _key(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    # JSON escapes what TOML does, but for one control character; a lone half of a pair is in neither.
+    # TOML needs the same escapes as JSON and also that of DEL; neither can contain a lone surrogate.
     return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

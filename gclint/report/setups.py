@@ -1,4 +1,4 @@
-"""What training in further set-ups has shown, for people: classes with the same rows together."""
+"""The results of further set-ups of training, as text; classes with equal results are grouped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Rows = tuple[tuple[str, str, str, str], ...]
 
 
 def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
-    """Yield for each group of set-ups, and the classes that fare the same, what to use and what fails."""
+    """Yield which set-ups work and fail, for each group of set-ups and the classes with equal results."""
     alike: defaultdict[tuple[str, str, _Rows], list[tuple[ClassResult, list[SetUp]]]] = defaultdict(list)
     for result in results:
         for group, rows in by_group(result.setups).items():
@@ -27,7 +27,7 @@ def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
 
 
 def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
-    """Return set-ups by their groups."""
+    """Return set-ups by group."""
     found: defaultdict[str, list[SetUp]] = defaultdict(list)
     for each in rows:
         found[each.group].append(each)
@@ -35,7 +35,7 @@ def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
 
 
 def advised(advice: Iterable[Advice], group: str) -> str:
-    """Return the sentence about which set-up of a group to use."""
+    """Return the recommendation for a group of set-ups."""
     return next((each.sentence for each in advice if each.group == group), "no recommendation.")
 
 
@@ -47,7 +47,7 @@ def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
 
 
 def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:
-    """Return set-ups, those of which the same is to be said together; what works comes first."""
+    """Return set-ups in lists with the same outcome; those that work come first."""
     alike: defaultdict[tuple[str, str, str], list[SetUp]] = defaultdict(list)
     for each in sorted(rows, key=lambda row: row.outcome != "works"):
         alike[each.outcome, each.symptom, each.message].append(each)
@@ -55,5 +55,5 @@ def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:
 
 
 def setup_name(row: SetUp) -> str:
-    """Return what a set-up is called within its group."""
+    """Return the name of a set-up within its group."""
     return f"{row.name}, {row.data}" if row.data else row.name

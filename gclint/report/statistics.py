@@ -1,4 +1,4 @@
-"""How many findings each rule has."""
+"""The number of findings per rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RuleCount:
-    """A rule's findings, and how many of them ``--fix`` repairs."""
+    """The number of findings of a rule, and how many of them ``--fix`` repairs."""
 
     code: str
     name: str
@@ -24,7 +24,7 @@ class RuleCount:
 
 
 def count_by_rule(findings: Iterable[Finding], *, unsafe: bool) -> list[RuleCount]:
-    """Return the counts of the rules that found something, the most frequent first."""
+    """Return the counts of the rules with findings, the most frequent first."""
     findings = list(findings)
     rules = Counter((finding.code, finding.name) for finding in findings)
     fixable = Counter(finding.code for finding in findings if is_fixable(finding, unsafe=unsafe))

@@ -1,4 +1,4 @@
-"""What only a terminal shows: colours, the source line with a caret, and a progress bar."""
+"""Output for terminals: colours, the line of code with a caret, and a progress bar."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SECONDS_BETWEEN_DRAWINGS = 0.1
 
 
 def console_on(stream: TextIO) -> Console:
-    """Return a console that leaves the wrapping of long lines to the terminal."""
+    """Return a console that does not wrap long lines itself."""
     system: Literal["auto", "standard"] | None = None
     if is_coloured(stream):
-        # Where colours are asked for, the console's own guess may still be that there are none.
+        # If colours are forced, the console itself might still decide against them.
         system = "auto" if stream.isatty() and os.environ.get("TERM") != "dumb" else "standard"
-    forced = {"NO_COLOR": "", "FORCE_COLOR": ""}  # What they say is decided above.
+    forced = {"NO_COLOR": "", "FORCE_COLOR": ""}  # They have been taken into account above.
     return Console(
         file=stream,
         soft_wrap=True,
@@ -44,7 +44,7 @@ def console_on(stream: TextIO) -> Console:
 
 
 class Findings:
-    """Shows findings with colours, and on a terminal with their source lines."""
+    """Prints findings in colour, and on a terminal with their lines of code."""
 
     def __init__(self, project: Project, stream: TextIO, *, unsafe: bool) -> None:
         self._project = project
@@ -53,7 +53,7 @@ class Findings:
         self._console = console_on(stream)
 
     def show(self, findings: Iterable[Finding]) -> None:
-        """Print all of them."""
+        """Print findings."""
         for finding in findings:
             self._headline(finding)
             margin = "    "
@@ -80,7 +80,7 @@ class Findings:
         self._console.print(text)
 
     def _excerpt(self, finding: Finding) -> str:
-        """Print the source line, and a caret below what is wrong; return what the next lines begin with."""
+        """Print the line of code with carets below the finding; return the margin of the next lines."""
         file = self._project.file(finding.path)
         position = file.position(finding.start)
         line = file.line(position.row)
@@ -90,7 +90,7 @@ class Findings:
         margin = " " * len(number)
         room = width_of(self._stream) - len(number) - len("| ")
         code, caret = Text(_printable(line)), "^" * max(1, cell_len(marked))
-        if cell_len(before) < room:  # A line that the terminal wraps would leave the caret where it is.
+        if cell_len(before) < room:  # If the terminal wraps the line, a caret would be misplaced.
             code.truncate(room, overflow="ellipsis")
             caret = caret[: room - cell_len(before)]
         self._console.print(Text(f"{number}| ").append(code))
@@ -113,14 +113,14 @@ def show_diff(console: Console, lines: Iterator[str]) -> None:
 
 
 def show_documentation(console: Console, markdown: str) -> None:
-    """Print Markdown as a terminal can show it."""
+    """Print formatted Markdown."""
     console.print(Markdown(markdown), soft_wrap=False)
 
 
 @contextmanager
 def progress_bar(stream: TextIO, total: int) -> Iterator[Callable[[Path], None]]:
-    """Show on ``stream`` how many of ``total`` files are done; yields what to call after each."""
-    # Drawn here and not by a thread of its own, beside which no process could be forked.
+    """Show a progress bar for ``total`` files; yields the function to call after each file."""
+    # It is drawn in this thread: with a second one, processes could not be forked safely.
     bar = Progress(
         TextColumn("Checking"),
         BarColumn(),
@@ -144,5 +144,5 @@ def progress_bar(stream: TextIO, total: int) -> Iterator[Callable[[Path], None]]
 
 
 def _printable(text: str) -> str:
-    # One column stays one column: a tab or an escape would move what stands under the caret.
+    # Each character must keep its width: a tab or an escape would misplace the caret.
     return "".join(character if character.isprintable() else " " for character in text)

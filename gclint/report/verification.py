@@ -1,4 +1,4 @@
-"""What runs of models say, for people: a story for each cause of failures, and a summary."""
+"""The results of runs as text: a story for each cause of failures, and a summary."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
-    """Yield what failed and what to do about it, what could not be run, and a summary.
+    """Yield the failures and what to do about them, what could not be run, and a summary.
 
     Args:
-        report: what came of a run of models.
-        names_passed: whether classes that passed are told too: by file, with their names if the report
-            is to be verbose.
+        report: the results of a run.
+        names_passed: whether to list the classes that passed, too: their numbers by file, and their names
+            if the report is verbose.
     """
     assert report.runs is not None
     runs = report.runs
@@ -47,7 +47,7 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
 
 
 def result_lines(result: ClassResult) -> Iterator[str]:
-    """Yield what came of one class, whose result stands by itself."""
+    """Yield the result of a single class."""
     if result.outcome == "not run":
         yield _not_run(result)
     elif result.outcome == "passed":
@@ -59,7 +59,7 @@ def result_lines(result: ClassResult) -> Iterator[str]:
     for story in stories([result], None):
         yield from story.lines()
     yield from setup_lines([result])
-    yield from _shaky([result])
+    yield from _unstable([result])
     if result.scenarios:
         yield f"    scenarios: {', '.join(result.scenarios)}"
     yield from (f"    note: {note}" for note in result.notes)
@@ -71,21 +71,21 @@ def _not_run(result: ClassResult) -> str:
 
 @dataclass
 class Story:
-    """Failures of one cause: what is told once, and the classes that have it."""
+    """The failures with one cause, which are reported together, and the classes that have them."""
 
     first: Failure
     hints: tuple[Hint, ...]
     classes: dict[str, list[str]] = field(default_factory=dict)
-    """By file, in the order of the results."""
+    """The names of the classes by file, in the order of the results."""
     checks: dict[str, None] = field(default_factory=dict)
     conditions: dict[str, None] = field(default_factory=dict)
-    """Modes and scenarios."""
+    """The modes and scenarios in which they occur."""
 
     settings: dict[str, list[str]] = field(default_factory=dict)
-    """The classes by the setting that is proven for them, if there is one."""
+    """The classes by the setting that is proven to work for them, if there is one."""
 
     def add(self, result: ClassResult, failure: Failure) -> None:
-        """Take in a failure of that cause."""
+        """Add a failure of a class with this cause."""
         setting = proven_setting(result)
         users = self.settings.setdefault(setting, []) if setting else []
         if result.name not in users:
@@ -118,7 +118,7 @@ class Story:
 
 
 def stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[Story]:
-    """Return the failures, those of one cause together."""
+    """Return the failures, grouped by cause."""
     found: dict[object, Story] = {}
     for result in results:
         for failure in result.failures:
@@ -129,9 +129,9 @@ def stories(results: Iterable[ClassResult], weighed: Weighed | None) -> list[Sto
 
 
 def _cause(failure: Failure) -> object:
-    """Return what is the same for failures of one cause: all but numbers, which each class has of its own.
+    """Return a key that is equal for failures with one cause: their text without numbers.
 
-    Where the cause is not known, what was seen has to be the same.
+    If the cause is not known, the observed failure must be the same.
     """
     known = failure.cause not in (None, Cause.DISAGREEMENT) and failure.explanation
     what = failure.explanation if known else f"{failure.check}: {failure.text}"
@@ -148,7 +148,7 @@ def _passed(results: Iterable[ClassResult], *, verbose: bool) -> Iterator[str]:
 
 
 def summary_lines(results: Results) -> Iterator[str]:
-    """Yield the closing lines: how many classes passed, failed and were not run, and where."""
+    """Yield the closing lines: how many classes passed, failed and were not run, and the environment."""
     passed, failed, not_run = (results.of(outcome) for outcome in ("passed", "failed", "not run"))
     if results.problem:
         yield f"error: {results.problem}"
@@ -170,7 +170,7 @@ def summary_lines(results: Results) -> Iterator[str]:
 
 
 def remark_lines(results: Results) -> Iterator[str]:
-    """Yield what there is to know before a number of classes that passed is believed."""
+    """Yield the caveats of the numbers in the summary: what was not compared or not run."""
     if results.empty:
         number = len(results.empty)
         what, have = ("1 file", "has") if number == 1 else (f"{number} files", "have")
@@ -180,7 +180,7 @@ def remark_lines(results: Results) -> Iterator[str]:
     uncovered = [result for result in ran if result.not_covered]
     if uncovered:
         yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
-    yield from _shaky(results.sorted())
+    yield from _unstable(results.sorted())
     partly = [result for result in ran if result.not_compared]
     if partly:
         least = min(partly, key=lambda each: each.compared / each.parameters)
@@ -190,8 +190,8 @@ def remark_lines(results: Results) -> Iterator[str]:
         )
 
 
-def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
-    """Yield which mixtures of experts do not bear noise in what is recomputed, by what it does to them."""
+def _unstable(results: Iterable[ClassResult]) -> Iterator[str]:
+    """Yield which mixtures of experts are not robust to rounding errors in recomputation, by the effect."""
     groups: defaultdict[tuple[str, str], dict[str, Stability]] = defaultdict(dict)
     for result in results:
         for each in result.stability:
@@ -207,7 +207,7 @@ def _shaky(results: Iterable[ClassResult]) -> Iterator[str]:
 
 
 def advice(hint: Hint) -> str:
-    """Return how much of a failure a rule repairs, and the command that does it."""
+    """Return whether a rule repairs a failure in full or in part, and the command for it."""
     return f"{hint.code} repairs {'it' if hint.is_whole else 'a part of it'}: {repair_command(hint)}"
 
 

@@ -1,1 +1,1 @@
-"""A language server: findings, repairs and documentation for editors, from texts that are not saved yet."""
+"""The language server: findings, repairs and documentation for editors, also for unsaved text."""

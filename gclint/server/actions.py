@@ -1,4 +1,4 @@
-"""What an editor offers to do about findings: repair one, repair all of a document, or ignore one."""
+"""Code actions for findings: repair one, make all safe fixes in a document, or ignore one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ KINDS = (QUICK_FIX, REWRITE, FIX_ALL)
 def actions(
     documents: Documents, document: Document, area: Area, at: types.Range, wanted: Sequence[str] | None
 ) -> list[types.CodeAction]:
-    """Return what can be done about the findings in a part of a document.
+    """Return the code actions for the findings in a range of a document.
 
     Args:
-        documents: all that are open.
+        documents: all open documents.
         document: the document.
-        area: what checks it.
-        at: the part.
-        wanted: the kinds that are asked for; None for all.
+        area: the area that checks it.
+        at: the range.
+        wanted: the requested kinds of actions; None for all.
     """
     path = area.identify(document.path)
     if path in area.live.broken:
@@ -69,7 +69,7 @@ def _about(
         if edit is not None and _is_wanted(kind, wanted):
             title = f"{finding.code}: {fix.message}"
             if not is_safe:
-                title += f" ({_doubt(fix.applicability)}: {fix.reason})"
+                title += f" ({_caveat(fix.applicability)}: {fix.reason})"
             yield types.CodeAction(title, kind, shown, is_preferred=is_safe or None, edit=edit)
     if _is_wanted(QUICK_FIX, wanted):
         comment = ignoring(area.live.project.file(finding.path), finding, codes_by_word(all_rules()))
@@ -78,12 +78,12 @@ def _about(
             yield types.CodeAction(f"Ignore {finding.code} here", QUICK_FIX, shown, edit=edit)
 
 
-def _doubt(applicability: Applicability) -> str:
-    return "safe only where a run proves it" if applicability is Applicability.PROVABLE else "unsafe"
+def _caveat(applicability: Applicability) -> str:
+    return "safe only if a run proves it" if applicability is Applicability.PROVABLE else "unsafe"
 
 
 def _together(area: Area, finding: Finding) -> list[Edit] | None:
-    """Return the edits of a fix and of those that are made with it; None where these do not go together."""
+    """Return the edits of a fix and of those made with it; None if they overlap or one is missing."""
     group = next((each for each in area.result.groups if finding in each), frozenset((finding,)))
     if any(each.fix is None for each in group):
         return None
@@ -96,12 +96,12 @@ def _together(area: Area, finding: Finding) -> list[Edit] | None:
 
 
 def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.CodeAction]:
-    """Yield what makes the safe fixes of a document, one after the other until none is left."""
+    """Yield the action that makes all safe fixes of a document, until none is left."""
     if not any(each.fix and each.fix.applicability is Applicability.SAFE for each in area.findings_in(path)):
         return
     result = area.result
     known = area.repairs.get(path)
-    # Editors ask again wherever the cursor goes.
+    # Editors ask again whenever the cursor moves.
     if known is None or known[0] is not result:
         known = area.repairs[path] = result, tuple(_all_repairs(area, path))
     edit = workspace_edit(documents, area, known[1]) if known[1] else None
@@ -110,7 +110,7 @@ def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.Cod
 
 
 def _all_repairs(area: Area, path: Path) -> list[Edit]:
-    """Return what makes the safe fixes of a file, and leave everything as it was."""
+    """Return the edits that make all safe fixes of a file; the project stays unchanged."""
     project = area.live.project
     broken = area.live.broken.keys()
 
@@ -124,7 +124,7 @@ def _all_repairs(area: Area, path: Path) -> list[Edit]:
     try:
         made = fix(project, area.rules, unsafe=False, wanted=wanted, known=area.result)
     except Exception:
-        area.is_stale = True  # Nobody knows which texts it has by now.
+        area.is_stale = True  # Its texts may have been changed halfway.
         raise
     for changed, (before, _) in made.changed.items():
         project.replace(changed, before)
@@ -132,7 +132,7 @@ def _all_repairs(area: Area, path: Path) -> list[Edit]:
 
 
 def _differences(path: Path, before: str, after: str) -> Iterator[Edit]:
-    """Yield the edits, of whole lines, that make one text of another."""
+    """Yield edits of whole lines that turn one text into another."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     starts = [0]
@@ -144,7 +144,7 @@ def _differences(path: Path, before: str, after: str) -> Iterator[Edit]:
 
 
 def workspace_edit(documents: Documents, area: Area, edits: Iterable[Edit]) -> types.WorkspaceEdit | None:
-    """Return edits as the editor makes them, all at once; None where it has other texts by now."""
+    """Return one edit of the workspace for all edits; None if a text in the editor has changed meanwhile."""
     own = by_file(edits)
     if not own or not _are_current(documents, area, own):
         return None
@@ -173,7 +173,7 @@ def _version(documents: Documents, uri: str) -> int | None:
 
 
 def _are_current(documents: Documents, area: Area, edits: Mapping[Path, Collection[Edit]]) -> bool:
-    """Tell whether offsets in the texts of files are places in what the editor shows."""
+    """Return whether offsets in the texts of the project are valid in the editor's texts."""
     for path in edits:
         document = documents.at(path)
         if path in area.live.broken:

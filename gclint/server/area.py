@@ -1,4 +1,4 @@
-"""A folder of a workspace, or a single file, that is looked at as one: with its settings and its findings."""
+"""An area: a folder of a workspace, or a single file, with its own settings and findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Area:
-    """What ``gclint ROOT`` would check, kept up to date."""
+    """The files that ``gclint ROOT`` would check, with up-to-date findings."""
 
     def __init__(
         self,
@@ -31,22 +31,22 @@ class Area:
         *,
         is_folder: bool,
     ) -> None:
-        """Look for files, and judge none yet.
+        """Find the files, without checking any yet.
 
         Args:
             root: the folder or the file.
-            settings: those that hold there.
-            rules: those that run.
-            documents: what is open, and so is not as it lies on the disk.
-            is_folder: whether the root is a folder, which may be gone; a file need not be there yet.
+            settings: the settings in force there.
+            rules: the rules that run.
+            documents: the open documents, whose texts replace those on disk.
+            is_folder: whether the root is a folder, which may have been deleted; a file need not exist yet.
         """
         self.root = root
         self.settings = settings
         self.rules = rules
         self.is_stale = False
-        """Whether files may have come or gone, or settings changed, so that it has to be made anew."""
+        """Whether files may have come or gone, or settings changed, so that the area must be recreated."""
         self.repairs: dict[Path, tuple[CheckResult, tuple[Edit, ...]]] = {}
-        """What makes all safe fixes of a file, and what was found when that was worked out."""
+        """The edits that make all safe fixes of a file, and the result that they were computed from."""
         files = [] if is_folder else [root]
         if root.exists():
             files = survey([root], settings).files
@@ -56,31 +56,31 @@ class Area:
 
     @property
     def result(self) -> CheckResult:
-        """What is found in it."""
+        """The findings and problems in the area."""
         return self.live.result
 
     def has(self, path: Path) -> bool:
-        """Tell whether the area checks the file at ``path``."""
+        """Return whether the area checks the file at ``path``."""
         return self.identify(path) in self.live.project.given
 
     def identify(self, path: Path) -> Path:
-        """Return the path under which a file is known here."""
+        """Return the path that identifies a file here."""
         return self.live.project.identify(path)
 
     def is_judged(self, path: Path) -> bool:
-        """Tell whether it is known what is wrong with a file as it is now."""
+        """Return whether the current text of a file has been checked."""
         identity = self.identify(path)
         return identity in self.live.broken or identity not in self.live.waiting
 
     def findings_in(self, path: Path) -> list[Finding]:
-        """Return what is found in a file; nothing while its text is broken, since its places are others."""
+        """Return the findings in a file; none while it has a syntax error, as their places are outdated."""
         identity = self.identify(path)
         if identity in self.live.broken:
             return []
         return [finding for finding in self.result.findings if finding.path == identity]
 
     def basis(self, path: Path, documents: Documents) -> object:
-        """Return what is the same as long as there is the same to show about a file."""
+        """Return a value that is equal as long as the diagnostics of a file are."""
         findings = self.findings_in(path)
         stories = [finding.story for finding in findings]
         paths = dict.fromkeys([path, *(step.path for story in stories for step in story)])
@@ -97,13 +97,13 @@ class Area:
             return None
 
     def problems_in(self, path: Path) -> list[Problem]:
-        """Return what keeps a file from being checked."""
+        """Return the problems that keep a file from being checked."""
         identity = self.identify(path)
         if identity in self.live.broken:
             return [self.live.broken[identity]]
         return [problem for problem in self.result.problems if problem.path == identity]
 
     def reported_files(self) -> set[Path]:
-        """Return the files about which there is something to report."""
+        """Return the files with findings or problems."""
         found = {finding.path for finding in self.result.findings}
         return found | {problem.path for problem in self.result.problems} | set(self.live.broken)

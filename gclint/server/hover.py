@@ -1,4 +1,4 @@
-"""The documentation of a rule, for findings and for the comments that ignore them."""
+"""Shows the documentation of a rule over its findings and over ignore comments that name it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def hover(document: Document, area: Area, at: types.Position) -> types.Hover | None:
-    """Return what is to be read about a place in a document; None where there is nothing."""
+    """Return the documentation to show at a position; None if there is none."""
     path = area.identify(document.path)
     if path in area.live.broken:
         return None
@@ -37,7 +37,10 @@ def hover(document: Document, area: Area, at: types.Position) -> types.Hover | N
 
 
 def _in_comment(area: Area, document: Document, offset: int) -> dict[str, tuple[int, int]]:
-    """Return the rules that the ignore comment at an offset names: the one there, else all."""
+    """Return the codes that the ignore comment at an offset names, with their spans.
+
+    If the offset is on one of the names, only that one is returned.
+    """
     file = area.live.project.file(area.identify(document.path))
     for ignore in Suppressions(file, codes_by_word(all_rules())).ignores:
         if ignore.start <= offset <= ignore.end:

@@ -1,4 +1,4 @@
-"""Findings as editors show them: diagnostics, with the rule's documentation at hand."""
+"""Converts findings and problems into diagnostics of the protocol."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SOURCE = "gclint"
 
 
 def diagnostics(documents: Documents, area: Area, path: Path) -> list[types.Diagnostic]:
-    """Return what there is to show about a file."""
+    """Return the diagnostics of a file."""
     problems = [_of_problem(documents, path, area, each) for each in area.problems_in(path)]
     return [*problems, *diagnostics_of(documents, area, area.findings_in(path))]
 
 
 def diagnostics_of(documents: Documents, area: Area, findings: Iterable[Finding]) -> list[types.Diagnostic]:
-    """Return findings as they are shown."""
+    """Return the diagnostics for findings."""
     return [_of_finding(documents, area, each) for each in findings]
 
 
@@ -38,13 +38,13 @@ def span(documents: Documents, area: Area, path: Path, start: int, end: int) -> 
 
 
 def places(documents: Documents, area: Area, path: Path) -> tuple[Lines, int]:
-    """Return the lines of a file as the editor knows it, and what to add to offsets in its text."""
+    """Return the lines of a file as the editor has it, and the number to add to offsets in its text."""
     document = documents.at(path)
     if document is not None:
         return document.lines, document.shift
     try:
         return Lines(area.live.project.file(path).text, documents.encoding), 0
-    except Exception:  # It cannot be read: the problem is shown at its beginning.
+    except Exception:  # It cannot be read, so the problem is shown at its beginning.
         return Lines("", documents.encoding), 0
 
 

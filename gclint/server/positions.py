@@ -1,6 +1,6 @@
-"""Places in a text as editors count them: lines from 0, and columns in units of an encoding.
+"""Converts between offsets and positions of the protocol: lines from 0, columns in units of an encoding.
 
-Lines end at LF, CR LF and CR, as in the protocol and in Python; nothing else ends one.
+Lines end at LF, CR LF and CR, as in the protocol and in Python, and at nothing else.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Lines:
     """The lines of a text."""
 
     def __init__(self, text: str, encoding: str) -> None:
-        """Look at ``text``, whose columns count units of ``encoding``: utf-8, utf-16 or utf-32."""
+        """Split ``text`` into lines, whose columns count units of ``encoding``: utf-8, utf-16 or utf-32."""
         self.text = text
         self._encoding = encoding
         self._starts = line_starts(text)
 
     def offset(self, position: types.Position) -> int:
-        """Return the offset of a position; one behind the end of a line or of the text is that end."""
+        """Return the offset of a position; one beyond the end of a line or of the text means that end."""
         if position.line >= len(self._starts):
             return len(self.text)
         start = self._starts[position.line]
@@ -53,11 +53,11 @@ class Lines:
         return types.Range(self.position(start), self.position(end))
 
     def row_start(self, row: int) -> int:
-        """Return the offset at which a row, counted from 0, begins; behind the last one the text's end."""
+        """Return the offset at which a row, counted from 0, begins; after the last, the end of the text."""
         return self._starts[row] if row < len(self._starts) else len(self.text)
 
     def line_end(self, offset: int) -> int:
-        """Return where the line of an offset ends, without its line ending."""
+        """Return the offset at which the line that contains ``offset`` ends, before its line ending."""
         row = bisect_right(self._starts, offset) - 1
         return self._starts[row] + len(self._line(row).rstrip("\r\n"))
 
@@ -71,7 +71,7 @@ class Lines:
 
 
 def changed(text: str, changes: Iterable[types.TextDocumentContentChangeEvent], encoding: str) -> str:
-    """Return a text after changes, each of which is about the text that the one before it leaves."""
+    """Return a text after changes, each of which applies to the result of the one before it."""
     for change in changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
             lines = Lines(text, encoding)

@@ -1,4 +1,4 @@
-"""The messages between an editor and a session; all that is decided, the session decides."""
+"""The messages between an editor and a session; all decisions are made by the session."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ _TURNS_BETWEEN_COLLECTIONS = 50
 
 
 class _Protocol(LanguageServerProtocol):
-    """The protocol without a second copy of each document: the session has them."""
+    """The protocol without pygls' own copy of each document, since the session has one."""
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(
         self, params: types.DidOpenTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        """Hand on that a document is shown."""
+        """Pass on that a document was opened."""
         yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(
         self, params: types.DidChangeTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        """Hand on what was typed."""
+        """Pass on changes of a document."""
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(
         self, params: types.DidCloseTextDocumentParams
     ) -> Generator[Any, Any, None]:
-        """Hand on that a document is no longer shown."""
+        """Pass on that a document was closed."""
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
 
 
 class Server(LanguageServer):
-    """A session that is told what an editor says, and tells it what is new."""
+    """Passes messages of an editor to a session, and its diagnostics to the editor."""
 
     def __init__(self, load: Load) -> None:
-        """Wait for an editor; ``load`` returns the settings and rules of a place."""
+        """Wait for an editor; ``load`` returns the settings and rules for a path."""
         super().__init__(_NAME, __version__, protocol_cls=_Protocol)
         self._load = load
         self._session: Session | None = None
@@ -69,7 +69,7 @@ class Server(LanguageServer):
 
     @property
     def session(self) -> Session:
-        """What the editor works on."""
+        """The session, which begins with the request ``initialize``."""
         if self._session is None:
             raise JsonRpcException(
                 "initialize has not been called", types.ErrorCodes.ServerNotInitialized.value
@@ -77,7 +77,7 @@ class Server(LanguageServer):
         return self._session
 
     def begin(self, params: types.InitializeParams) -> None:
-        """Take over what the editor is, and which folders it shows."""
+        """Begin the session, with the capabilities of the editor and its folders."""
         uris = [folder.uri for folder in params.workspace_folders or ()]
         if not uris and params.root_uri:
             uris = [params.root_uri]
@@ -89,7 +89,7 @@ class Server(LanguageServer):
         self._session.documents.takes_versions = bool(edits and edits.document_changes)
 
     def watch_files(self) -> None:
-        """Ask to be told about files that change on the disk, where the editor does that."""
+        """Ask the editor to report changes of files on disk, if it supports that."""
         workspace = self.client_capabilities.workspace
         watched = workspace and workspace.did_change_watched_files
         if not (watched and watched.dynamic_registration):
@@ -99,20 +99,20 @@ class Server(LanguageServer):
         registration = types.Registration("watched", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
         self.client_register_capability(types.RegistrationParams([registration]))
 
-    def go_on(self) -> None:
-        """Work until there is nothing left to do, in pieces between which messages are answered."""
+    def schedule_work(self) -> None:
+        """Start to check what is not checked yet, in small steps between which messages are answered."""
         if self._work is None or self._work.done():
-            self._work = asyncio.ensure_future(self._work_off())
+            self._work = asyncio.ensure_future(self._run_work())
 
-    async def _work_off(self) -> None:
+    async def _run_work(self) -> None:
         session = self.session
-        with contextlib.suppress(OSError):  # Nobody listens any longer; the end of the input ends the server.
+        with contextlib.suppress(OSError):  # The editor is gone; the end of the input ends the server.
             while True:
-                # What has arrived meanwhile is taken over first.
+                # Let messages that have arrived meanwhile be handled first.
                 await asyncio.sleep(0)
                 try:
-                    is_time = session.work()
-                    news = list(session.news()) if is_time else []
+                    is_due = session.work()
+                    news = list(session.news()) if is_due else []
                 except Exception as error:
                     self._log(f"gclint crashed: {type(error).__name__}: {error}")
                     logging.getLogger(__name__).debug("crash", exc_info=True)
@@ -120,7 +120,7 @@ class Server(LanguageServer):
                 for each in news:
                     self.text_document_publish_diagnostics(each)
                 while session.notices:
-                    self._tell(session.notices.pop())
+                    self._show(session.notices.pop())
                 if not session.is_busy:
                     break
         self._turns += 1
@@ -130,40 +130,40 @@ class Server(LanguageServer):
             gc.collect()
 
     async def ready(self, uri: str) -> None:
-        """Wait until questions about a document can be answered, or fail when it is another one by then."""
+        """Wait until a document has been checked; fail if it has changed meanwhile."""
         document = self.session.documents.get(uri)
         version = None if document is None else document.version
         while not self.session.is_ready(uri):
-            self.go_on()
+            self.schedule_work()
             await asyncio.sleep(0)
         document = self.session.documents.get(uri)
         if version is not None and (document is None or document.version != version):
             raise JsonRpcException("the document has changed meanwhile", _CONTENT_MODIFIED)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log what went wrong; a window for it would be in the way of typing."""
+        """Log an error; a message window would interrupt typing."""
         self._log(str(error))
 
     def _log(self, message: str) -> None:
         with contextlib.suppress(OSError):
             self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
 
-    def _tell(self, message: str) -> None:
+    def _show(self, message: str) -> None:
         self._log(message)
         self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
 
 
 def make_server(load: Load) -> Server:
-    """Return a server that answers all messages; ``load`` returns the settings and rules of a place."""
+    """Return a server with all its features; ``load`` returns the settings and rules for a path."""
     server = Server(load)
-    _add_life(server)
+    _add_lifecycle(server)
     _add_documents(server)
     _add_workspace(server)
-    _add_questions(server)
+    _add_requests(server)
     return server
 
 
-def _add_life(server: Server) -> None:
+def _add_lifecycle(server: Server) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         server.begin(params)
@@ -171,7 +171,7 @@ def _add_life(server: Server) -> None:
     @server.feature(types.INITIALIZED)
     def initialized(_params: types.InitializedParams) -> None:
         server.watch_files()
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.SHUTDOWN)
     def shutdown(_params: None) -> None:
@@ -183,24 +183,24 @@ def _add_documents(server: Server) -> None:
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
         item = params.text_document
         server.session.open(item.uri, str(item.language_id), item.version, item.text)
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
         server.session.change(params.text_document.uri, params.text_document.version, params.content_changes)
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         if path is not None and decides_for_others(path):
             server.session.watched([(path, False)])
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
         server.session.close(params.text_document.uri)
-        server.go_on()
+        server.schedule_work()
 
 
 def _add_workspace(server: Server) -> None:
@@ -210,7 +210,7 @@ def _add_workspace(server: Server) -> None:
         server.session.watched(
             (path, kind is not types.FileChangeType.Changed) for path, kind in changes if path is not None
         )
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def did_change_workspace_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -219,15 +219,15 @@ def _add_workspace(server: Server) -> None:
             for folders in (params.event.added, params.event.removed)
         )
         server.session.change_folders(added, removed)
-        server.go_on()
+        server.schedule_work()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def did_change_configuration(_params: types.DidChangeConfigurationParams) -> None:
         server.session.reload()
-        server.go_on()
+        server.schedule_work()
 
 
-def _add_questions(server: Server) -> None:
+def _add_requests(server: Server) -> None:
     kinds = types.CodeActionOptions(list(actions.KINDS))
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)
@@ -255,13 +255,13 @@ def _value(kind: types.CodeActionKind | str) -> str:
 
 
 def serve(load: Load) -> int:
-    """Talk to an editor over standard input and output until it hangs up; return the exit status."""
+    """Serve an editor on standard input and output until it disconnects; return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)
     server = make_server(load)
-    # What somebody prints by mistake is no message; and pygls closes what it writes to.
+    # Anything printed by mistake would corrupt the messages, and pygls closes the stream that it writes to.
     with contextlib.redirect_stdout(sys.stderr):
         try:
             server.start_io(stdout=os.fdopen(os.dup(1), "wb"))
         except (OSError, ValueError, MemoryError, OverflowError):
-            return 1  # What arrived was cut off, or is no message.
+            return 1  # The input is truncated or malformed.
     return 0 if server.was_shut_down else 1

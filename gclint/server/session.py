@@ -1,7 +1,7 @@
-"""What an editor works on: its folders and open documents, and what there is to report about them.
+"""The state of an editor's session: its folders and open documents, and their diagnostics.
 
-This knows nothing of how messages are sent: it is told what happened, does its work in steps, and says
-what is new.
+A session is independent of how messages are sent: it is notified of events, works in small steps, and yields
+the diagnostics that have changed.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ if TYPE_CHECKING:
     from gclint.rule import Rule
     from gclint.settings import Settings
 
-_FOREIGN = {"site-packages", "dist-packages"}
-"""Folders of what others have written: it is read, and not checked."""
+_THIRD_PARTY = {"site-packages", "dist-packages"}
+"""Names of folders with third-party code, which is read but not checked."""
 
 
 class UnusableSettings(Exception):
-    """The settings of a place cannot be used; the message is meant for the user."""
+    """The settings for a path are invalid; the message is meant for the user."""
 
 
 Load = Callable[[Path], "tuple[Settings, Sequence[Rule]]"]
-"""Returns the settings and the rules of a place, or raises ``UnusableSettings``."""
+"""Returns the settings and the rules for a path, or raises ``UnusableSettings``."""
 
 
 class Session:
-    """Everything that an editor has told, and what follows from it."""
+    """The folders, documents and diagnostics of one editor."""
 
     def __init__(self, load: Load, encoding: str, folders: Iterable[Path] = ()) -> None:
-        """Look at folders.
+        """Begin with the folders of a workspace.
 
         Args:
-            load: returns what holds for a folder or file.
-            encoding: what columns count, as the protocol calls it.
-            folders: those of the workspace.
+            load: returns the settings and rules for a folder or file.
+            encoding: the unit of columns, as the protocol calls it.
+            folders: the folders.
         """
         self.documents = Documents(encoding)
         self.notices: list[str] = []
-        """Messages for the user, which are removed once they are shown."""
+        """Messages for the user; the server removes them when it shows them."""
         self._unusable: dict[Path, str] = {}
-        """Why the settings of an area cannot be used: told once, until they can be used again."""
+        """Why the settings of an area are invalid, shown once until they are valid again."""
         self._load = load
         self._areas: dict[Path, Area] = {}
-        self._loose: dict[Path, Area] = {}
+        self._single_files: dict[Path, Area] = {}
         """Areas of single files, which belong to none of the folders."""
         self._shown: dict[Path, tuple[object, list[types.Diagnostic]]] = {}
-        """What is shown about files that are not open, and what it was made from."""
+        """The diagnostics of files that are not open, each with the value of ``Area.basis`` for them."""
         self._published: dict[str, tuple[int | None, list[types.Diagnostic]]] = {}
         self.change_folders(folders, ())
 
-    # -- what happens
+    # -- events
 
     def change_folders(self, added: Iterable[Path], removed: Iterable[Path]) -> None:
-        """Take folders into the workspace, and others out of it."""
+        """Add folders to the workspace, and remove others."""
         for folder in removed:
             self._areas.pop(folder, None)
         for folder in added:
@@ -73,7 +73,7 @@ class Session:
             self._find_home(document)
 
     def open(self, uri: str, language: str, version: int, text: str) -> None:
-        """Take over a document that is shown from now on; it is ignored if it is not a file of Python."""
+        """Add an opened document; it is ignored if it is not Python."""
         path = self._path(uri)
         if path is None or (language and language != "python"):
             return
@@ -83,7 +83,7 @@ class Session:
         self._find_home(document)
 
     def change(self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
-        """Take over what was typed."""
+        """Apply changes to a document."""
         document = self.documents.get(uri)
         if document is None:
             return
@@ -92,25 +92,25 @@ class Session:
             area.live.put(document.path, document.text)
 
     def close(self, uri: str) -> None:
-        """Forget a document: from now on the file on the disk counts."""
+        """Remove a document: from now on, the file on disk is checked."""
         document = self.documents.close(uri)
         if document is None:
             return
-        self._loose.pop(document.path, None)
+        self._single_files.pop(document.path, None)
         for area in self._all():
             area.live.drop(document.path)
             area.is_stale |= area.has(document.path) and not document.path.exists()
 
     def watched(self, changes: Iterable[tuple[Path, bool]]) -> None:
-        """Learn which files on the disk are other ones now, and whether they have come or gone."""
+        """Note changes of files on disk, each with whether the file was created or deleted."""
         opened = {document.path for document in self.documents}
-        for path, comes_or_goes in changes:
+        for path, was_created_or_deleted in changes:
             for area in self._all():
                 if decides_for_others(path):
-                    # The folder "requirements" speaks for the one that it is in.
+                    # Files in a folder "requirements" belong to the folder above it.
                     folder = path.parent.parent if path.parent.name == "requirements" else path.parent
                     area.is_stale |= _is_about(folder, area.root)
-                elif comes_or_goes and _is_about(area.root, path):
+                elif was_created_or_deleted and _is_about(area.root, path):
                     area.is_stale |= area.has(path) != _would_be_found(area, path)
                 if path not in opened:
                     area.live.drop(path)
@@ -128,7 +128,7 @@ class Session:
         return any(area.is_stale or area.live.waiting for area in self._all())
 
     def work(self) -> bool:
-        """Do a piece of work, for open documents first; return whether it is time to ask for news."""
+        """Do one step, for open documents first; return whether new diagnostics are to be published."""
         opened = [document.path for document in self.documents]
         area = next((each for each in self._all() if each.is_stale), None)
         if area is not None:
@@ -143,7 +143,7 @@ class Session:
         return not self.is_busy or (was_urgent and not self._is_urgent(opened))
 
     def is_ready(self, uri: str) -> bool:
-        """Tell whether questions about a document can be answered."""
+        """Return whether the current text of a document has been checked."""
         document = self.documents.get(uri)
         area = None if document is None else self.home(document.path)
         if document is None or area is None:
@@ -151,7 +151,7 @@ class Session:
         return not area.is_stale and area.is_judged(document.path)
 
     def news(self) -> Iterator[types.PublishDiagnosticsParams]:
-        """Yield what is to be shown about documents, where that is something else than before."""
+        """Yield the diagnostics of each document for which they have changed."""
         current = dict(self._open_reports())
         if not self.is_busy:
             current.update(self._other_reports())
@@ -179,22 +179,22 @@ class Session:
                     yield self.documents.uri_of(path), (None, self._diagnostics(area, path))
 
     def _diagnostics(self, area: Area, path: Path) -> list[types.Diagnostic]:
-        """Return what there is to show about a file that is not open, made anew only if it is another."""
+        """Return the diagnostics of a file that is not open, computed only if they may have changed."""
         known = self._shown.get(path)
         basis = area.basis(path, self.documents)
         if known is None or known[0] != basis:
             known = self._shown[path] = basis, diagnostics(self.documents, area, path)
         return known[1]
 
-    # -- what is where
+    # -- areas
 
     def home(self, path: Path) -> Area | None:
         """Return the area that checks the file at ``path``: that of the innermost folder."""
         areas = [area for area in self._areas.values() if area.has(path)]
-        return max(areas, key=lambda each: len(each.root.parts), default=self._loose.get(path))
+        return max(areas, key=lambda each: len(each.root.parts), default=self._single_files.get(path))
 
     def _all(self) -> list[Area]:
-        return [*self._areas.values(), *self._loose.values()]
+        return [*self._areas.values(), *self._single_files.values()]
 
     def _by_urgency(self, opened: Sequence[Path]) -> list[Area]:
         return sorted(self._all(), key=lambda area: all(map(area.is_judged, opened)))
@@ -210,18 +210,18 @@ class Session:
         return path
 
     def _find_home(self, document: Document) -> None:
-        """Make sure that an open document is checked, unless it is excluded or third-party code."""
+        """Create an area for an open document that is in none, unless it is excluded or third-party code."""
         path = document.path
-        if self.home(path) is not None or is_test(path.name) or not _FOREIGN.isdisjoint(path.parts):
+        if self.home(path) is not None or is_test(path.name) or not _THIRD_PARTY.isdisjoint(path.parts):
             return
         if path.suffix not in (".py", "") or path.is_dir():
             return
         area = self._area(path, is_folder=False)
         if not area.settings.excludes(path):
-            self._loose[path] = area
+            self._single_files[path] = area
 
     def _area(self, root: Path, *, is_folder: bool) -> Area:
-        known = self._areas.get(root) or self._loose.get(root)
+        known = self._areas.get(root) or self._single_files.get(root)
         try:
             settings, rules = self._load(root)
         except UnusableSettings as error:
@@ -239,27 +239,28 @@ class Session:
         return Area(root, settings, rules, self.documents, is_folder=is_folder)
 
     def _complain(self, root: Path, message: str) -> None:
-        known = {message for root, message in self._unusable.items() if root in (*self._areas, *self._loose)}
+        roots = (*self._areas, *self._single_files)
+        known = {message for root, message in self._unusable.items() if root in roots}
         if message not in known:
             self.notices.append(message)
         self._unusable[root] = message
 
     def _renew(self, area: Area) -> None:
-        areas = self._areas if self._areas.get(area.root) is area else self._loose
+        areas = self._areas if self._areas.get(area.root) is area else self._single_files
         areas[area.root] = self._area(area.root, is_folder=areas is self._areas)
         for document in self.documents:
-            if self.home(document.path) is not self._loose.get(document.path):
-                self._loose.pop(document.path, None)
+            if self.home(document.path) is not self._single_files.get(document.path):
+                self._single_files.pop(document.path, None)
             self._find_home(document)
 
 
 def decides_for_others(path: Path) -> bool:
-    """Tell whether a file may have settings, or say which releases the files around it may run with."""
+    """Return whether a file may have settings or requirements that affect the files around it."""
     return any(path.match(pattern) for pattern in METADATA)
 
 
 def _is_about(folder: Path, path: Path) -> bool:
-    """Tell whether one of two paths lies in the other."""
+    """Return whether one of two paths is in the other."""
     return path.is_relative_to(folder) or folder.is_relative_to(path)
 
 

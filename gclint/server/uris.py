@@ -1,4 +1,4 @@
-"""The paths that the addresses of documents stand for."""
+"""Converts the URIs of documents to paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNTITLED = "untitled"
 
 
 def path_of(uri: str) -> Path | None:
-    """Return the absolute path of a file; None for what is no file."""
+    """Return the absolute path for the URI of a file; None for any other URI."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -34,7 +34,7 @@ def _windows_path(host: str, path: str) -> Path | None:
 
 
 def untitled_name(uri: str) -> str | None:
-    """Return what a document is called that has not been saved anywhere yet; None for all others."""
+    """Return a file name for a document that has not been saved yet; None for any other URI."""
     scheme, _, rest = uri.partition(":")
     if scheme.lower() != _UNTITLED:
         return None

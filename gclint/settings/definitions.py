@@ -1,4 +1,4 @@
-"""Which settings there are: for each its name, type, default, documentation and option, in one table."""
+"""The table of all settings: the name, type, default, documentation and option of each."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message names the place and is meant for the user."""
+    """The settings are invalid; the message names the place, and is meant for the user."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the value of a setting may be."""
+    """The type of a setting's value."""
 
-    article: str
-    """In words that follow "must be"."""
+    description: str
+    """A noun phrase with its article, to follow "must be"."""
     schema: Mapping[str, object]
-    """In JSON Schema."""
-    is_right: Callable[[object], bool]
-    """Whether a value, as TOML has it, is of this kind."""
+    """The type in JSON Schema."""
+    accepts: Callable[[object], bool]
+    """Returns whether a value from a TOML file has this type."""
     convert: Callable[[object, Path], object]
-    """Return the value as it is used; raises ValueError with a reason.
+    """Converts a value from a TOML file, and raises ValueError with the reason if it cannot.
 
-    It gets the value, and the folder that paths in it are relative to.
+    The second argument is the folder that paths in the value are relative to.
     """
     holds_patterns: bool = False
-    """Whether it is made of patterns, or has them as keys."""
+    """Whether the value is a list of patterns, or a table with patterns as keys."""
 
     @property
     def takes_several(self) -> bool:
-        """Whether it is made of several values, each of which is one on the command line."""
+        """Whether the value is a list or table, whose items are separate values on the command line."""
         return self.schema["type"] in ("array", "object")
 
 
@@ -84,7 +84,7 @@ def _path(value: object, folder: Path) -> Path:
     if not value.strip():
         raise ValueError("the path is empty")
     if "\0" in value:
-        raise ValueError("the path holds a NUL character")
+        raise ValueError("the path contains a NUL character")
     return folder / value
 
 
@@ -118,7 +118,7 @@ IGNORES = Kind(
 PATH = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _path)
 RELEASES = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _releases)
 FORMAT = Kind("a string", {"type": "string"}, _is_string, lambda value, _folder: value)
-"""Which strings it may be, the table of formats says."""
+"""The name of an output format, which is checked against the table of formats."""
 SWITCH = Kind(
     "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool), lambda value, _folder: value
 )
@@ -126,7 +126,7 @@ SWITCH = Kind(
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line calls a setting."""
+    """The command line option for a setting."""
 
     name: str
     help: str
@@ -138,37 +138,37 @@ class Definition:
     """One setting."""
 
     name: str
-    """As it stands in the table."""
+    """The key in the table."""
     kind: Kind
     default: object
-    """As TOML would have it; None where there is no value that says the same."""
+    """The value in TOML that has the same effect; None if there is none."""
     documentation: str
-    """Sentences of Markdown."""
+    """Sentences in Markdown."""
     example: str
-    """A value, as TOML has it."""
+    """A value in TOML."""
     option: Option | None = None
     adds: bool = False
-    """Whether what the command line says is added to what the table says, in place of replacing it."""
+    """Whether values from the command line are added to those in the table, instead of replacing them."""
 
     @property
     def field(self) -> str:
-        """The name of the attribute that holds it."""
+        """The name of the attribute of ``Settings``."""
         return self.name.replace("-", "_")
 
 
 @dataclass(frozen=True)
 class RuleSetting:
-    """A list of strings that users may give a rule, in the rule's own table."""
+    """A setting in the table of a rule; its value is a list of strings."""
 
     name: str
     documentation: str
-    """One line of Markdown."""
+    """One line in Markdown."""
     default: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RuleWords:
-    """What settings may say about a rule."""
+    """The names that settings may use for a rule, and the settings that it has itself."""
 
     code: str
     name: str
@@ -177,14 +177,14 @@ class RuleWords:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What settings may speak of, and this room does not know."""
+    """The names that settings may refer to, and which this package does not know itself."""
 
     rules: Callable[[], Sequence[RuleWords]] = field(default=lambda: ())
-    """Returns all rules; only called where a table speaks of one, since importing them is not free."""
+    """Returns all rules; called only if a table names one, since importing them takes time."""
     formats: tuple[str, ...] = ()
-    """The output formats."""
+    """The names of the output formats."""
     format_complaint: Callable[[str], str | None] = lambda _name: None
-    """Returns what is wrong with the name of one."""
+    """Returns an error message if the name of a format is unknown, otherwise None."""
 
 
 _RULES_HINT = "codes, prefixes of codes or names"
@@ -333,11 +333,11 @@ DEFINITIONS = (
         Option("--output-format", "Format of the report."),
     ),
 )
-"""All settings but those of rules and of runs, in the order in which they are shown."""
+"""All settings except those of rules and of model classes, in the order in which they are shown."""
 
 BY_NAME: Mapping[str, Definition] = {each.name: each for each in DEFINITIONS}
 
 RULES = "rules"
-"""The table that holds a table for each rule."""
+"""The key of the table that contains a table for each rule."""
 VERIFY = "verify"
-"""The table about classes that are run; see :mod:`gclint.class_settings`."""
+"""The key of the table about model classes to run; see :mod:`gclint.class_settings`."""

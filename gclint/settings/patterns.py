@@ -1,4 +1,4 @@
-"""Patterns of files, as settings have them: what they may be, and what they match."""
+"""File patterns in settings: their syntax, and which paths they match."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
-    """Return a pattern with slashes, without what makes no difference.
+    """Return a pattern with slashes as separators, and without redundant parts.
 
     Raises:
-        ValueError: it cannot match anything.
+        ValueError: the pattern is invalid.
     """
     is_negative = pattern.startswith("!")
     if is_negative and not may_be_negative:
@@ -22,7 +22,7 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
             f"{pattern!r} starts with '!', which only patterns in per-file-ignores may; for the character "
             "itself, write [!]"
         )
-    # A backslash is never an escape here, and part of hardly any name outside of Windows.
+    # A backslash is a separator here, never an escape: outside of Windows, hardly any name contains one.
     path = pattern[is_negative:].replace("\\", "/")
     while path.startswith("./"):
         path = path[2:].lstrip("/")
@@ -30,12 +30,12 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     if not stripped.strip() or stripped == ".":
         raise ValueError(f"the pattern {pattern!r} is empty")
     if "\0" in stripped:
-        raise ValueError(f"the pattern {pattern!r} holds a NUL character")
+        raise ValueError(f"the pattern {pattern!r} contains a NUL character")
     return f"{'!' if is_negative else ''}{stripped}"
 
 
 def from_folder(pattern: str, folder: Path) -> str:
-    """Return a normalised pattern whose path begins in a folder as one that begins at the root."""
+    """Return a normalised pattern that is relative to a folder as one that begins at the root."""
     negative, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
     if "/" not in body or is_absolute(body):
         return pattern
@@ -48,15 +48,15 @@ def from_folder(pattern: str, folder: Path) -> str:
 def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool = True) -> bool:
     """Return whether a normalised pattern, which is not negative, matches a file.
 
-    ``*`` matches across folders, and ``**/`` any number of them, also none. A pattern without a slash
-    matches a name, one with a slash the path from the folder of the settings, an absolute one the
-    absolute path.
+    ``*`` also matches slashes, and ``**/`` matches any number of folders, including none. A pattern without
+    a slash matches a name, one with a slash the path relative to the folder of the settings, and an absolute
+    one the absolute path.
 
     Args:
         pattern: the pattern.
         path: the absolute path.
-        inside: its parts from the folder of the settings; none if it lies outside.
-        folders: whether a folder that the file lies in may match in its place.
+        inside: its parts relative to the folder of the settings; empty if it is outside.
+        folders: whether it is enough that the pattern matches a folder that contains the file.
     """
     if is_absolute(pattern):
         wholes = [path, *path.parents] if folders else [path]
@@ -78,6 +78,6 @@ def _matches(pattern: str, text: str) -> bool:
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    # `translate` gives "(?s:…)\Z", or "\z" in later versions of Python.
+    # `translate` returns "(?s:…)\Z", or "\z" in later versions of Python.
     pieces = [translate(piece)[4:-3] for piece in re.split(r"(?<![^/])\*\*/", pattern)]
     return re.compile(f"(?s:{'(?:.*/)?'.join(pieces)})\\Z")

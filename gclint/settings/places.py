@@ -1,7 +1,7 @@
-"""Finds the place of a key in a TOML file, only when it is needed.
+"""Finds the position of a key in a TOML file, for error messages.
 
-What reads TOML keeps no places. But each statement of a TOML file, a table's header or a key with its value,
-is a small TOML file by itself, so the reader itself says where a statement ends and what keys it has.
+``tomllib`` returns no positions. But each statement of a TOML file, a header or a key with its value, is a
+small TOML document itself, so ``tomllib`` can read the statements one by one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ else:
 _LONG_STRINGS = r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|"
 _STRINGS = r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|"
 _TOKEN = re.compile(_LONG_STRINGS + _STRINGS + r"#[^\n]*|[\[\]{}]|\n", re.DOTALL)
-"""Matches what can hold or hide the end of a statement."""
+"""Matches line ends, brackets, and the strings and comments that may contain these."""
 
 
 def place_of(path: Path, keys: Sequence[str]) -> tuple[int, int]:
-    """Return the row and column, from 1, of what ``keys`` lead to; of what holds it if it has none itself."""
+    """Return the row and column, from 1, of the statement for ``keys``, or for as many as there are."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -32,14 +32,14 @@ def place_of(path: Path, keys: Sequence[str]) -> tuple[int, int]:
     best, place = 0, (1, 1)
     for row, column, found in _statements(text):
         shared = _shared(found, keys)
-        # The first statement of a table is its header, or the key that implies it.
+        # Only a longer match replaces an earlier one: the first statement of a table is its header.
         if shared > best:
             best, place = shared, (row, column)
     return place
 
 
 def _shared(found: Sequence[tuple[str, ...]], keys: Sequence[str]) -> int:
-    """Return how many of ``keys`` a statement leads through."""
+    """Return how many of ``keys``, from the first, are in one of the key paths of a statement."""
 
     def along(path: tuple[str, ...]) -> int:
         steps = 0
@@ -68,7 +68,7 @@ def _statements(text: str) -> Iterator[tuple[int, int, list[tuple[str, ...]]]]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the statements of a file that is TOML, each with the end of its line, and lines without one."""
+    """Yield the statements of a TOML file with their line ends, and also blank lines and comments."""
     start = depth = 0
     for token in _TOKEN.finditer(text):
         depth += token[0] in ("[", "{")
@@ -88,7 +88,7 @@ def _read(statement: str) -> dict[str, object]:
 
 
 def _paths(content: object) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each value, and to each table that is empty."""
+    """Yield the path of keys to each value and to each empty table."""
     while isinstance(content, list) and content and isinstance(content[-1], dict):
         content = content[-1]
     if not isinstance(content, dict):

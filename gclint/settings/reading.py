@@ -1,4 +1,4 @@
-"""Settings read from a file: where it is looked for, and what is wrong in it."""
+"""Finds and reads the settings file, and reports errors in it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
     """Read a settings file: the nearest ``pyproject.toml`` that has a ``[tool.gclint]`` table.
 
     Args:
-        start: the folder at or above which it is looked for.
-        vocabulary: what settings may speak of.
-        config: the file to read in its place. It has a ``[tool.gclint]`` table, or is none of Python's
-            project files and has the settings at its top.
+        start: the folder in which the search starts; it continues in the folders above.
+        vocabulary: the rules and formats that settings may name.
+        config: the file to read instead. It has a ``[tool.gclint]`` table; a file that is not called
+            ``pyproject.toml`` may have the settings at top level.
 
     Raises:
-        SettingsError: a file on the way is not TOML, or what it says is not as it should be.
+        SettingsError: a file on the way is not TOML, or a setting is invalid.
     """
     start = absolute(start)
     if config is not None:
@@ -91,7 +91,7 @@ def _document(path: Path) -> Mapping[str, object]:
 
 
 def _place_in(message: str, text: str) -> tuple[str, str]:
-    """Return the place that tomllib names in a message, and the message without it."""
+    """Return the ``row:column`` in a message of tomllib, and the message without it."""
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
     if found is None:
         return "1:1", message
@@ -110,7 +110,7 @@ def _own_table(document: Mapping[str, object], path: Path) -> Mapping[str, objec
 
 
 class _Reader:
-    """Makes settings of one table."""
+    """Reads the settings in one table."""
 
     def __init__(self, path: Path, keys: tuple[str, ...], vocabulary: Vocabulary) -> None:
         """Read the file at ``path``, in which ``keys`` lead to the table."""
@@ -121,12 +121,12 @@ class _Reader:
         self._notes: list[str] = []
 
     def read(self, table: Mapping[str, object], start: Path) -> Settings:
-        """Return what ``table`` says."""
-        said = {}
+        """Return the settings in ``table``."""
+        values = {}
         of_rules: dict[str, tuple[str, ...]] = {}
         for key, value in table.items():
             if key in BY_NAME:
-                said[BY_NAME[key].field] = self._value(BY_NAME[key], value)
+                values[BY_NAME[key].field] = self._value(BY_NAME[key], value)
                 self._origins[key] = Origin(self._path, (*self._keys, key))
             elif key not in (RULES, VERIFY):
                 of_rules.update(self._moved(key, value))
@@ -139,15 +139,16 @@ class _Reader:
             start=start,
             file=self._path,
         )
-        # mypy cannot see that each value is of its field's type.
-        settings = replace(settings, **said)  # type: ignore[arg-type]
+        # mypy cannot see that each value has the type of its field.
+        settings = replace(settings, **values)  # type: ignore[arg-type]
         return replace(settings, origins=self._origins, notes=tuple(self._notes))
 
     def _value(self, definition: Definition, value: object) -> object:
         kind = definition.kind
-        if not kind.is_right(value):
+        if not kind.accepts(value):
             self._fail(
-                (definition.name,), f"{definition.name} must be {kind.article}, such as {definition.example}"
+                (definition.name,),
+                f"{definition.name} must be {kind.description}, such as {definition.example}",
             )
         complaint = self._vocabulary.format_complaint(str(value)) if kind is FORMAT else None
         if complaint is not None:
@@ -158,7 +159,7 @@ class _Reader:
             self._fail((definition.name,), f"{definition.name}: {error}")
 
     def _moved(self, key: str, value: object) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a setting of a rule that stands where those of all rules used to."""
+        """Yield a setting of a rule that is at top level, where it belonged in earlier versions."""
         found = {
             setting.name: (rule, setting) for rule in self._vocabulary.rules() for setting in rule.settings
         }
@@ -224,7 +225,7 @@ class _Reader:
         return known
 
     def _table(self, keys: tuple[str, ...]) -> str:
-        """Return what leads to the table of settings, and on from there, as the file would write it."""
+        """Return the header of the table of settings, or of the one below it that ``keys`` lead to."""
         return f"[{'.'.join((*self._keys, *keys))}]" if (*self._keys, *keys) else "this file"
 
     def _unknown(self, key: str, table: tuple[str, ...], known: Iterable[str] | Mapping[str, str]) -> str:
@@ -232,12 +233,12 @@ class _Reader:
 
     @staticmethod
     def _hint(word: str, known: Iterable[str] | Mapping[str, str]) -> str:
-        """Return what may be meant by a word: one of ``known``, which may say more of each."""
+        """Return a hint at a known name that is similar to ``word``; a mapping gives each a longer form."""
         meant = closest(word.replace("_", "-"), known)
         if meant is None:
             return f"the known names are {', '.join(sorted(known))}" if known else "it has no settings"
-        said = known[meant] if isinstance(known, Mapping) else meant
-        return f"did you mean {said}?"
+        suggestion = known[meant] if isinstance(known, Mapping) else meant
+        return f"did you mean {suggestion}?"
 
     def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
         raise SettingsError(f"{Origin(self._path, (*self._keys, *keys))}: {message}")

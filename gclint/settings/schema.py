@@ -7,7 +7,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from gclint.class_settings import KINDS
-from gclint.settings.definitions import DEFINITIONS, FORMAT, IGNORES, RULES, VERIFY, WORDS, Vocabulary
+from gclint.settings.definitions import (
+    DEFINITIONS,
+    FORMAT,
+    IGNORES,
+    RULES,
+    VERIFY,
+    WORDS,
+    Definition,
+    RuleWords,
+    Vocabulary,
+)
 
 SCHEMA_URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
 
@@ -20,7 +30,7 @@ _CONTENT = {
         "description": "A function that makes the inputs: file.py:function or module:function.",
     },
 }
-"Settings of a class that is run."
+"""The schemas of the settings of a model class."""
 
 
 def schema_text(vocabulary: Vocabulary) -> str:
@@ -29,42 +39,22 @@ def schema_text(vocabulary: Vocabulary) -> str:
 
 
 def schema(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the schema of ``[tool.gclint]``, and of a file that has its settings at its top."""
-    properties: dict[str, Any] = {}
-    for each in DEFINITIONS:
-        own: dict[str, Any] = {"description": each.documentation, **each.kind.schema}
-        if each.kind is FORMAT:
-            own["enum"] = list(vocabulary.formats)
-        elif each.kind is WORDS:
-            own["items"] = {"$ref": "#/$defs/selector"}
-        elif each.kind is IGNORES:
-            own["additionalProperties"] = {"type": "array", "items": {"$ref": "#/$defs/selector"}}
-        if each.default is not None:
-            own["default"] = each.default
-        properties[each.name] = own
+    """Return the schema of ``[tool.gclint]``, which also fits a file with the settings at top level."""
     rules = vocabulary.rules()
-    properties[RULES] = _table(
-        {
-            rule.name: _table(
-                {
-                    setting.name: {
-                        "description": setting.documentation,
-                        **_STRINGS,
-                        "default": list(setting.default),
-                    }
-                    for setting in rule.settings
-                },
-                f"Settings of {rule.code}.",
-            )
-            for rule in rules
-            if rule.settings
-        },
-        "Settings of rules, a table each.",
-    )
-    properties[VERIFY] = _table(
-        {kind: {"type": "object", "additionalProperties": _class(names)} for kind, names in KINDS.items()},
-        "Settings of the classes that are run.",
-    )
+    properties = {
+        **{each.name: _setting(each, vocabulary) for each in DEFINITIONS},
+        RULES: _table(
+            {rule.name: _rule_table(rule) for rule in rules if rule.settings},
+            "Settings of rules, a table for each rule.",
+        ),
+        VERIFY: _table(
+            {
+                kind: {"type": "object", "additionalProperties": _class(names)}
+                for kind, names in KINDS.items()
+            },
+            "Settings of model classes.",
+        ),
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_URL,
@@ -80,6 +70,27 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
             }
         },
     }
+
+
+def _setting(definition: Definition, vocabulary: Vocabulary) -> dict[str, Any]:
+    own: dict[str, Any] = {"description": definition.documentation, **definition.kind.schema}
+    if definition.kind is FORMAT:
+        own["enum"] = list(vocabulary.formats)
+    elif definition.kind is WORDS:
+        own["items"] = {"$ref": "#/$defs/selector"}
+    elif definition.kind is IGNORES:
+        own["additionalProperties"] = {"type": "array", "items": {"$ref": "#/$defs/selector"}}
+    if definition.default is not None:
+        own["default"] = definition.default
+    return own
+
+
+def _rule_table(rule: RuleWords) -> dict[str, Any]:
+    settings = {
+        each.name: {"description": each.documentation, **_STRINGS, "default": list(each.default)}
+        for each in rule.settings
+    }
+    return _table(settings, f"Settings of {rule.code}.")
 
 
 def _table(properties: dict[str, Any], description: str | None = None) -> dict[str, Any]:

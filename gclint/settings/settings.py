@@ -22,10 +22,10 @@ class Origin:
     file: Path | None = None
     """None for the command line."""
     keys: tuple[str, ...] = ()
-    """What leads to it in the file."""
+    """The path of keys in the file."""
 
     def __str__(self) -> str:
-        """Name the place, with its line where that can be found out."""
+        """Return the place as text, with its row and column in a file."""
         if self.file is None:
             return "the command line"
         row, column = self.position
@@ -33,7 +33,7 @@ class Origin:
 
     @property
     def position(self) -> tuple[int, int]:
-        """The row and column in the file, from 1; the file is read for it."""
+        """The row and column in the file, from 1; the file is read again to find them."""
         from gclint.settings.places import place_of
 
         return (1, 1) if self.file is None else place_of(self.file, self.keys)
@@ -41,77 +41,77 @@ class Origin:
 
 @dataclass(frozen=True)
 class Settings:
-    """Which rules run over which files, and what becomes of what they find."""
+    """Which rules run on which files, and how their findings are handled."""
 
     select: tuple[str, ...] = ("ALL",)
     """Codes, prefixes of codes, or names of the rules to run, or ``ALL``."""
     extend_select: tuple[str, ...] = ()
-    """The same for further rules."""
+    """Rules to run in addition, in the same form."""
     ignore: tuple[str, ...] = ()
-    """Codes, prefixes of codes, or names of the rules not to run; stronger than ``select``."""
+    """Codes, prefixes of codes, or names of the rules not to run; overrides ``select``."""
     per_file_ignores: Ignores = ()
     """Patterns of files, each with the rules that are ignored there; see :meth:`ignored_in`."""
     preview: bool = False
-    """Whether rules that are not sure enough may run."""
+    """Whether rules in preview may run."""
     include: tuple[str, ...] = ()
-    """Glob patterns of files to check beside the modeling files; see :meth:`includes`."""
+    """Glob patterns of files to check in addition to the modeling files; see :meth:`includes`."""
     exclude: tuple[str, ...] = ()
-    """Glob patterns of files and folders to leave out; see :meth:`excludes`."""
+    """Glob patterns of files and folders to skip; see :meth:`excludes`."""
     extend_exclude: tuple[str, ...] = ()
-    """The same, beside those."""
+    """Further patterns to skip."""
     unsafe_fixes: bool = False
-    """Whether fixes that someone must review count."""
+    """Whether unsafe fixes are included."""
     target_version: Releases | None = None
-    """The releases of transformers that the code may run with; None to find out."""
+    """The releases of transformers that the code may run with; None to detect them."""
     library: Path | None = None
-    """Where the source of transformers lies; None to find out."""
+    """The path of the source of transformers; None to search for it."""
     baseline: Path | None = None
     """A file of known findings."""
     cache_dir: Path | None = None
-    """Where verdicts are kept; None for the usual place."""
+    """The folder of the cache; None for the default."""
     output_format: str = "full"
-    """A name in the table of formats."""
+    """The name of an output format."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """What the file says for settings that rules declare: their names and values."""
+    """The settings that rules declare: pairs of name and values."""
     environments: tuple[Path, ...] = ()
-    """The Python environments, by folder or interpreter, that the code may run in, the likeliest first."""
+    """The Python environments (folders or interpreters) that the code may run in, the likeliest first."""
     known: tuple[Known, ...] = ()
-    """What is said about classes that are run."""
+    """The settings of model classes to run."""
     verify: Any = field(default_factory=dict, compare=False, repr=False)
-    """The same, as the file says it."""
+    """The same as in the file, to be shown."""
     root: Path = field(default_factory=lambda: working_directory())
     """The folder that the patterns are relative to."""
     start: Path | None = None
-    """The innermost folder that holds all given paths: patterns of names count there, too."""
+    """The innermost folder that contains all given paths: patterns of names also match there."""
     file: Path | None = field(default=None, compare=False)
-    """What they were read from, if anything."""
+    """The settings file, if there is one."""
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False, hash=False)
-    """Where those come from that are not the default, by their names in the table."""
+    """The origin of each setting that is not the default, by its name in the table."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What users should know about their settings, a line each."""
+    """Notes for the user about the settings, a line each."""
 
     def given(self, name: str) -> tuple[str, ...] | None:
-        """Return what the file says for a setting that a rule declares, or None if it says nothing."""
+        """Return the value of a setting that a rule declares, or None if it is not set."""
         return dict(self.of_rules).get(name)
 
     def excludes(self, path: Path) -> bool:
-        """Return whether ``path``, or a folder that it lies in, matches a pattern to leave out."""
+        """Return whether ``path``, or a folder that contains it, matches a pattern to skip."""
         return self.excluded_by(path) is not None
 
     def excluded_by(self, path: Path) -> str | None:
-        """Return the first pattern that leaves out ``path``, or a folder that it lies in."""
+        """Return the first pattern that matches ``path``, or a folder that contains it, to be skipped."""
         patterns = (*self.exclude, *self.extend_exclude)
         return next((each for each in patterns if self._is_among([each], path)), None)
 
     def includes(self, path: Path) -> bool:
-        """Return whether the file at ``path`` itself matches a pattern in ``include``, wherever it lies."""
+        """Return whether the file at ``path`` itself matches a pattern in ``include``, in any folder."""
         return bool(self.include) and (
             self._is_among(self.include, path, folders=False)
             or any("/" not in each and matches(each, path, (path.name,)) for each in self.include)
         )
 
     def ignored_in(self, path: Path) -> tuple[str, ...]:
-        """Return what ``per-file-ignores`` says about the file at ``path``: codes, prefixes and names."""
+        """Return the rules that ``per-file-ignores`` disables for ``path``: codes, prefixes and names."""
         return tuple(
             selector
             for pattern, selectors in self.per_file_ignores
@@ -125,22 +125,22 @@ class Settings:
         if whole.is_relative_to(self.root):
             inside = whole.relative_to(self.root).parts
         elif self.start is not None and whole.is_relative_to(self.start):
-            # Nothing with a slash is relative to this folder, but a name is a name.
+            # Patterns with a slash are relative to another folder, but those of names match here, too.
             inside = whole.relative_to(self.start).parts
             patterns = [each for each in patterns if "/" not in each or is_absolute(each)]
         return any(matches(pattern, whole, inside, folders=folders) for pattern in patterns)
 
-    def overridden(self, **said: object) -> Settings:
-        """Return these settings with what the command line says.
+    def overridden(self, **values: object) -> Settings:
+        """Return these settings with values from the command line.
 
         Args:
-            said: values by the names of their fields; None and what is empty is not said at all.
+            values: the values by field; None or an empty tuple stands for an option that was not given.
         """
-        given = {name: value for name, value in said.items() if value not in (None, ())}
-        values = {name: self._joined(name.replace("_", "-"), value) for name, value in given.items()}
+        given = {name: value for name, value in values.items() if value not in (None, ())}
+        joined = {name: self._joined(name.replace("_", "-"), value) for name, value in given.items()}
         origins = {**self.origins, **{name.replace("_", "-"): Origin() for name in given}}
-        # mypy cannot see that each value is of its field's type.
-        return replace(self, **values, origins=origins)  # type: ignore[arg-type]
+        # mypy cannot see that each value has the type of its field.
+        return replace(self, **joined, origins=origins)  # type: ignore[arg-type]
 
     def _joined(self, name: str, value: object) -> object:
         definition = BY_NAME[name]
@@ -157,13 +157,13 @@ class Settings:
 
 
 def common_folder(paths: Sequence[Path]) -> Path:
-    """Return the innermost folder that holds all of ``paths``, which are at least one."""
+    """Return the innermost folder that contains all of ``paths``, at least one."""
     common = Path(os.path.commonpath([absolute(path) for path in paths]))
     return common if is_dir(common) else common.parent
 
 
 def working_directory() -> Path:
-    """Return the working directory; if it has been deleted, a path that nothing lies in."""
+    """Return the working directory; if it has been deleted, a path that is not a folder."""
     try:
         return Path.cwd()
     except OSError:
@@ -171,9 +171,9 @@ def working_directory() -> Path:
 
 
 def absolute(path: Path) -> Path:
-    """Return a path from the root, without looking at links.
+    """Return an absolute path without resolving links.
 
-    The settings are those of the place where the user sees the file, and a link that loops is for
-    whoever opens it to report.
+    Settings belong to the place where the user sees the file. A link that leads to itself is reported when
+    the file is opened.
     """
     return Path(os.path.abspath(path))  # noqa: PTH100

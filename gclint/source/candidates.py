@@ -37,17 +37,17 @@ _READ = 4_000_000
 
 
 def lies_aside(folder: str) -> bool:
-    """Tell whether a folder of this name contains tests or build output."""
+    """Return whether a folder of this name contains tests or build output."""
     return folder in _ASIDE or folder.endswith(".egg-info")
 
 
 def is_test(name: str) -> bool:
-    """Tell whether a file of this name is a test."""
+    """Return whether a file of this name is a test."""
     return any(fnmatchcase(name, pattern) for pattern in _TESTS)
 
 
 def may_look_like_model(name: str) -> bool:
-    """Tell whether a file of this name is worth reading."""
+    """Return whether a file of this name is worth reading."""
     return (
         name.endswith(".py")
         and not is_test(name)
@@ -56,7 +56,7 @@ def may_look_like_model(name: str) -> bool:
 
 
 def looks_like_model(path: Path) -> bool:
-    """Tell whether a file has a stack and mentions checkpointing; False for an unreadable one."""
+    """Return whether a file has a stack and mentions checkpointing; False for an unreadable one."""
     try:
         text = search(path)[:_READ]
     except OSError:

@@ -172,7 +172,7 @@ class _Walk:
             return []
 
     def _enters(self, folder: Path, *, aside: bool) -> bool:
-        """Tell whether a folder is to be walked, and remember why if it is skipped."""
+        """Return whether a folder is to be walked, and remember why if it is skipped."""
         if self._leaves_out(folder):
             self._found += 1
             return False
@@ -199,7 +199,7 @@ class _Walk:
         )
 
     def _leaves_out(self, path: Path) -> bool:
-        """Tell whether the settings exclude ``path``, and remember that."""
+        """Return whether the settings exclude ``path``, and remember that."""
         pattern = self._settings.excluded_by(path)
         if pattern is not None:
             self.skipped.append((path, f"the settings exclude {pattern!r}"))

@@ -30,5 +30,5 @@ def lock(handle: int, *, shared: bool) -> bool | None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Tell whether a file belongs to the current user."""
+    """Return whether a file belongs to the current user."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()

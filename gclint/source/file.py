@@ -166,7 +166,7 @@ def _declared_encoding(data: bytes) -> str:
 
 @cache
 def _is_for_code(encoding: str) -> bool:
-    """Tell whether a codec keeps ASCII: others turn code into something else, or take forever."""
+    """Return whether a codec keeps ASCII: others turn code into something else, or take forever."""
     try:
         return _ASCII.encode(encoding) == _ASCII.encode() and _ASCII.encode().decode(encoding) == _ASCII
     except Exception:  # A codec may be third-party code.

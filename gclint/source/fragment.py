@@ -60,7 +60,7 @@ class Fragment:
         return None if self._text.isascii() else self._text.encode("utf-8")
 
     def holds(self, node: cst.CSTNode) -> bool:
-        """Tell whether a node belongs to this piece, so that its place is known."""
+        """Return whether a node belongs to this piece, so that its place is known."""
         return node in self._tree.nodes
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:

@@ -23,7 +23,7 @@ def modular_path(file: SourceFile) -> Path | None:
 
 
 def is_modular(path: Path) -> bool:
-    """Tell whether a modeling file is generated from the one at ``path``."""
+    """Return whether a modeling file is generated from the one at ``path``."""
     return path.name.startswith(_MODULAR)
 
 

@@ -33,7 +33,7 @@ _BLANKS = " \t\f"
 
 @of_text
 def layout_free(file: SourceFile) -> str:
-    """Return a file's text and encoding without layout."""
+    """Return a digest of a file's text, without its layout, and of its encoding."""
     ends, text = _with_line_feeds(file.text)
     mark = f"{file.encoding}\n{len(file.encode(''))}\n{ends}\n"
     code = text if "\r" in text else _without_layout(text)

@@ -10,7 +10,7 @@ _OF_LIBRARY = re.compile(r"(?:Model|For[A-Z]\w*)\Z")
 
 
 def names_model(name: str, *, is_librarys: bool) -> bool:
-    """Tell whether a class of this name is a model.
+    """Return whether a class of this name is a model.
 
     Args:
         name: the name of the class, perhaps with that of its module before it.

@@ -309,7 +309,7 @@ class Outline:
         return len(self.text)
 
     def _is_left(self, definition: Definition, offset: int) -> bool:
-        """Tell whether a definition has ended before ``offset``, a line after all that were asked about."""
+        """Return whether a definition has ended before ``offset``, a line after all that were asked about."""
         indent = len(definition.indent)
         dedents = _dedent(indent).finditer(self.code, definition.seen - 1, offset)
         definition.seen = offset
@@ -319,12 +319,12 @@ class Outline:
         return not _may_be_inside(self.code, first) or self.block_end(definition.header, indent) <= offset
 
     def in_long_string(self, offset: int) -> bool:
-        """Tell whether an offset is inside a triple-quoted string."""
+        """Return whether an offset is inside a triple-quoted string."""
         index = bisect_right(self._long_starts, offset) - 1
         return index >= 0 and self._long_starts[index] < offset < self._long_ends[index]
 
     def is_code(self, offset: int) -> bool:
-        """Tell whether an offset is outside of strings and comments."""
+        """Return whether an offset is outside of strings and comments."""
         if self.in_long_string(offset):
             return False
         start = self.code.rfind("\n", 0, offset) + 1
@@ -337,7 +337,7 @@ class Outline:
         )
 
     def in_comment(self, offset: int) -> bool:
-        """Tell whether an offset is in a comment."""
+        """Return whether an offset is in a comment."""
         start = self.code.rfind("\n", 0, offset) + 1
         if self.code.find("#", start, offset) == -1:
             return False
@@ -420,7 +420,7 @@ def _dotted_name(code: list[str]) -> str | None:
 
 
 def _may_be_inside(code: str, offset: int) -> bool:
-    """Tell whether the line at ``offset`` may continue a statement whose brackets are still open.
+    """Return whether the line at ``offset`` may continue a statement whose brackets are still open.
 
     It does not if the line before ends with an operand, and this one begins with one.
     """

@@ -153,7 +153,7 @@ class Packages:
         return None
 
     def is_context(self, path: Path) -> bool:
-        """Tell whether a file belongs to a known library that is only read."""
+        """Return whether a file belongs to a known library that is only read."""
         installed = self.__dict__.get("installed")
         return installed is not None and path.is_relative_to(installed.folder)
 

@@ -202,7 +202,7 @@ class Project:
             self._forget_derived()
 
     def knows(self, path: Path) -> bool:
-        """Tell whether the file at ``path`` matters: it is given, or was asked for."""
+        """Return whether the file at ``path`` matters: it is given, or was asked for."""
         identity = self.identify(path)
         return identity in self.given or identity in self._files or path in self._missing
 
@@ -213,7 +213,7 @@ class Project:
         return tuple(sorted(paths, key=self._order.__getitem__))
 
     def has_counted_lines(self, path: Path) -> bool:
-        """Tell whether a line number in the file at ``path`` has been asked for."""
+        """Return whether a line number in the file at ``path`` has been asked for."""
         known = self._files.get(self.identify(path))
         return known is not None and known.has_counted_lines
 
@@ -366,7 +366,7 @@ class Project:
         return self._packages.library(self._places.folder(file.path.parent))
 
     def is_context(self, path: Path) -> bool:
-        """Tell whether a file belongs to an installed library: it is read, but never changed or reported."""
+        """Return whether a file belongs to an installed library, which is never changed or reported."""
         return path not in self.given and self._packages.is_context(self.location(path))
 
     def releases(self, file: SourceFile) -> Releases:

@@ -62,7 +62,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def _continues(previous: Token | None, token: Token, gap: str) -> bool:
-    """Tell whether a token continues what is before it, as an attribute, a call or a subscript."""
+    """Return whether a token continues what is before it, as an attribute, a call or a subscript."""
     if previous is None:
         return False
     if previous.text == ".":

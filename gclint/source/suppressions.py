@@ -62,7 +62,7 @@ class Ignore:
     """Why the comment can never suppress anything."""
 
     def suppresses(self, finding: Finding) -> bool:
-        """Tell whether the comment applies to the code that ``finding`` is about, and to its rule."""
+        """Return whether the comment applies to the code that ``finding`` is about, and to its rule."""
         if self.mistake is not None or not (self.words is None or self.names(finding.code)):
             return False
         start, end = self.covered
@@ -70,7 +70,7 @@ class Ignore:
         return start <= finding.start < end or start <= last < end
 
     def names(self, code: str) -> bool:
-        """Tell whether the comment has a word for the rule with this code."""
+        """Return whether the comment has a word for the rule with this code."""
         return self.words is not None and any(word.code == code for word in self.words)
 
     def removed(self) -> Edit:
@@ -128,7 +128,7 @@ class Suppressions:
         return (ignore for ignore in self.around(finding) if ignore.suppresses(finding))
 
     def covers(self, finding: Finding) -> bool:
-        """Tell whether a comment suppresses ``finding``."""
+        """Return whether a comment suppresses ``finding``."""
         return any(self.suppressing(finding))
 
 

@@ -36,7 +36,7 @@ def syntax_problem(file: SourceFile) -> Problem | None:
 
 
 def _parses(text: str) -> bool:
-    """Tell whether the running Python can parse ``text``, without building a tree.
+    """Return whether the running Python can parse ``text``, without building a tree.
 
     CPython checks future statements right after parsing. An unknown one makes it stop there, in two fifths
     of the time of ``ast.parse``, which turns the whole tree into objects.
@@ -78,7 +78,7 @@ def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:
 
 
 def _is_newer_syntax(problem: Problem, text: str) -> bool:
-    """Tell whether what the running Python rejects is valid in another release."""
+    """Return whether what the running Python rejects is valid in another release."""
     # LibCST has no limit of its own: very deeply nested code would overflow the stack.
     if problem.message == _TOO_NESTED:
         return False

@@ -215,7 +215,7 @@ def _literal(quote: str, is_raw: bool) -> re.Pattern[str]:
 
 
 def _ends_code(part: _Part, mark: str) -> bool:
-    """Tell whether a bracket ends a field; a colon only ends its code."""
+    """Return whether a bracket ends a field; a colon only ends its code."""
     if mark in _OPENING:
         part.depth += 1
     elif mark == ":":
@@ -308,7 +308,7 @@ def logical_lines(text: str) -> Iterator[list[Token]]:
 
 
 def same_code(one: str, other: str) -> bool:
-    """Tell whether two pieces of code are the same except for layout and comments."""
+    """Return whether two pieces of code are the same except for layout and comments."""
     return one == other or code_tokens(one) == code_tokens(other)
 
 
@@ -389,7 +389,7 @@ def _code(text: str) -> list[Token]:
 
 
 def _is_operand(token: Token | None) -> bool:
-    """Tell whether a bracket after a token belongs to it, as in a call or a subscript."""
+    """Return whether a bracket after a token belongs to it, as in a call or a subscript."""
     if token is None:
         return False
     if token.kind is Kind.NAME:

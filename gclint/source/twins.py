@@ -62,7 +62,7 @@ class Region:
         return "".join(self.file.text[start:end] for start, end in self.spans)
 
     def touches(self, edit: Edit) -> bool:
-        """Tell whether an edit, which is one of this file, changes something in the region."""
+        """Return whether an edit, which is one of this file, changes something in the region."""
         if self.file.text[edit.start : edit.end] == edit.content:
             return False
         return any(
@@ -71,7 +71,7 @@ class Region:
         )
 
     def holds(self, edit: Edit) -> bool:
-        """Tell whether an edit changes only the region."""
+        """Return whether an edit changes only the region."""
         return any(start <= edit.start and edit.end <= end for start, end in self.spans)
 
     def edited(self, edits: Iterable[Edit]) -> str:
@@ -152,7 +152,7 @@ class Twin:
         return _is_alike(self.source.text, self.derived.text, self.renaming)
 
     def changes_alike(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
-        """Tell whether edits make the same change on both sides.
+        """Return whether edits make the same change on both sides.
 
         If the two sides are not the same, as with a method that overrides another one and calls it, the
         changed lines have to be.
@@ -169,7 +169,7 @@ class Twin:
         return True
 
     def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
-        """Tell whether the two are still the same after edits."""
+        """Return whether the two are still the same after edits."""
         return _is_alike(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
 
     def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
@@ -299,7 +299,7 @@ def _masked(line: str) -> str:
 
 @lru_cache(maxsize=_KEPT_COMPARISONS)
 def _is_alike(source: str, derived: str, renaming: Renaming) -> bool:
-    """Tell whether two pieces of code are the same after a renaming.
+    """Return whether two pieces of code are the same after a renaming.
 
     Line breaks make no difference, since a formatter breaks lines with longer names, and neither does
     the name of the piece itself.

@@ -18,7 +18,7 @@ def word_ends(text: str, word: str, start: int, end: int) -> Iterator[int]:
 
 
 def has_word(text: str, word: str, start: int, end: int) -> bool:
-    """Tell whether a name, or an attribute with its dot, occurs as a whole word in a range."""
+    """Return whether a name, or an attribute with its dot, occurs as a whole word in a range."""
     return any(True for _ in word_ends(text, word, start, end))
 
 
@@ -34,7 +34,7 @@ def offsets_of(text: str, pieces: Iterable[str]) -> list[int]:
 
 
 def any_between(offsets: list[int], start: int, end: int) -> bool:
-    """Tell whether one of sorted ``offsets`` is in a range."""
+    """Return whether one of sorted ``offsets`` is in a range."""
     index = bisect_left(offsets, start)
     return index < len(offsets) and offsets[index] < end
 

@@ -1,4 +1,4 @@
-"""Runs files with other texts in place of some of them, to prove repairs."""
+"""Runs files with other texts instead of those of some of them, to prove repairs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from gclint.verify.worker.protocol import ClassResult, Environment
 Runner = Callable[[Sequence[Path], Mapping[Path, str]], Mapping[Path, "FileRun"]]
 """Runs the classes of files, with other texts in place of some; returns a run for each file.
 
-It remembers its runs: to ask again for a file with the same texts costs nothing. So the runs of the
-unchanged files, which come first, are available for later comparisons.
+It remembers its runs, so a file with the same texts is run only once. The runs of the unchanged files, which
+come first, are available for later comparisons.
 """
 
 

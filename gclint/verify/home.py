@@ -17,7 +17,7 @@ from gclint.source.disk import is_own, lock
 _PREFIX = "gclint-home-"
 _LOCK = "lock"
 _TRIES = 50
-"""How often to retry removing what is still in use, every fiftieth of a second."""
+"""How often to retry removing a folder that is still in use, every fiftieth of a second."""
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|TZ|VIRTUAL_ENV|CONDA_PREFIX|SYSTEMROOT"
     r"|LD_(LIBRARY_PATH|PRELOAD)|DYLD_\w*PATH"

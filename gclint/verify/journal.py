@@ -38,7 +38,7 @@ from gclint.verify.worker.protocol import (
 
 _FINISHED = {"finished": True}
 _KEPT = (Environment, Discovered, Unusable, ClassResult)
-_HEADS = "gclint"
+_HEADER_FIELD = "gclint"
 """A field that only headers have."""
 _ELSEWHERE = frozenset(("python", "jobs", "executor"))
 """Settings that results do not depend on; the interpreter is part of the environments."""
@@ -121,7 +121,7 @@ class Journal:
             raise UnusableResults(
                 f"{shown(self._path)} is not a file of results; choose another file with --results"
             )
-        # The last line may have been cut off when the run was.
+        # If the run was killed, the last line may be incomplete.
         os.ftruncate(self._handle, self._size)
         os.lseek(self._handle, self._size, os.SEEK_SET)
         return found
@@ -141,7 +141,7 @@ class Journal:
         """Write a message if it is worth keeping.
 
         Raises:
-            UnusableResults: there is no place for it.
+            UnusableResults: the file cannot be written.
         """
         message = heard.message
         if isinstance(message, _KEPT) and getattr(message, "source", "") is not None:
@@ -152,7 +152,7 @@ class Journal:
         """Record that everything has been run.
 
         Raises:
-            UnusableResults: there is no place for it.
+            UnusableResults: the file cannot be written.
         """
         self._write(_FINISHED)
 
@@ -192,9 +192,9 @@ def _opened(path: Path) -> int:
 
 
 def _is_of_gclint(path: Path) -> bool:
-    """Tell whether a file may be overwritten: it has results, of whatever release."""
+    """Tell whether a file has results of any release of gclint, so that it may be overwritten."""
     try:
-        return _HEADS in json.loads(read_bytes(path).partition(b"\n")[0])
+        return _HEADER_FIELD in json.loads(read_bytes(path).partition(b"\n")[0])
     except (ValueError, TypeError):
         return False
 
@@ -269,7 +269,7 @@ def _read(path: Path) -> tuple[Header, Results, int]:
             results.is_finished = content == _FINISHED
             if results.is_finished:
                 continue
-            if _HEADS in content:
+            if _HEADER_FIELD in content:
                 header = Header(**content)
                 continue
             tree, digest = content.pop("tree"), content.pop("digest")
@@ -286,13 +286,13 @@ def _read(path: Path) -> tuple[Header, Results, int]:
 
 def _difference(one: Header, other: Header) -> str:
     """Return how two headers differ, in words; empty if they do not."""
-    mine, yours = _told(one), _told(other)
+    mine, yours = _described(one), _described(other)
     differing = [name for name in {**mine, **yours} if mine.get(name) != yours.get(name)]
     if not differing and one.files != other.files:
         return "the files are not the same"
     return "; ".join(f"{name} is {mine.get(name)} instead of {yours.get(name)}" for name in differing)
 
 
-def _told(header: Header) -> dict[str, object]:
+def _described(header: Header) -> dict[str, object]:
     shard = f"{header.shard}/{header.shards}"
     return {"gclint": header.gclint, "the shard": shard, **header.settings}

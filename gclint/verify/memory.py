@@ -1,4 +1,4 @@
-"""Estimates of memory: finds the file and configuration that the user means, and asks a worker."""
+"""Finds the file and the configuration that the user names, and lets a worker estimate the memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
     """Return the estimate that a worker makes of a class of a file.
 
     Raises:
-        NoEstimate: it cannot.
+        NoEstimate: the worker cannot make one.
     """
     request = Request(
         (target.source,),

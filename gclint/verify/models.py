@@ -1,4 +1,4 @@
-"""Finds out which files define models, by their text.
+"""Finds out from their text which files define models.
 
 Only these are imported, since an import executes the file.
 """
@@ -14,7 +14,7 @@ from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 
 _DEPTH = 40
-"""How many classes and files a base is followed through; a longer chain is a circle."""
+"""Through how many classes and files a base is followed; a longer chain is taken for a circle."""
 
 
 class ModelFiles:

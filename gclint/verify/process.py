@@ -18,7 +18,7 @@ from gclint.verify.home import harmless, temporary_home
 from gclint.verify.worker.protocol import Done, Message, Request, Unusable, decode, encode
 
 _PROGRAM = Path(worker.__file__).with_name("__main__.py")
-_PASSED_OVER = 100
+_SKIPPED_LINES = 100
 """How many lines an interpreter may print before the worker answers."""
 _LONGEST = 1 << 28
 """The most bytes of a line."""
@@ -31,7 +31,7 @@ def work(python: Path, request: Request) -> Generator[Message]:
     when the generator is closed, and does not receive the terminal's signals to this process.
     """
     with temporary_home() as home:
-        # This fixes the order of sets, and with it what models compute.
+        # Models may depend on the order of sets, which this fixes.
         environment = {**harmless(os.environ), "PYTHONHASHSEED": "0"}
         line = encode(replace(request, home=str(home)))
         yield from converse([str(python), str(_PROGRAM)], line, environment, f"the worker in {python}")
@@ -69,7 +69,7 @@ def converse(
                 yield message
                 if isinstance(message, Done) or (isinstance(message, Unusable) and not message.source):
                     return
-            words = _last_words(process.wait(), errors, has_answered=message is not None)
+            words = _reason_of_end(process.wait(), errors, has_answered=message is not None)
             yield Unusable(f"{name} ended: {words}")
         finally:
             _kill(process)
@@ -85,35 +85,35 @@ def _converse(requests: IO[bytes], answers: IO[bytes], line: str) -> Iterator[Me
         requests.flush()
     except BrokenPipeError:  # It has ended; the reason may still be in the pipe.
         return
-    passed_over = _PASSED_OVER
+    left_to_skip = _SKIPPED_LINES
     for answer in iter(partial(answers.readline, _LONGEST), b""):
         try:
             message = decode(answer.decode(errors="replace"))
             if isinstance(message, Request):
                 raise ValueError(f"not an answer: {answer[:80]!r}")
         except ValueError as error:
-            passed_over -= 1
-            if passed_over < 0:
+            left_to_skip -= 1
+            if left_to_skip < 0:
                 yield Unusable(f"the worker's answer cannot be understood ({error})")
                 return
             continue
-        passed_over = 0
+        left_to_skip = 0
         yield message
 
 
-def _last_words(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
+def _reason_of_end(status: int, errors: IO[bytes], *, has_answered: bool) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
-    said = [line for line in lines if line.strip()]
-    if said:
+    printed = [line for line in lines if line.strip()]
+    if printed:
         # An old interpreter rejects the program itself.
-        is_old = not has_answered and said[-1].startswith("SyntaxError")
-        return f"{said[-1]}{' (it needs Python 3.10 or later)' if is_old else ''}"
+        is_old = not has_answered and printed[-1].startswith("SyntaxError")
+        return f"{printed[-1]}{' (it needs Python 3.10 or later)' if is_old else ''}"
     if status < 0:
         known = -status in list(signal.Signals)
         return f"it was killed ({signal.Signals(-status).name if known else f'signal {-status}'})"
-    doubt = "" if has_answered else ", and it has not answered: is it a Python interpreter?"
-    return f"its exit status is {status}{doubt}"
+    hint = "" if has_answered else ", and it has not answered: is it a Python interpreter?"
+    return f"its exit status is {status}{hint}"
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Finds settings with which a class that failed was right in every scenario that was run."""
+"""Finds settings with which a class that failed passes every scenario that was run."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _Setting:
 
 
 def proven_setting(result: ClassResult) -> str | None:
-    """Return the shortest setting with which a class that failed did not fail.
+    """Return the shortest setting with which a class that failed passes; None if there is none.
 
     Every scenario that was run and that the setting allows must have been run in each of its modes without
-    a failure. It does no harm if a cache that a scenario does not use is written twice. If the process of the
-    class ended early, there is no such setting, since it is unknown what else would have failed.
+    a failure. A second write to a cache that the scenario does not use is no failure here. If the process of
+    the class ended early, there is no such setting, since it is unknown what else would have failed.
     """
     if result.outcome != "failed" or result.is_cut_short:
         return None

@@ -10,9 +10,9 @@ from gclint.verify.worker.practices import MISSING_LIBRARY
 from gclint.verify.worker.protocol import ClassResult, Discovered, Environment, Message, Unusable
 
 _AGAIN = frozenset(("killed", "crowded out"))
-"""Reasons why a class was not run that are not its own: the next run may run it."""
+"""Categories of classes that were not run for reasons outside of them: the next run may run them."""
 _BROKEN = _AGAIN | {"verifier"}
-"""The same, and bugs of gclint: something went wrong."""
+"""These, and bugs of gclint: something went wrong."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Results:
     """The digests of the sources when they were run."""
 
     def add(self, message: Message, *, tree: str | None, digest: str = "") -> None:
-        """Take in one message.
+        """Add one message.
 
         Args:
             message: the message of a worker.
@@ -76,7 +76,7 @@ class Results:
         self.classes.update({key: result for key, result in other.classes.items() if key[0] == source})
 
     def missing(self, source: str) -> tuple[str, ...] | None:
-        """Return the names of the classes of a source that are to be run; None if all are.
+        """Return the names of the classes of a source that are still to be run; None for all of them.
 
         These have not been run yet, or were killed by the system.
         """

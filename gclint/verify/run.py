@@ -1,4 +1,4 @@
-"""Runs files by workers, one tree after the other; knows nothing of command lines and reports."""
+"""Lets workers run files, one tree after the other; knows nothing of command lines and reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def verify(
         settings: how to run it.
         listen: called with everything that happens, when it happens. An exception in it ends the run.
         earlier: results of a run that was interrupted. Those of unchanged files are kept.
-        texts: the texts to run in place of those of some files, either these or imported ones.
+        texts: the texts to run instead of those of some files, either these or imported ones.
 
     Raises:
         EnvironmentChanged: the environment is not that of the earlier results.
@@ -75,7 +75,7 @@ def verify(
 def _left_by_tree(
     targets: Sequence[Target], digests: Mapping[str, str], earlier: Results, results: Results
 ) -> dict[str | None, list[Source]]:
-    """Return what is left to run in each tree, perhaps nothing; add known results to ``results``."""
+    """Return what is left to run in each tree, possibly nothing; add known results to ``results``."""
     trees: dict[str | None, list[Source]] = {}
     for target in targets:
         sources = trees.setdefault(target.tree, [])

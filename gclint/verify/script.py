@@ -26,7 +26,7 @@ def prepare(model):
 
 def batch(model, number):
     batches = [{batches}]
-    inputs = batches[number % len(batches)]  # Two lengths take turns.
+    inputs = batches[number % len(batches)]  # Two lengths alternate.
 {batch}    return inputs
 
 
@@ -37,7 +37,7 @@ def seed(number):
 
 
 def state(model):
-    """Return the attributes of modules, but for those that switch checkpointing."""
+    """Return the attributes of modules, except for those that enable checkpointing."""
     kept = {{}}
     for name, module in model.named_modules():
         for key in set(vars(module)) - set(vars(torch.nn.Module())):
@@ -81,12 +81,12 @@ def content(value, depth=5):
 
 
 class Training:
-    """Some steps, with checkpointing if anything is said about it, and what was seen of them."""
+    """A few training steps and their results; with checkpointing if it has arguments."""
 
     def __init__(self, **checkpointing):
         seed(0)
         model = {name}({config_class}.from_dict(CONFIG)).train()
-        for parameter in model.parameters():  # No branch is hidden by a zero.
+        for parameter in model.parameters():  # A zero would hide what is behind it.
             if parameter.is_floating_point():
                 parameter.data += 0.01 * torch.randn_like(parameter)
         if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
@@ -137,7 +137,7 @@ class Training:
             self.stage = "enabling checkpointing"
             self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=self.checkpointing)
             self.off = self.switches(False)
-        if HOOK and not hasattr(self.model, "_require_grads_hook"):  # As training of adapters does.
+        if HOOK and not hasattr(self.model, "_require_grads_hook"):  # As when training adapters.
             self.stage = "enable_input_require_grads()"
             self.model.enable_input_require_grads()
         for number in range({steps}):
@@ -204,7 +204,7 @@ def same(one, other):
 
 
 def differences(one, other):
-    """Yield the names of what two dictionaries do not agree in."""
+    """Yield the keys whose values differ in two dictionaries."""
     for name in {{**one, **other}}:
         if name not in one or name not in other or not same(one[name], other[name]):
             yield name
@@ -234,7 +234,7 @@ if MODE and plain.error is not None:
     LEAST = 0.0  # The model may be written for its defaults.
     plain = Training()
 if MODE and HOOK and plain.error is not None:
-    HOOK = False  # The model cannot be trained so even without checkpointing.
+    HOOK = False  # The model cannot be trained with it even without checkpointing.
     plain = Training()
 checkpointed = Training(**MODE) if MODE else plain
 if MODE and plain.error is not None:
@@ -257,8 +257,8 @@ _SHOWN = {
     "error": _ERROR + _FIRST_STEP,
     "frozen base": _ERROR + _FIRST_STEP,
     "switches": """\
-    yield from (f"enabling leaves it off in {name or 'the model'}" for name in checkpointed.off)
-    yield from (f"disabling leaves it on in {name or 'the model'}" for name in checkpointed.on)
+    yield from (f"not enabled in {name or 'the model'}" for name in checkpointed.off)
+    yield from (f"not disabled in {name or 'the model'}" for name in checkpointed.on)
 """,
     "recomputation": """\
     for block in BLOCKS:

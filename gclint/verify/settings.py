@@ -1,4 +1,4 @@
-"""The user's settings of how to run models."""
+"""The user's settings for running models."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class RunSettings:
     gigabytes: float | None = None
     """The memory limit of a process; by default :data:`GIGABYTES` on a CPU, and none on a GPU."""
     known: tuple[Known, ...] = ()
-    """What users say about their classes."""
+    """The user's settings for classes."""
     complete: bool = False
-    """Whether to run everything that a comparison of two texts of a model needs."""
+    """Whether to run everything that a comparison of two versions of a model needs."""
     executor: str = "local"
     """The name of the executor."""
     practices: tuple[str, ...] = ()

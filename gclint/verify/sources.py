@@ -22,7 +22,6 @@ from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source
 
-NO_MODEL = "by its text, it defines no class that derives from PreTrainedModel"
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
 # This does not import transformers, which would take seconds.
 _FIND_TRANSFORMERS = (
@@ -57,7 +56,7 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     given = {_absolute(path) for path in paths}
     for file in files:
         if is_modular(file) and _absolute(file) in given:
-            message = f"a modular file is not what runs; verify {modeling_path(file).name} instead"
+            message = f"a modular file is not run itself; verify {modeling_path(file).name} instead"
             problems.append(Problem(file, message))
     wanted = [
         file for file in files if _absolute(file) in given or not file.name.startswith(_OTHER_LIBRARIES)
@@ -89,7 +88,7 @@ def _without_model(path: Path, text: str) -> Problem:
         return Problem(path, f"it is not imported: this is not Python ({error.msg})", position)
     except ValueError as error:  # The file has null bytes.
         return Problem(path, f"it is not imported: this is not Python ({error})")
-    return Problem(path, f"it is not imported: {NO_MODEL}")
+    return Problem(path, "it is not imported: no class in its text derives from PreTrainedModel")
 
 
 def target_of(path: Path) -> Target:

@@ -33,7 +33,7 @@ class Outcome:
     values: dict[str, Tensor] = field(default_factory=dict)
     """Loss and outputs."""
     cache: dict[str, Tensor] = field(default_factory=dict)
-    """What is in the cache; empty after a step of training, since checkpointing rightly takes caches away."""
+    """What is in the cache; empty after a step of training, since checkpointing rightly removes caches."""
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     """Buffers, and what blocks have assigned to themselves."""

@@ -153,7 +153,7 @@ def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
     )
     report = replace(report_of_runs(tmp_path), runs=results_of(result), weighed=None, findings=())
     stacks = _row(page_of(report), "M").detail.stacks
-    assert [(stack.name, stack.said) for stack in stacks] == [
+    assert [(stack.name, stack.summary) for stack in stacks] == [
         ("model.layers", "1 of 1 recomputed"),
         ("model.tower.layers", "1 of 2 recomputed"),
     ]
@@ -196,7 +196,7 @@ def test_a_proven_repair_is_shown_with_its_diff_and_proof(tmp_path: Path) -> Non
     (row,), (repair,) = page.rows, page.repairs
     assert (row.outcome, repair.outcome) == ("repaired", "proven")
     assert row.detail.repairs == (repair,)
-    assert repair.runs[0].said.startswith("Model: failed before, passed after")
+    assert repair.runs[0].summary.startswith("Model: failed before, passed after")
     assert repair.runs[0].more[0].startswith("before, reentrant, default: a gradient is lost")
     assert [line.text for line in repair.diff if line.kind == "added"] == ["+        x = layer(x, x)"]
     # The file holds the repaired text by now; the call is shown as it was.

@@ -37,7 +37,7 @@ class StandIn:
             raise CannotWork("there is no device 'nothing'")
         return [(device, "cpu" if device == "cpu" else f"a GPU called {device}") for device in self._devices]
 
-    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+    def make_reproducible(self, devices: Sequence[str]) -> tuple[str, ...]:
         return ()
 
     def classes(self, module: ModuleType) -> Sequence[Any]:

@@ -202,18 +202,18 @@ def test_an_option_that_cannot_be_judged_is_told() -> None:
 
 
 def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
-    from gclint.verify.worker.examination.ledger import Doubt, Ledger
+    from gclint.verify.worker.examination.findings import Doubt, Findings
     from gclint.verify.worker.protocol import InputEmbedding, Place, Source
 
-    ledger = Ledger(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}), ())
-    ledger.scenarios.append("default")
-    found = ledger.separate()
+    findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}), ())
+    findings.scenarios.append("default")
+    found = findings.separate()
     found.doubt = Doubt("not compared", "only 1 of 9")
-    found.made_of([Planted])
-    found.feed([InputEmbedding(Place("modeling_toy.py", 1, 1), "ToyModel", "embed")])
-    found.cover_all_but(["tower"])
-    ledger.take(found)
-    result = ledger.result()
+    found.add_classes([Planted])
+    found.add_embeddings([InputEmbedding(Place("modeling_toy.py", 1, 1), "ToyModel", "embed")])
+    found.add_not_covered(["tower"])
+    findings.take(found)
+    result = findings.result()
     assert (result.outcome, result.reason) == ("not run", "only 1 of 9")
     assert [each.module for each in result.embeddings] == ["embed"]
     assert result.not_covered == ("tower",)
@@ -260,7 +260,7 @@ def test_attributes_that_are_set_or_changed_are_told() -> None:
 def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: str) -> None:
     import torch
 
-    from gclint.verify.worker.examination.evidence import Evidence
+    from gclint.verify.worker.examination.side_effects import Snapshot
     from gclint.verify.worker.examination.state import Attributes
 
     class ToyCache(list[Any]):
@@ -270,12 +270,12 @@ def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: 
         cache, dictionary = ToyCache([torch.ones(2)]), {"key": torch.ones(2)}
         model = torch.nn.Module()
         held = ({id(cache): cache}, {id(dictionary): dictionary})
-        evidence = Evidence(model, *held, Attributes(model))
+        snapshot = Snapshot(model, *held, Attributes(model))
         cache.clear()
         cache.append(torch.ones(2))
         dictionary.clear()
         dictionary["key"] = torch.ones(2)
-        assert len(getattr(evidence.consequences(), attribute)) == 1
+        assert len(getattr(snapshot.side_effects(), attribute)) == 1
 
 
 @pytest.mark.parametrize(("difference", "same"), [(1e-7, True), (1e-2, False)])
@@ -309,7 +309,7 @@ def test_expressions_make_the_same_small_tensors() -> None:
 def test_what_is_left_out_on_purpose_is_a_note(name: str) -> None:
     result = examine_planted(name)
     assert result.outcome == "passed"
-    assert any("left out of checkpointing on purpose" in note for note in result.notes)
+    assert any("deliberately left out of checkpointing" in note for note in result.notes)
 
 
 def test_first_operation_that_differs_has_its_lines_in_both_passes() -> None:

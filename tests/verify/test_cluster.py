@@ -262,7 +262,7 @@ def test_a_missing_library_is_named(command: Command, tmp_path: Path) -> None:
     ("content", "version", "words"),
     [
         ("", gclint.__version__, "differs from the file here"),
-        (None, gclint.__version__, "No such file or directory; the files have to be at the same path"),
+        (None, gclint.__version__, "No such file or directory; the files must be at the same path"),
         (passing("A"), "0.0.1", f"gclint is {gclint.__version__} there, and 0.0.1 here"),
     ],
 )

@@ -65,11 +65,11 @@ def test_what_is_infinite_or_no_number_in_both_is_no_difference() -> None:
 def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
     import torch
 
-    from gclint.verify.worker.examination.exactly import Exactly, doubled
+    from gclint.verify.worker.examination.double_precision import DoublePrecision, doubled
 
     inputs = doubled({"states": [torch.ones(2)], "ids": torch.ones(2, dtype=torch.long)})
     states = inputs["states"][0]
-    with Exactly():
+    with DoublePrecision():
         made: list[Any] = [
             states.float(),
             states.to(torch.float16),

@@ -71,7 +71,7 @@ def test_fake_bytes_are_real_ones(model: str, name: str) -> None:
 def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode: Mode) -> None:
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    from gclint.verify.worker.examination.subject import switch_on
+    from gclint.verify.worker.examination.subject import enable_checkpointing
     from gclint.verify.worker.footprint.meter import Meter
     from gclint.verify.worker.footprint.step import loss_of
 
@@ -80,7 +80,7 @@ def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode
     for make in (Meter, lambda _model: MemTracker()):
         model_ = trainee.build()
         if mode != "plain":
-            switch_on(model_, mode)
+            enable_checkpointing(model_, mode)
         watch = make(model_)
         if isinstance(watch, MemTracker):
             watch.track_external(model_)

@@ -81,7 +81,7 @@ def test_runs_share_only_tensors_of_the_same_bits() -> None:
 
 def test_what_was_handed_over_last_is_there_after_a_death() -> None:
     def function(fork: Any) -> None:
-        fork.tell("begun")
+        fork.send("begun")
         fork.keep("first")
         fork.keep("second")
         os._exit(3)

@@ -128,7 +128,7 @@ def test_nothing_touches_a_gpu_before_the_fork_that_runs_there(tmp_path: Path) -
     assert not done.returncode, done.stderr
     *messages, settings = done.stdout.splitlines()
     assert '"device":"a GPU"' in messages[0]
-    assert '"numerics":["TF32 is off"' in messages[0]
+    assert '"numerics":["TF32 is disabled"' in messages[0]
     assert settings == "True False"
     # It was run up to where a model is brought to its device, in a fork.
     assert "no GPU is there" in messages[-2]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 _PREPARE = """
 import os, signal, socket, subprocess, sys
-from gclint.verify.worker.isolation import isolate, settle
+from gclint.verify.worker.isolation import isolate, use_home
 told = isolate()
 """
 
@@ -103,7 +103,7 @@ def test_a_daemon_ends_with_the_worker(tmp_path: Path, end: str) -> None:
     held.touch()
     process = _start(_DAEMON + end, HELD=str(held))
     assert process.stdout
-    assert process.stdout.readline() == "what it starts ends with it\n"
+    assert process.stdout.readline() == "processes that it starts end with it\n"
     if end == "signal.pause()":
         # As the host does it.
         os.killpg(process.pid, signal.SIGKILL)
@@ -134,13 +134,13 @@ def test_a_death_in_the_namespaces_is_told() -> None:
 def test_a_system_without_namespaces_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     network, _ = isolation.isolate()
-    assert network.startswith("the network is refused to Python code, not to other programs")
+    assert network.startswith("the network is blocked for Python code, but not for other programs")
 
 
 def test_everything_that_is_kept_for_a_user_is_kept_in_the_home(tmp_path: Path) -> None:
     program = """
     import tempfile
-    settle(os.environ["WANTED"])
+    use_home(os.environ["WANTED"])
     with tempfile.NamedTemporaryFile() as file:
         print(os.path.expanduser("~"), os.environ["HF_HOME"], os.path.dirname(file.name))
     """

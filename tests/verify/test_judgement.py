@@ -24,14 +24,14 @@ def _row(
     from gclint.verify.worker.practices import practices_named
     from gclint.verify.worker.training.groups import GROUPS
     from gclint.verify.worker.training.judgement import judge
-    from gclint.verify.worker.training.taken import Taken
+    from gclint.verify.worker.training.practice_run import PracticeRun
 
-    def taken(gradients: dict[str, Any]) -> Taken:
+    def taken(gradients: dict[str, Any]) -> PracticeRun:
         tensors = {
             name: None if value is None else torch.tensor([value, value]) for name, value in gradients.items()
         }
         counted = Counter({"layers.0": recomputed})
-        return Taken(
+        return PracticeRun(
             gradients=[tensors, tensors],
             recorded=Counter({"layers.0": 2, **dict.fromkeys(left, 2)}),
             recomputed=counted,

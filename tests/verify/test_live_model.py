@@ -283,8 +283,8 @@ def test_adapters_of_peft_are_trained_as_they_are(llama: Any) -> None:
 
 def _wrong_calls() -> dict[str, tuple[Any, str]]:
     return {
-        "tuple": (lambda model, batch: ((model, tuple(batch.values())), {}), "and is a tuple"),
-        "three": (lambda model, batch: ((model, [batch] * 3), {}), "two batches at most"),
+        "tuple": (lambda model, batch: ((model, tuple(batch.values())), {}), "not a tuple"),
+        "three": (lambda model, batch: ((model, [batch] * 3), {}), "at most two batches"),
         "empty": (lambda model, batch: ((model, {}), {}), "the batch is empty"),
         "unknown": (lambda model, batch: ((model, {**batch, "idx": 1}), {}), "has no argument 'idx'"),
         "missing": (lambda model, _batch: ((_demanding(model), {"mask": 1}), {}), "lacks 'input_ids'"),

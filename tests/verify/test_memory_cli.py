@@ -93,8 +93,8 @@ def test_what_the_worker_cannot_do_is_said_in_one_line(gclint: Gclint) -> None:
     [
         ({"fields": {"hiden_size": 8}}, "LlamaConfig has no field 'hiden_size'; did you mean hidden_size"),
         ({"fields": {"text_config.depth": 8}}, "LlamaConfig has no field 'text_config.depth'"),
-        ({"fields": {"hidden_size": 100, "num_attention_heads": 7}}, "LlamaConfig refuses these sizes"),
-        ({"fields": {"hidden_size": "wide"}}, "LlamaConfig refuses these sizes"),
+        ({"fields": {"hidden_size": 100, "num_attention_heads": 7}}, "LlamaConfig rejects these sizes"),
+        ({"fields": {"hidden_size": "wide"}}, "LlamaConfig rejects these sizes"),
         ({"model_class": "LlamaForCausalML"}, "did you mean LlamaForCausalLM?"),
         ({"dtype": "int8"}, "no floating-point type 'int8'"),
     ],

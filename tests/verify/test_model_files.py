@@ -84,5 +84,5 @@ def test_only_models_are_targets_and_a_script_that_is_given_is_a_problem(tmp_pat
     targets, problems = targets_of([tmp_path / "train.py"], Settings())
     assert targets == []
     assert [problem.message for problem in problems] == [
-        "it is not imported: by its text, it defines no class that derives from PreTrainedModel"
+        "it is not imported: no class in its text derives from PreTrainedModel"
     ]

@@ -16,7 +16,7 @@ from gclint.verify.worker.protocol import SetUp
 from tests.verify.planted_setups import FOLDER, load_planted_setups, train_planted
 
 if TYPE_CHECKING:
-    from gclint.verify.worker.training.taken import Taken
+    from gclint.verify.worker.training.practice_run import PracticeRun
 
 pytestmark = pytest.mark.torch
 
@@ -25,11 +25,11 @@ _WAITED = "[../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 15000m
 _UNUSED = "Expected to have finished reduction in the prior iteration before starting a new one."
 
 
-def _taken(message: str = "", kind: str = "RuntimeError", stage: str = "the backward pass") -> Taken:
+def _run(message: str = "", kind: str = "RuntimeError", stage: str = "the backward pass") -> PracticeRun:
     from gclint.verify.worker.examination.fault import Fault
-    from gclint.verify.worker.training.taken import Taken
+    from gclint.verify.worker.training.practice_run import PracticeRun
 
-    return Taken(stage=stage, error=Fault(kind, message) if message else None)
+    return PracticeRun(stage=stage, error=Fault(kind, message) if message else None)
 
 
 def _row(name: str, outcome: Any = "works", symptom: str = "", data: str = "", *names: str) -> SetUp:
@@ -52,28 +52,30 @@ def _trained(name: str) -> tuple[SetUp, ...]:
 def test_the_process_that_fails_first_is_told(first: str, second: str, blamed: str) -> None:
     from gclint.verify.worker.training.ranks import together
 
-    found = together([_taken(first), _taken(second)])
+    found = together([_run(first), _run(second)])
     assert found.stage == f"the backward pass of {blamed}"
 
 
 def test_a_process_that_dies_is_told_before_those_that_wait_for_it() -> None:
     from gclint.verify.worker.training.ranks import together
 
-    dead, waiting = _taken("an exit", "exit"), _taken(_WAITED)
+    dead, waiting = _run("an exit", "exit"), _run(_WAITED)
     assert together([waiting, dead]).error == dead.error
-    hanging = _taken("no end within 5 s", "time limit")
+    hanging = _run("no end within 5 s", "time limit")
     assert together([hanging, waiting]).error == hanging.error
-    assert together([hanging, _taken(_UNUSED)]).stage.endswith("rank 1"), "what hangs may wait as well"
+    assert together([hanging, _run(_UNUSED)]).stage.endswith("rank 1"), "what hangs may wait as well"
 
 
 def test_processes_that_train_together_have_the_mean_of_their_gradients() -> None:
     import torch
 
+    from gclint.verify.worker.training.practice_run import PracticeRun
     from gclint.verify.worker.training.ranks import average
-    from gclint.verify.worker.training.taken import Taken
 
-    one = Taken(gradients=[{"seen": torch.tensor([2.0]), "by one": None, "by none": None}])
-    other = Taken(gradients=[{"seen": torch.tensor([4.0]), "by one": torch.tensor([8.0]), "by none": None}])
+    one = PracticeRun(gradients=[{"seen": torch.tensor([2.0]), "by one": None, "by none": None}])
+    other = PracticeRun(
+        gradients=[{"seen": torch.tensor([4.0]), "by one": torch.tensor([8.0]), "by none": None}]
+    )
     for gradients in average([one, other]).gradients:
         assert gradients == {"seen": torch.tensor([3.0]), "by one": torch.tensor([4.0]), "by none": None}
     assert len(average([one, other]).gradients) == 2, "each of the two is compared"
@@ -183,10 +185,10 @@ def test_a_setting_that_was_not_run_with_all_data_is_not_advised() -> None:
 
 def test_what_is_slow_without_checkpointing_is_no_hang_with_it() -> None:
     from gclint.verify.worker.ending import End
-    from gclint.verify.worker.training.training import _taken
+    from gclint.verify.worker.training.training import _run_of
 
     end = End("time limit", "no end within 5 s")
     for is_slow in (True, False):
-        error = _taken(None, end, "the backward pass", is_slow).error
+        error = _run_of(None, end, "the backward pass", is_slow).error
         assert error is not None
         assert error.is_foreign is is_slow

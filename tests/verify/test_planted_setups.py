@@ -49,8 +49,8 @@ def test_a_compilation_that_comes_to_no_end_is_no_failure(group: str, outcome: s
     from gclint.verify.worker.examination.fault import Fault
     from gclint.verify.worker.training.groups import GROUPS
     from gclint.verify.worker.training.judgement import judge
-    from gclint.verify.worker.training.taken import Taken
+    from gclint.verify.worker.training.practice_run import PracticeRun
 
-    late = Taken(error=Fault("time limit", "no end within 30 s"))
-    row = judge(practices_named([group])[0], GROUPS[group], Taken(), late, {})
+    late = PracticeRun(error=Fault("time limit", "no end within 30 s"))
+    row = judge(practices_named([group])[0], GROUPS[group], PracticeRun(), late, {})
     assert (row.outcome, row.symptom) == (outcome, "time limit")

@@ -117,7 +117,7 @@ def test_what_dies_without_checkpointing_is_not_run_with_its_reason(tmp_path: Pa
     )
     assert (result.outcome, result.category, result.failures) == ("not run", "exit", ())
     assert result.reason == (
-        "there was a call of sys.exit(3) during the forward pass (without checkpointing, default), in line 7"
+        "there was a call of sys.exit(3) during the forward pass (without checkpointing, default), on line 7"
     )
 
 

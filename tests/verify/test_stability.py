@@ -27,9 +27,9 @@ def test_noise_reaches_only_what_is_recomputed() -> None:
     with phases, RecomputeNoise(model, [block], phases, seed=1):
         assert torch.equal(model.block(given), expected)
         phases.backward = True
-        shaken, kept = _kept(model.block, given)
-    assert not torch.equal(shaken, expected)
-    assert torch.allclose(shaken, expected, atol=0.1)
+        perturbed, kept = _kept(model.block, given)
+    assert not torch.equal(perturbed, expected)
+    assert torch.allclose(perturbed, expected, atol=0.1)
     # Non-reentrant checkpointing compares what is kept, so the noise may keep nothing.
     again, plain = _kept(model.block, given)
     assert torch.equal(again, expected)

@@ -214,7 +214,7 @@ def test_a_defect_of_gclint_ends_the_run_in_one_line(gclint: Gclint, monkeypatch
             b"x = 1\nif x\n",
             "modeling_toy.py:2:5: error: it is not imported: this is not Python (expec",
         ),
-        (b"x = 1\n", "modeling_toy.py: error: it is not imported: by its text, it defines no class that"),
+        (b"x = 1\n", "modeling_toy.py: error: it is not imported: no class in its text derives from"),
         (
             b"# \xff\nclass X(PreTrainedModel): ...\n",
             "modeling_toy.py:1:1: error: invalid or missing encoding",
@@ -236,7 +236,7 @@ def test_modular_files_are_not_what_runs(gclint: Gclint) -> None:
     assert outcome.status == 2
     assert (
         outcome.err
-        == "modular_toy.py: error: a modular file is not what runs; verify modeling_toy.py instead\n"
+        == "modular_toy.py: error: a modular file is not run itself; verify modeling_toy.py instead\n"
     )
 
 

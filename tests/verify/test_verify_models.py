@@ -185,23 +185,23 @@ class Base(PreTrainedModel):
         return (self.step(self.embeddings(input_ids), **kwargs),)
 """
 _OWN = {
-    "Name": ("return states * factor", "NameError", "nothing in this file is called `factor`"),
+    "Name": ("return states * factor", "NameError", "`factor` is not defined in this file"),
     "Local": (
         "if states is None: scale = 1\n        return states * scale",
         "UnboundLocalError",
-        "no attempt came past this line",
+        "every attempt failed on this line",
     ),
     "Attribute": (
         "return states * self.factor",
         "AttributeError",
-        "nothing gives a Attribute an attribute `factor`",
+        "no code sets an attribute `factor` on `Attribute`",
     ),
-    "Keyword": ("return self.helper(states, size=2)", "TypeError", "`size` is written in this call"),
-    "Count": ("return self.helper(states, 2)", "TypeError", "all arguments are written in this call"),
+    "Keyword": ("return self.helper(states, size=2)", "TypeError", "this call passes `size` explicitly"),
+    "Count": ("return self.helper(states, 2)", "TypeError", "this call passes all its arguments explicitly"),
     "Import": (
         "from torch import no_such_thing\n        return states",
         "ImportError",
-        "the installed library has nothing of that name",
+        "the installed library has no such name",
     ),
 }
 _NOT_OWN = {

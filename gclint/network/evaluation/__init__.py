@@ -1,1 +1,1 @@
-"""What names, expressions and classes of a model's code stand for: mutually recursive by nature, one room."""
+"""Evaluates names, expressions and classes; the modules are mutually recursive by nature."""

@@ -1,4 +1,4 @@
-"""A function's statements, each parsed when a name in it is asked for, and what they bind."""
+"""The statements of a function, each parsed when a name in it is needed, and the names that they bind."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
-_ADDING_METHODS = {"append", "add", "extend", "insert", "update", "add_module"}
-_COMPUTED = "*"
-"""Stands for the attributes that are set by computed names."""
-_COMPUTING = ("setattr", "add_module")
+ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", "add_module", "register_module"))
+"""Methods that add their last argument to a list or a module."""
+COMPUTED = "*"
+"""The key of attributes with computed names."""
+_COMPUTING = ("setattr", "add_module", "register_module")
 _MANY_PIECES = 50
-"""With so many, it pays to know which words stand in which."""
+"""The number of pieces from which an index of their words pays off."""
 _WORD = re.compile(r"\w+")
 _QUOTES = ('"""', 'r"""', "'''")
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
-# Looked up by exact type, since most nodes are none of these.
+# Looked up by exact type, since most nodes are of other types.
 BINDING_KINDS = frozenset(
     (
         cst.Assign,
@@ -51,13 +52,13 @@ class Binding:
     path: tuple[int, ...] = ()
     """Positions of the name in nested tuple targets."""
     iterated: bool = False
-    """Whether the name stands for an item of the value, as a loop's target does."""
+    """Whether the name is bound to the items of the value, as a loop's target is."""
     added: bool = False
-    """Whether the value is put into the container that the name stands for."""
+    """Whether the value is added to the container that the name refers to."""
 
     @property
     def literal(self) -> cst.BaseExpression:
-        """What stands at the name's position, where value and target are written as tuples alike."""
+        """The item of the value at the name's position, as far as both are written as tuples."""
         value, path = self.value, self.path
         while path and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
             value, path = value.elements[path[0]].value, path[1:]
@@ -65,7 +66,7 @@ class Binding:
 
 
 class Piece:
-    """Some of a body's code: statements that are parsed already, or a range of text that is not."""
+    """A part of a body: statements that are parsed already, or a range of text that is not."""
 
     def __init__(self, fragment: Fragment | None, nodes: Sequence[cst.CSTNode]) -> None:
         """Hold ``nodes`` of ``fragment``."""
@@ -84,20 +85,20 @@ class Piece:
         return ""
 
     def mentions(self, name: str) -> bool:
-        """Tell whether the piece's code can bind a name."""
+        """Return whether the piece's code can bind a name."""
         return True
 
     def names(self, words: Collection[str]) -> bool:
-        """Tell whether one of ``words`` stands in the piece's code."""
+        """Return whether one of ``words`` stands in the piece's code."""
         return True
 
     def holds(self, offsets: list[int]) -> bool:
-        """Tell whether one of sorted ``offsets`` of the file's text lies in the piece."""
+        """Return whether one of sorted ``offsets`` of the file's text lies in the piece."""
         return True
 
     @property
     def bindings(self) -> Mapping[str, Sequence[Binding]]:
-        """All that the piece binds names to; an attribute's key is ``self.name``."""
+        """The bindings of the piece by name; the key of an attribute is ``self.name``."""
         self._collect()
         assert self._bindings is not None
         return self._bindings
@@ -124,12 +125,12 @@ class Piece:
 
 
 def nodes_in(pieces: Iterable[Piece]) -> Iterator[cst.CSTNode]:
-    """Yield all nodes of pieces that are parsed, each before what is below it."""
+    """Yield all nodes of parsed pieces, each before those below it."""
     return (node for piece in pieces for root in piece.nodes or () for node in walk(root))
 
 
 class TextPiece(Piece):
-    """A range of a file's text that holds whole statements of one block."""
+    """A range of a file's text that consists of whole statements of one block."""
 
     def __init__(self, file: SourceFile, start: int, end: int, indent: str) -> None:
         """Hold ``[start, end)`` of the file's text, whose statements are indented by ``indent``."""
@@ -153,9 +154,9 @@ class TextPiece(Piece):
         return True
 
     def mentions(self, name: str) -> bool:
-        """Tell whether the piece's code can bind a name; a computed attribute's name is ``*``."""
+        """Return whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
-        if last == _COMPUTED:
+        if last == COMPUTED:
             return any(word in self.text for word in _COMPUTING)
         code = self._file.outline.code
         for offset in word_ends(code, dot + last, self._start, self._end):
@@ -164,14 +165,14 @@ class TextPiece(Piece):
         return bool(holder) and code.find("setattr", self._start, self._end) != -1
 
     def names(self, words: Collection[str]) -> bool:
-        """Tell whether one of ``words`` stands in the piece's code."""
+        """Return whether one of ``words`` stands in the piece's code."""
         text = self._file.outline.code
         if text.startswith(_QUOTES, self._start + len(self._indent)):
             return False
         return any(has_word(text, word, self._start, self._end) for word in words)
 
     def holds(self, offsets: list[int]) -> bool:
-        """Tell whether one of sorted ``offsets`` of the file's text lies in the piece."""
+        """Return whether one of sorted ``offsets`` of the file's text lies in the piece."""
         return any_between(offsets, self._start, self._end)
 
 
@@ -185,37 +186,37 @@ class Body:
 
         Args:
             pieces: the code.
-            file: the file that it stands in.
-            definition: the function, where the pieces are what a look at its lines gave.
+            file: the file that contains it.
+            definition: the function, if the pieces were found by splitting its lines.
         """
         self._pieces = pieces
         self._file = file
         self._definition = definition
         self._by_name: dict[str, Sequence[Piece]] = {}
-        """The pieces that can hold a name, of names that were asked for."""
+        """The pieces that may contain a name, for names that were needed."""
 
     @property
     def definition(self) -> Definition | None:
-        """The function, where this is the body of one that is defined in a file."""
+        """The function, if this is the body of one that is defined in a file."""
         return self._definition
 
     @classmethod
     def of_nodes(cls, fragment: Fragment, nodes: Sequence[cst.CSTNode]) -> Body:
-        """Return a body that is parsed already."""
+        """Return the body that consists of nodes that are parsed already."""
         return cls([Piece(fragment, nodes)], fragment.file)
 
     @classmethod
     def of_definition(cls, file: SourceFile, definition: Definition) -> Body:
-        """Return the body of a function, of which nothing is parsed yet."""
+        """Return the body of a function, without parsing it."""
         return cls(list(_split(file, definition)), file, definition)
 
     @classmethod
     def of_class(cls, file: SourceFile, definition: Definition) -> Body:
-        """Return what stands in a class beside its functions and classes; nothing is parsed yet."""
+        """Return the code of a class outside of its functions and classes, without parsing it."""
         return cls(list(_between_members(file, definition)), file, definition)
 
     def pieces(self, name: str | None = None) -> Sequence[Piece]:
-        """Return the pieces, parsed, that can hold a name; without one, all of them."""
+        """Return the parsed pieces that may contain ``name``, or all of them."""
         if name is None:
             return self._parsed(self._pieces)
         known = self._by_name.get(name)
@@ -226,37 +227,37 @@ class Body:
         return known
 
     def _likely(self, name: str) -> Sequence[Piece]:
-        """Return the pieces in which a name stands as a word, or that set attributes of computed names."""
+        """Return the pieces that contain a name as a word, or that set attributes with computed names."""
         last = name.rpartition(".")[2]
-        words = (last, _COMPUTED) if "." in name else (last,)
+        words = (last, COMPUTED) if "." in name else (last,)
         rows = {row for word in words for row in self._index.get(word, ())}
         return [self._pieces[row] for row in sorted(rows)]
 
     @cached_property
     def _index(self) -> Mapping[str, Sequence[int]]:
-        """In which of the pieces, by number, each word stands; those that compute names under ``*`` too."""
+        """The numbers of the pieces by the words in them; pieces that compute names are also under ``*``."""
         found: defaultdict[str, list[int]] = defaultdict(list)
         for row, piece in enumerate(self._pieces):
             text = piece.text
             for word in set(_WORD.findall(text)):
                 found[word].append(row)
             if any(word in text for word in _COMPUTING):
-                found[_COMPUTED].append(row)
+                found[COMPUTED].append(row)
         return found
 
     def pieces_following(self, name: str) -> Sequence[Piece]:
-        """Return the pieces that can bind a name, and those that name it and are parsed already."""
+        """Return the pieces that may bind a name, and those that mention it and are parsed already."""
         self.pieces(name)
         return [piece for piece in self._pieces if piece.nodes is not None and piece.names((name,))]
 
     def pieces_at(self, offsets: list[int]) -> Sequence[Piece]:
-        """Return the pieces, parsed, in which one of sorted ``offsets`` of the file's text lies."""
+        """Return the parsed pieces that contain one of the sorted ``offsets`` in the file's text."""
         return self._parsed([piece for piece in self._pieces if piece.holds(offsets)])
 
     def pieces_naming(self, words: Collection[str]) -> Sequence[Piece]:
-        """Return the pieces, parsed, in whose code one of ``words`` stands; a docstring is none."""
+        """Return the parsed pieces whose code contains one of ``words``, without docstrings."""
         if self._definition is not None:
-            # Most words stand nowhere in the function, and need not be looked for in each statement.
+            # Most words are not in the function at all, and need not be searched in each statement.
             code, start, end = self._file.outline.code, self._definition.start, self._definition.end
             words = [word for word in words if code.find(word, start, end) != -1]
         return self._parsed([piece for piece in self._pieces if piece.names(words)])
@@ -264,7 +265,7 @@ class Body:
     def _parsed(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         if all(piece.parse() for piece in pieces):
             return pieces
-        # A line that was taken for a statement's beginning is none: parse the definition as a whole.
+        # The lines were split in the middle of a statement, so the definition is parsed as a whole.
         self._pieces = self._whole()
         self._by_name.clear()
         return self._pieces
@@ -280,19 +281,19 @@ class Body:
 
 
 def _split(file: SourceFile, definition: Definition) -> Iterator[Piece]:
-    """Split a function's body where its statements seem to begin."""
+    """Split a function's body at the lines where statements seem to begin."""
     if definition.header_end is None:
         return
     first = _FIRST_LINE.match(file.outline.code, definition.header_end)
     if first is None or len(first["indent"]) <= len(definition.indent):
-        # A body on the header's own line.
+        # The body is on the line of the header.
         yield TextPiece(file, definition.start, definition.end, definition.indent)
         return
     yield from _statements(file, first["indent"], first.start("indent"), definition.end)
 
 
 def _between_members(file: SourceFile, definition: Definition) -> Iterator[Piece]:
-    """Split what stands between the members of a class that are functions and classes."""
+    """Split the code of a class outside of its functions and classes."""
     if definition.header_end is None:
         return
     first = _FIRST_LINE.match(file.outline.code, definition.header_end)
@@ -308,7 +309,7 @@ def _between_members(file: SourceFile, definition: Definition) -> Iterator[Piece
 
 
 def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator[Piece]:
-    """Split a range of a block's lines where its statements seem to begin."""
+    """Split the lines of a block at those where statements seem to begin."""
     starts = [
         match.start() + 1
         for match in _statement(indent).finditer(file.outline.code, max(start - 1, 0), end)
@@ -318,10 +319,10 @@ def _statements(file: SourceFile, indent: str, start: int, end: int) -> Iterator
         yield TextPiece(file, first, last, indent)
 
 
-# What can stand behind a name where it gets a value, or something is added to what it holds.
+# What may follow a name where it is bound, or where something is added to its value.
 _BINDING_TAIL = re.compile(
     r"(?<![ \t])[ \t]*(?:$|[\r\n,):\]]|=(?!=)|(?:[-+*/|&@%^]|//|\*\*|>>|<<)=|in\b|\["
-    rf"|\.(?:{'|'.join(sorted(_ADDING_METHODS))})\b)"
+    rf"|\.(?:{'|'.join(sorted(ADDING_METHODS))})\b)"
 )
 _FIRST_LINE = re.compile(
     rf"(?<=:)[ \t]*(?:{COMMENT})?(?:[\r\n][ \t\f]*(?:{COMMENT})?)*[\r\n](?P<indent>[ \t\f]+)(?=\S)"
@@ -329,19 +330,19 @@ _FIRST_LINE = re.compile(
 
 
 def _is_defined(code: str, offset: int) -> bool:
-    """Tell whether ``def`` stands before a name."""
+    """Return whether a name follows ``def``."""
     return code[max(offset - 80, 0) : offset].rstrip().endswith("def")
 
 
 @cache
 def _statement(indent: str) -> re.Pattern[str]:
-    """Match a line's end, and the indentation of one behind it that can begin a statement of a block."""
+    """Match a line end, and the indentation of the next line, which may begin a statement of a block."""
     return re.compile(rf"\n{re.escape(indent)}(?=[^\s#)\]}}])(?!(?:else|elif|except|finally)\b)")
 
 
 def collect_bindings(collected: defaultdict[str, list[Binding]], node: cst.CSTNode) -> None:
-    """Record what a node itself binds to names."""
-    # The most frequent kind first: each that a node is not costs more than the one that it is.
+    """Record the bindings that a node itself makes."""
+    # The most frequent type comes first, since checks that fail are slow.
     if isinstance(node, cst.Call):
         _bind_addition(collected, node)
     elif isinstance(node, cst.Assign):
@@ -359,7 +360,7 @@ def collect_bindings(collected: defaultdict[str, list[Binding]], node: cst.CSTNo
 
 
 def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, binding: Binding) -> None:
-    """Record what an assignment to ``target`` gives its names."""
+    """Record the bindings of the names in an assignment target."""
     if isinstance(target, cst.Name):
         collected[target.value].append(binding)
     elif isinstance(target, (cst.Tuple, cst.List)):
@@ -380,18 +381,18 @@ def _bind(collected: defaultdict[str, list[Binding]], target: cst.CSTNode, bindi
 
 
 def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -> None:
-    """Record ``name.append(value)`` and its like, and ``setattr(self, …, value)``."""
+    """Record ``name.append(value)`` and similar calls, and ``setattr(self, …, value)``."""
     if isinstance(call.func, cst.Name) and call.func.value == "setattr" and len(call.args) == 3:
         holder = _container_key(call.args[0].value)
         attribute = call.args[1].value
         if holder is not None:
             literal = isinstance(attribute, cst.SimpleString)
-            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else "*"
+            name = str(ensure_type(attribute, cst.SimpleString).evaluated_value) if literal else COMPUTED
             collected[f"{holder}.{name}"].append(Binding(call.args[2].value))
         return
     if (
         not isinstance(call.func, cst.Attribute)
-        or call.func.attr.value not in _ADDING_METHODS
+        or call.func.attr.value not in ADDING_METHODS
         or not call.args
     ):
         return
@@ -399,8 +400,8 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
     if key is None:
         return
     method, value = call.func.attr.value, call.args[-1].value
-    if method == "add_module" and "." not in key:
-        collected[f"{key}.*"].append(Binding(value))
+    if method in ("add_module", "register_module") and "." not in key:
+        collected[f"{key}.{COMPUTED}"].append(Binding(value))
     elif method in ("extend", "update"):
         collected[key].append(Binding(value))
     else:
@@ -408,7 +409,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
 
 
 def _container_key(node: cst.CSTNode) -> str | None:
-    """Return under which key bindings keep a name (``layers``) or an attribute (``self.layers``)."""
+    """Return the key of a name (``layers``) or an attribute (``self.layers``) in bindings."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):

@@ -1,4 +1,4 @@
-"""The classes of a project: bases, attributes, methods, and what they are made of."""
+"""The classes of a project: their bases, attributes, methods and parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 _LONGEST_LINE = 200
-"""How many bases are followed; nobody writes a class with more, and each class would list them all."""
+"""How many bases are followed: real classes have fewer, and each class stores all of them."""
 
 
 class _HasFacts(Protocol):
@@ -46,7 +46,7 @@ _Fact = TypeVar("_Fact")
 
 
 def remembered(function: Callable[[_Subject], _Fact]) -> Callable[[_Subject], _Fact]:
-    """Find out a fact about a module or class once; it is forgotten together with its subject."""
+    """Compute a fact about a module or class only once; it is stored with its subject."""
 
     @wraps(function)
     def recall(subject: _Subject) -> _Fact:
@@ -61,7 +61,7 @@ class ClassInfo:
     """A class of the project."""
 
     def __init__(self, module: Module, definition: Definition) -> None:
-        """Describe the class that ``definition`` is."""
+        """Describe the class with this definition."""
         self.module = module
         self.definition = definition
         self.name = definition.name
@@ -81,11 +81,11 @@ class ClassInfo:
 
     @cached_property
     def base_names(self) -> tuple[str, ...]:
-        """The bases as they are written; what is no dotted name is left out."""
+        """The bases as they are written; those that are not dotted names are left out."""
         return self.definition.bases
 
     def header_fragment(self) -> Fragment | None:
-        """Parse the class's header alone."""
+        """Parse only the header of the class."""
         end = self.definition.header_end
         if end is None:
             return None
@@ -96,14 +96,14 @@ class ClassInfo:
             return None
 
     def header_node(self) -> cst.ClassDef | None:
-        """Return the class's header as a class without a body."""
+        """Return the header as the node of a class without a body."""
         fragment = self.header_fragment()
         node = fragment.body[0] if fragment is not None else None
         return node if isinstance(node, cst.ClassDef) else None
 
     @cached_property
     def bases(self) -> tuple[ClassInfo | External | None, ...]:
-        """The bases, None for one that cannot be resolved."""
+        """The bases; None for one that cannot be resolved."""
         resolved: list[ClassInfo | External | None] = []
         for name in self.base_names:
             values = [v for v in self.module.resolve(name) if isinstance(v, (ClassValue, External))]
@@ -113,7 +113,7 @@ class ClassInfo:
 
     @cached_property
     def mro(self) -> tuple[ClassInfo, ...]:
-        """The class and its bases in the project, in the order in which Python looks for a method."""
+        """The class and its bases in the project, in method resolution order."""
         seen = [self]
         waiting = [*reversed(self.bases)]
         while waiting and len(seen) < _LONGEST_LINE:
@@ -121,17 +121,17 @@ class ClassInfo:
             if isinstance(info, ClassInfo) and info is not self:
                 seen.append(info)
                 waiting.extend(reversed(info.bases))
-        # As for Python, a base comes behind all that inherit from it.
+        # A base comes after all classes that inherit from it.
         return tuple(reversed(dict.fromkeys(reversed(seen))))
 
     @cached_property
     def external_bases(self) -> frozenset[str]:
-        """The full names of the bases outside the project that the class reaches."""
+        """The full names of all direct and indirect bases outside the project."""
         return frozenset(base.name for info in self.mro for base in info.bases if isinstance(base, External))
 
     @cached_property
     def resolved(self) -> bool:
-        """Whether every base leads somewhere known."""
+        """Whether all bases, direct and indirect, are known."""
         return all(base is not None for info in self.mro for base in info.bases) and all(
             name in _KNOWN_BASES or name.rpartition(".")[2] == MODEL_BASE for name in self.external_bases
         )
@@ -143,31 +143,31 @@ class ClassInfo:
 
     @cached_property
     def is_checkpointing(self) -> bool:
-        """Whether the class reaches the checkpointing base class."""
+        """Whether the class inherits from the checkpointing base class."""
         return any(name.rpartition(".")[2] == CHECKPOINTING_BASE for name in self.external_bases) or any(
             info.name == CHECKPOINTING_BASE for info in self.mro
         )
 
     @cached_property
     def is_model(self) -> bool:
-        """Whether the class is a model that users enable checkpointing on."""
+        """Whether the class is a model, on which users enable checkpointing."""
         return any(name.rpartition(".")[2] == MODEL_BASE for name in self.external_bases) or any(
             info.name == MODEL_BASE and not info.is_namesake for info in self.mro
         )
 
     @property
     def is_namesake(self) -> bool:
-        """Whether a class that is called like the library's base of models is something else.
+        """Whether the class has the name of the library's base class of models, but is another class.
 
-        Libraries from before had one that is a module with methods for weights, and packages have their own.
+        Predecessors of the library have one that only handles weights, and some packages have their own.
         """
         return "gradient_checkpointing" not in self.text and "torch.nn.Module" in self.external_bases
 
-    # -- what it holds
+    # -- attributes and methods
 
     @property
     def text(self) -> str:
-        """The class's code, as searches expect it."""
+        """The code of the class, straightened for searches."""
         return self.definition.code
 
     def methods(self) -> Iterator[Definition]:
@@ -175,7 +175,7 @@ class ClassInfo:
         return self.definition.methods()
 
     def find_method(self, name: str) -> tuple[ClassInfo, Definition] | None:
-        """Return a method of the class or of a base, with the class that defines it."""
+        """Return the method ``name`` of the class or a base, with the class that defines it."""
         for info in self.mro:
             method = info.definition.method(name)
             if method is not None:
@@ -183,7 +183,7 @@ class ClassInfo:
         return None
 
     def has_method(self, name: str) -> bool:
-        """Tell whether instances have a method of that name; every module can be called."""
+        """Return whether instances have a method ``name``; every module has ``__call__``."""
         return name == "__call__" or self.find_method(name) is not None
 
     def method_scope(self, name: str) -> Scope | None:
@@ -198,7 +198,7 @@ class ClassInfo:
 
     @cached_property
     def forward(self) -> tuple[ClassInfo, Definition, Signature] | None:
-        """The ``forward`` that an instance has, the class it stands in, and its signature."""
+        """The class that defines the ``forward`` of an instance, the method, and its signature."""
         found = self.find_method("forward")
         if found is None:
             return None
@@ -208,7 +208,7 @@ class ClassInfo:
         return (*found, signature)
 
     def _is_only_forward(self, signature: Signature) -> bool:
-        """Tell whether no condition in the class's body chooses between several signatures."""
+        """Return whether the class body does not choose between definitions with different signatures."""
         functions = [child for child in self.definition.children if not child.is_class]
         level = min((child.indent for child in functions), key=len, default="")
         own = [child for child in functions if child.name == "forward"]
@@ -222,7 +222,7 @@ class ClassInfo:
         return None if self.forward is None else self.forward[2]
 
     def attribute(self, name: str) -> Values:
-        """Return what ``self.name`` can stand for, as the class or its nearest base assigns it."""
+        """Return the possible values of ``self.name``, as the class or its nearest base assigns it."""
         known = self._attributes.get(name)
         if known is None:
             self._attributes[name] = NOTHING
@@ -245,10 +245,10 @@ class ClassInfo:
         return NOTHING
 
     def _renamed(self, values: Values, base: ClassInfo) -> Values:
-        """Replace classes of a base's file by what a modular file means by them.
+        """Replace classes of a base's file by their counterparts in a modular file.
 
-        A modular file says `class MyModel(OtherModel)`, where `OtherModel` holds `OtherLayer`s, and
-        means that `MyModel` holds `MyLayer`s, which it derives from `OtherLayer` or writes anew.
+        If a modular file has `class MyModel(OtherModel)`, and `OtherModel` holds `OtherLayer`s, then in the
+        generated file `MyModel` holds `MyLayer`s, which the modular file defines, perhaps from `OtherLayer`.
         """
         if not is_modular(self.file.path):
             return values
@@ -268,11 +268,11 @@ class ClassInfo:
         return value
 
     def computed_attributes(self) -> Values:
-        """Return what is set under names that are computed, by ``setattr`` or ``add_module``."""
+        """Return the values of attributes with computed names, from ``setattr`` or ``add_module``."""
         return self.attribute("*")
 
     def class_attribute(self, name: str) -> Values:
-        """Return what the class's body itself assigns to ``name``, here or in a base."""
+        """Return the values that the body of the class or a base assigns to ``name``."""
         for info in self.mro:
             for child in info.definition.children:
                 if child.is_class and child.name == name:
@@ -283,18 +283,18 @@ class ClassInfo:
 
     @cached_property
     def _body(self) -> Body:
-        """What stands in the class beside its functions and classes."""
+        """The code of the class outside of its functions and classes."""
         return Body.of_class(self.file, self.definition)
 
     def assigns(self, name: str) -> bool:
-        """Tell whether the class's body itself gives a name a value."""
+        """Return whether the class body itself assigns to a name."""
         definition = self.definition
         if self.file.outline.code.find(name, definition.header, definition.end) == -1:
             return False
         return any(name in piece.bindings for piece in self._body.pieces(name))
 
     def switch(self, name: str) -> bool | None:
-        """Return whether the class's body itself sets a name to True or to False; None if to neither."""
+        """Return the value True or False that the class body itself assigns to a name; None for any other."""
         if not self.assigns(name):
             return None
         values = [each.literal for piece in self._body.pieces(name) for each in piece.bindings.get(name, ())]
@@ -303,7 +303,7 @@ class ClassInfo:
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:
-        """The torch modules of the project that the class's own code or a base's can create."""
+        """The torch modules of the project that the code of the class or its bases may create."""
         found: set[ClassInfo] = set()
         for info in self.mro:
             for name in info.module.part_names:
@@ -338,7 +338,7 @@ _KNOWN_BASES = {
 }
 
 
-# Nothing goes on for longer than a line of code does, so that no character is looked at too often.
+# Repetitions are limited to the length of a line, so that matching takes linear time.
 _ASSIGNMENT = re.compile(
     r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]{1,99}\s{0,400})?=(?!=)|:[^=\n]{1,400}=|\+="
     r"|(?:[)\]]{1,99}\s{0,400})?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s{0,400}=(?!=)"
@@ -347,7 +347,7 @@ _ASSIGNMENT = re.compile(
 
 
 def _may_assign(text: str, method: Definition, name: str) -> bool:
-    """Tell whether a method's text looks as if it assigned, or added to, the attribute ``name``."""
+    """Return whether the text of a method seems to assign or add to the attribute ``name``."""
     end = method.limit
     if text.find("setattr", method.header, end) != -1:
         return True
@@ -361,7 +361,7 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
     return False
 
 
-# What stands behind a class where an object is made of it, or where it is handed on to be.
+# What may follow the name of a class where it is instantiated, or passed on for that.
 _CREATION_TAIL = re.compile(r"(?<!\s)(?:\s*[(\[,)\]}]|\s+(?:if|else)\b)")
 
 

@@ -1,4 +1,4 @@
-"""The modules of a project, and what the names at their tops stand for."""
+"""The modules of a project, and the values of their module-level names."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ _BUILTINS = {"dict", "iter", "list", "next", "object", "reversed", "sorted", "tu
 
 
 class Library:
-    """The modules of a project, each looked at once."""
+    """The modules of a project, each analyzed once."""
 
     def __init__(self, project: Project) -> None:
-        """Describe the files of ``project`` as they are now."""
+        """Describe the current files of ``project``."""
         self.project = project
         self._modules: dict[Path, Module] = {}
         self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope] = OrderedDict()
         self._exports: dict[Path, Exports] = {}
 
     def module(self, file: SourceFile) -> Module:
-        """Return what is known of a file."""
+        """Return the module of a file."""
         known = self._modules.get(file.path)
         if known is None or known.file is not file:
             known = self._modules[file.path] = Module(self, file)
         return known
 
     def exports(self, folder: Path) -> Exports:
-        """Return the classes of models that transformers exports, which lies in ``folder``."""
+        """Return the model classes that the transformers package in ``folder`` exports."""
         return self._exports.setdefault(folder, Exports(folder))
 
     def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
-        """Return the scope of a method of ``owner``, its own or a base's.
+        """Return the scope of a method that ``owner`` defines or inherits.
 
-        Only the latest are kept, since trees are large.
+        Only the most recent scopes are cached, since syntax trees are large.
         """
         key = (owner, method)
         if key in self._scopes:
@@ -86,7 +86,7 @@ class Library:
 
 
 def library_of(project: Project) -> Library:
-    """Return what is known of the modules of a project, until one of its files changes."""
+    """Return the modules of a project; they are discarded when one of its files changes."""
     library = project.derived.get(Library)
     if not isinstance(library, Library):
         library = project.derived[Library] = Library(project)
@@ -94,7 +94,7 @@ def library_of(project: Project) -> Library:
 
 
 class Module:
-    """What the names at the top of a file stand for."""
+    """A module: the values of a file's module-level names."""
 
     def __init__(self, library: Library, file: SourceFile) -> None:
         """Describe ``file``."""
@@ -111,7 +111,7 @@ class Module:
         return {name: self.info(definition) for name, definition in self.file.outline.classes.items()}
 
     def info(self, definition: Definition) -> ClassInfo:
-        """Return what is known of a class of this file."""
+        """Return the description of a class in this file."""
         known = self._infos.get(definition)
         if known is None:
             known = self._infos[definition] = ClassInfo(self, definition)
@@ -119,7 +119,7 @@ class Module:
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:
-        """The names that stand for classes of modules, or for tables of them, anywhere in the file."""
+        """The names of torch modules, or of tables of them, that the file defines or imports anywhere."""
         imported = [
             name.bound
             for statement in self.file.outline.imports
@@ -131,7 +131,7 @@ class Module:
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
 
     def lookup(self, name: str) -> Values:
-        """Return what a name stands for at the top of the file."""
+        """Return the possible values of a module-level name."""
         known = self._names.get(name)
         if known is not None:
             return known
@@ -153,7 +153,7 @@ class Module:
         return self._imported(name) or self._assigned(name) or self._builtin(name)
 
     def resolve(self, dotted: str) -> Values:
-        """Return what a dotted name stands for."""
+        """Return the possible values of a dotted name."""
         first, *rest = dotted.split(".")
         values = self.lookup(first)
         for part in rest:
@@ -167,7 +167,7 @@ class Module:
         return values
 
     def member(self, name: str, own_name: str) -> Values:
-        """Return what another file gets that takes a name from this module, which it calls ``own_name``."""
+        """Return the values that another file gets if it imports ``name`` from this module, ``own_name``."""
         full = f"{own_name}.{name}" if own_name else name
         external = frozenset((External(full),))
         if name in (MODEL_BASE, CHECKPOINTING_BASE):
@@ -181,11 +181,11 @@ class Module:
         return self.library.project.home(self.file) is not None
 
     def _exported(self, name: str) -> Values:
-        """Return the class of a model that the package exports, where this is its `__init__.py`."""
+        """Return the model class that the package exports, if this is its `__init__.py`."""
         home = self.library.project.home(self.file)
         if home is None or self.library.project.location(self.file.path) != home.folder / _INIT:
             return NOTHING
-        # Most of what is not a model is imported from elsewhere; to find that out there, all models are read.
+        # Names imported from elsewhere are mostly not models, and a failing search would read all models.
         imported = self.file.outline.imported(name)
         is_elsewhere = imported is not None and not imported.module.startswith("models")
         if is_elsewhere or not name[:1].isupper():
@@ -231,7 +231,7 @@ class Module:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
         external = frozenset((External(full),))
-        # The two classes that everything depends on are known by name; packages have models of their own.
+        # The two essential base classes are not looked up; other packages may have a `PreTrainedModel`.
         is_known = imported.name == CHECKPOINTING_BASE or (
             imported.name == MODEL_BASE and (self.is_library or imported.module.startswith("transformers"))
         )
@@ -240,7 +240,7 @@ class Module:
         file = self.library.project.module(self.file, imported.module, imported.level)
         if file is not None and file is not self.file:
             return self.library.module(file).member(imported.name, imported.module)
-        # Perhaps a module of a package that says nothing itself.
+        # The name may be a submodule of a package.
         file = self.library.project.module(self.file, full, imported.level)
         if file is None or file is self.file:
             return external
@@ -255,7 +255,7 @@ class Module:
         return frozenset((ModuleValue(self.library.module(file), imported.module),))
 
     def _starred(self, name: str) -> Values:
-        """Return what a name stands for that another module gives with all of its names."""
+        """Return the values of a name that comes from a star import."""
         for imported in self._stars:
             file = self.library.project.module(self.file, imported.module, imported.level)
             if file is not None and file is not self.file and name in file.text:
@@ -280,10 +280,10 @@ class Module:
                 yield ImportedName("*", name, len(module) - len(name), "*")
 
     def _may_define_blocks(self, imported: ImportedName) -> bool:
-        """Tell whether it is worth looking into a module.
+        """Return whether a module may define blocks, so that it is read.
 
-        Inside the library that is a modeling file, or a neighbour of the file: its large modules of helpers
-        define no layers of models. A package around it may keep its layers anywhere.
+        In the library, only modeling files and modules in the same folder do; its large helper modules define
+        no layers. Another package may define its layers anywhere.
         """
         first, last = imported.module.partition(".")[0], imported.module.rpartition(".")[2]
         if self.is_library or (first == LIBRARY and not imported.level):

@@ -1,4 +1,4 @@
-"""Which of several bindings of one name reach a place: two loops with one variable are two variables."""
+"""Reaching definitions: which of several bindings of a name reach a place where it is used."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from gclint.network.evaluation.walk import children, walk_scope
 from gclint.source.fragment import Fragment
 
 Entry: TypeAlias = "Binding | cst.FunctionDef | None"
-"""What a name can stand for: what was bound to it, or None for what it was before the code runs."""
+"""A binding or function that may reach a place; None stands for the value before the code runs."""
 _Live: TypeAlias = "frozenset[Entry]"
 _DEAD: _Live = frozenset()
 _LEAVING = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
-# Most nodes are none of these, and LibCST's are slow to ask what they are an instance of.
+# Most nodes are of other types, and ``isinstance`` is slow for LibCST's nodes.
 _NOT_PLAIN = frozenset(
     (*_COMPREHENSIONS, cst.Name, cst.Lambda, cst.FunctionDef, cst.ClassDef, cst.Call, cst.NamedExpr)
 )
 
 
 class Reaching:
-    """What one name can stand for at each place of a body.
+    """The bindings of one name that reach each place of a body.
 
-    A step of a loop sees what its target binds and, before that is bound anew, what any step has bound.
-    What is added to a container is seen wherever the container is.
+    In a loop, bindings of earlier iterations reach the next one unless they are replaced. An addition to a
+    container reaches every place that the container reaches.
     """
 
     def __init__(self, name: str, pieces: Sequence[Piece]) -> None:
@@ -48,14 +48,11 @@ class Reaching:
                 live = self._any(node, live)
 
     def has(self, place: cst.CSTNode) -> bool:
-        """Tell whether it is known what the name stands for at ``place``."""
+        """Return whether it is known what reaches ``place``."""
         return place in self._places
 
     def at(self, place: cst.CSTNode) -> frozenset[Entry]:
-        """Return what the name stands for at ``place``: a use of it, or a scope that stands there.
-
-        Nothing where that is not known.
-        """
+        """Return what reaches ``place``, a use of the name or an inner scope; empty if that is not known."""
         live = self._places.get(place, _DEAD)
         return live | {binding for binding, seen in self._additions if live & seen}
 
@@ -114,7 +111,7 @@ class Reaching:
 
     def _function(self, node: cst.FunctionDef, live: _Live) -> _Live:
         if self._loops:
-            # What stands outside of all loops may well be called in one.
+            # A function that is defined outside of loops may be called in one.
             self._places[node] |= live
         if node.name.value != self._name:
             return live
@@ -167,7 +164,7 @@ class Reaching:
         return live
 
     def _comprehension(self, node: cst.CSTNode, live: _Live) -> None:
-        """Follow a comprehension, whose targets are not seen behind it."""
+        """Follow a comprehension, whose targets are not visible after it."""
         self._places[node] |= live
         clause: cst.CompFor | None = cst.ensure_type(getattr(node, "for_in"), cst.CompFor)  # noqa: B009
         while clause is not None:
@@ -183,20 +180,20 @@ class Reaching:
     # -- bindings
 
     def _own(self, node: cst.CSTNode) -> list[Binding]:
-        """Return what this very node binds to the name."""
+        """Return the bindings of the name that this node itself makes."""
         collected: defaultdict[str, list[Binding]] = defaultdict(list)
         collect_bindings(collected, node)
         return collected.get(self._name, [])
 
     def _bound(self, node: cst.CSTNode, live: _Live) -> _Live:
-        """Return what the name stands for behind a node that may bind it anew."""
+        """Return what reaches the place after a node that may bind the name."""
         own = self._own(node)
         self._additions += [(binding, live) for binding in own if binding.added]
         anew = frozenset(binding for binding in own if not binding.added)
         return anew or live
 
     def _made_in(self, node: cst.CSTNode) -> Iterator[Entry]:
-        """Yield what is bound to the name anywhere in a statement, but not added to what it holds."""
+        """Yield all bindings of the name in a statement, except additions to its value."""
         for inner in (node, *walk_scope(node)):
             if isinstance(inner, cst.FunctionDef):
                 if inner.name.value == self._name:

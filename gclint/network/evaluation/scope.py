@@ -1,8 +1,8 @@
-"""Evaluating expressions: which classes, instances and containers a name can stand for.
+"""Evaluates expressions to the classes, instances and containers that they may be.
 
-The evaluation is lazy. A name stands for what reaches the place where it is used, an attribute for all
-that is ever bound to it.
-What it cannot follow stands for nothing, so that nothing is claimed about it.
+The evaluation is lazy. The values of a name are those of the bindings that reach the place where it is used;
+the values of an attribute are those of all its bindings. What cannot be followed has no values, so that
+nothing is claimed about it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _TAKING = ("pop", "popleft")
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
 _MAKING = {"numpy.random.default_rng"}
-"""Functions that make an object, and are not called like its class."""
+"""Functions that create an instance of a class with another name."""
 
 
 class Scope:
-    """The names of a function's body, of a comprehension, or of a module where there is no body."""
+    """The names in a function or comprehension; without a body, those of a module."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class Scope:
         """Open a scope.
 
         Args:
-            module: the module that the code stands in.
+            module: the module that contains the code.
             body: the code; None for the module itself.
             owner: the class whose method this is.
-            self_name: the parameter that is an instance of the class.
+            self_name: the name of the first parameter, which is the instance.
             parent: the enclosing function's scope.
             parameters: the function's parameters.
-            arguments: the expressions that parameters receive, with the scopes they stand in.
-            depth: how many calls were followed to come here.
-            place: the function or comprehension, which stands in the parent's code.
+            arguments: the expressions that parameters receive, with the scopes to evaluate them in.
+            depth: how many calls were followed to get here.
+            place: the node of the function or comprehension in the parent's code.
         """
         self.module = module
         self.body = body
@@ -104,7 +104,7 @@ class Scope:
         self._open: set[object] = set()
 
     def forget(self) -> None:
-        """Drop what was worked out: functions in it hold the scope, so it would never be freed."""
+        """Clear the caches, whose functions refer to this scope, so that it can be freed."""
         self._memo.clear()
         self._bound_memo.clear()
         self._reaching.clear()
@@ -122,16 +122,16 @@ class Scope:
         return () if self.body is None else self.body.pieces(name)
 
     def bindings(self, name: str) -> Iterator[Binding]:
-        """Yield all that this scope itself binds to a name, or to an attribute (``self.layers``)."""
+        """Yield the bindings of a name, or of an attribute (``self.layers``), in this scope itself."""
         for piece in self._pieces(name):
             yield from piece.bindings.get(name, ())
 
     def binds(self, name: str) -> bool:
-        """Tell whether the code of this very scope binds a name."""
+        """Return whether this scope itself binds a name."""
         return any(name in piece.bindings or name in piece.functions for piece in self._pieces(name))
 
     def local_function(self, name: str, at: cst.CSTNode | None = None) -> Function | None:
-        """Return the function that this scope defines under ``name``, and that is called so at a place."""
+        """Return the function that this scope defines as ``name`` and that reaches the place ``at``."""
         entries = self._entries(name, at)
         if entries:
             functions = [entry for entry in entries if isinstance(entry, cst.FunctionDef)]
@@ -145,11 +145,11 @@ class Scope:
     # -- names
 
     def name(self, name: str, at: cst.CSTNode | None = None) -> Values:
-        """Return what a name stands for here.
+        """Return the possible values of a name.
 
         Args:
             name: the name.
-            at: where it is used, if its place matters: of several bindings, some may not reach it.
+            at: the node that uses it, if known: some of several bindings may not reach it.
         """
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
@@ -168,7 +168,7 @@ class Scope:
         return self.module.lookup(name) if self._parent is None else self._parent.name(name, self._place)
 
     def _entries(self, name: str, at: cst.CSTNode | None) -> frozenset[Entry]:
-        """Return which of several bindings of a name reach a place; none where all of them may."""
+        """Return which of several bindings of a name reach a place; empty if all of them may."""
         if at is None or self.body is None:
             return frozenset()
         known = self._reaching.get(name)
@@ -181,7 +181,7 @@ class Scope:
         if not known.pieces:
             return frozenset()
         if not known.has(at):
-            # Other statements may have been parsed since.
+            # Further statements may have been parsed since.
             known = self._reaching[name] = self._followed(name, known)
         return known.at(at)
 
@@ -209,7 +209,7 @@ class Scope:
         return Function(node, self, self._reaching[name].fragments[node])
 
     def _handed_through(self, name: str, binding: Binding) -> Values:
-        """Return what the name stood for before an unknown function got it: ``layer = wrap(layer)``."""
+        """Return the previous values of a name that an unknown function wraps: ``layer = wrap(layer)``."""
         if binding.iterated or not isinstance(binding.value, cst.Call):
             return NOTHING
         found: set[object] = set()
@@ -219,7 +219,7 @@ class Scope:
         return frozenset(found)  # type: ignore[arg-type]
 
     def bound(self, name: str) -> Values:
-        """Return what this scope itself binds to a name, or to an attribute (``self.layers``)."""
+        """Return the values that this scope itself binds to a name, or an attribute (``self.layers``)."""
         known = self._bound_memo.get(name)
         if known is not None:
             return known
@@ -249,7 +249,7 @@ class Scope:
         return self._follow(self.evaluate(value), path)
 
     def _iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...]) -> Values:
-        """Return what the part of a loop's target at ``path`` gets from an iterable."""
+        """Return the values that the part of a loop's target at ``path`` gets from an iterable."""
         parallel = parallel_iterables(iterable)
         if parallel is None or not path:
             return self._follow(items_of(self.evaluate(iterable)), path)
@@ -265,7 +265,7 @@ class Scope:
     # -- expressions
 
     def evaluate(self, node: cst.CSTNode) -> Values:
-        """Return what an expression can stand for."""
+        """Return the possible values of an expression."""
         known = self._memo.get(node)
         if known is not None:
             return known
@@ -276,7 +276,7 @@ class Scope:
             values = self._evaluate(node)
         finally:
             self._open.discard(node)
-        # Inside a cycle this may lack what the cycle adds, which the name that closes it has anyway.
+        # Inside a cycle the values may be incomplete, but the name that closes the cycle has the others.
         self._memo[node] = values
         return values
 
@@ -338,7 +338,7 @@ class Scope:
         return frozenset(found)  # type: ignore[arg-type]
 
     def _method(self, instance: Instance, name: str) -> Values:
-        """Return a method of an object, or what it returns where it is a property that gives a stack."""
+        """Return a method of an object; for a property that returns a stack, the values that it returns."""
         found = instance.info.find_method(name)
         if found is not None and _PROPERTY.match(found[1].code) is not None:
             inner = self.enter_method(instance.info, name, ())
@@ -409,12 +409,12 @@ class Scope:
 
     def _method_call(self, bound: Bound, args: Sequence[cst.Arg]) -> Values:
         if bound.method in ("__call__", "forward"):
-            return NOTHING  # what a block computes is no block
+            return NOTHING  # The output of a block is not a block.
         inner = self.enter_method(bound.instance.info, bound.method, args)
         return NOTHING if inner is None else inner.returned()
 
     def enter_method(self, info: ClassInfo, method: str, args: Sequence[cst.Arg]) -> Scope | None:
-        """Return the scope of a method's body in a call from this scope; None where it is too far away."""
+        """Return the scope of a method's body in a call from this scope; None if calls are too deep."""
         scope = info.method_scope(method)
         if scope is None or scope.body is None or self.depth > _MAX_DEPTH:
             return None
@@ -429,7 +429,7 @@ class Scope:
         )
 
     def call_function(self, function: Function, args: Sequence[cst.Arg]) -> Values:
-        """Return what calling ``function`` with these arguments can give."""
+        """Return the possible values of calling ``function`` with these arguments."""
         if self.depth > _MAX_DEPTH:
             return NOTHING
         inner = self.enter(function, args)
@@ -454,7 +454,7 @@ class Scope:
     def _matched(
         self, names: Sequence[str], args: Sequence[cst.Arg]
     ) -> dict[str, tuple[Scope, cst.BaseExpression]]:
-        """Return the arguments by parameter, with this scope to evaluate them in."""
+        """Return the arguments by parameter, each with this scope to evaluate it in."""
         matched: dict[str, tuple[Scope, cst.BaseExpression]] = {}
         for index, arg in enumerate(args):
             if arg.keyword is not None:
@@ -464,14 +464,14 @@ class Scope:
         return matched
 
     def returned(self) -> Values:
-        """Return what the function's ``return`` statements can give."""
+        """Return the possible values of the function's ``return`` statements."""
         found: set[object] = set()
         for _, value in self.returns():
             found |= self.evaluate(value)
         return frozenset(found)  # type: ignore[arg-type]
 
     def returns(self) -> Iterator[tuple[int | None, cst.BaseExpression]]:
-        """Yield what the function's ``return`` statements return, each with its offset in the file."""
+        """Yield the expressions in the function's ``return`` statements, each with its offset in the file."""
         for piece in () if self.body is None else self.body.pieces_naming(("return",)):
             for root in piece.nodes or ():
                 for node in (root, *walk_scope(root)):
@@ -480,12 +480,12 @@ class Scope:
                         yield at, node.value
 
     def range_of(self, fragment: Fragment, node: cst.CSTNode) -> tuple[int, int]:
-        """Return where a node of this code stands, to compare its statement's place with those of others."""
+        """Return the start and end of a node, or of its statement if that is all that matters."""
         return fragment.statement_range(node) if self._parent is None else fragment.span(node)
 
 
 def parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:
-    """Return what ``enumerate(x)`` or ``zip(x, y)`` hands to each part of a loop's target."""
+    """Return the iterables of ``enumerate(x)`` or ``zip(x, y)``, one for each part of a loop's target."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
         values: list[cst.BaseExpression | None] = [arg.value for arg in node.args if arg.keyword is None]
         if node.func.value == "enumerate" and values:

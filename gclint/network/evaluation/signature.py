@@ -1,4 +1,4 @@
-"""A function's parameters, read from its header alone."""
+"""The parameters of a function, read from its header alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gclint.source.outline import Definition
 
 
 class Kind(Enum):
-    """How an argument may reach a parameter."""
+    """How arguments can be passed to a parameter."""
 
     POSITIONAL_ONLY = "positional-only"
     NORMAL = "normal"
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter; ``default`` is code, ``annotation`` the words that it is made of."""
+    """One parameter; ``default`` is its code, ``annotation`` the words in it."""
 
     name: str
     kind: Kind = Kind.NORMAL
@@ -40,7 +40,7 @@ class Parameter:
 
     @property
     def positional(self) -> bool:
-        """Whether an argument can reach it by position."""
+        """Whether an argument can be passed by position."""
         return self.kind in (Kind.POSITIONAL_ONLY, Kind.NORMAL)
 
 
@@ -52,7 +52,7 @@ class Signature:
 
     @property
     def positional(self) -> tuple[Parameter, ...]:
-        """The parameters that can be reached by position, in order."""
+        """The parameters that can be passed by position, in order."""
         return tuple(parameter for parameter in self.parameters if parameter.positional)
 
     def get(self, name: str) -> Parameter | None:
@@ -60,7 +60,7 @@ class Signature:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     def index(self, name: str) -> int | None:
-        """Return the position of a parameter among those that have one."""
+        """Return the index of a parameter among the positional ones; None if it is not one of them."""
         names = [parameter.name for parameter in self.positional]
         return names.index(name) if name in names else None
 
@@ -79,15 +79,15 @@ _PLAIN = (
 )
 _VARIABLE = (Kind.VAR_POSITIONAL, Kind.VAR_KEYWORD)
 _ODD = ("\\", "#", "\r", "\f")
-"""What is rare in headers, and would take care to count right."""
+"""Rare syntax in headers, for which offsets would be hard to compute."""
 _UNPLAIN = ("(", "\n", "'", '"')
 _WORDS = re.compile(r"\b[A-Za-z_]\w*")
 _SIGNATURES: WeakKeyDictionary[Definition, Signature | None] = WeakKeyDictionary()
-"""Those that were read, as long as their files are at hand."""
+"""The signatures that have been read, as long as their definitions exist."""
 
 
 def method_signature(file: SourceFile, method: Definition) -> Signature | None:
-    """Return the signature of a method, or None where it has no ``self`` or cannot be read."""
+    """Return the signature of a method; None if it has no ``self`` or cannot be read."""
     if method not in _SIGNATURES:
         _SIGNATURES[method] = _read_signature(file, method)
     return _SIGNATURES[method]
@@ -115,7 +115,7 @@ def _read_signature(file: SourceFile, method: Definition) -> Signature | None:
 
 
 def function_signature(function: cst.FunctionDef) -> Signature | None:
-    """Return the signature of a function that has only ordinary parameters, None for another."""
+    """Return the signature of a function that has only ordinary parameters; None for any other."""
     params = function.params
     if (
         params.posonly_params
@@ -143,9 +143,9 @@ def header_fragment(file: SourceFile, method: Definition) -> Fragment | None:
 
 
 def _plain_parameters(file: SourceFile, method: Definition) -> tuple[Parameter, ...] | None:
-    """Return a function's parameters by Python's own parser, which needs a tenth of the time.
+    """Return a function's parameters, read with Python's own parser, which takes a tenth of the time.
 
-    None for what it may not know, or what is not written as plainly as most headers are.
+    None if it may not know the syntax, or if the header has rare syntax.
     """
     text = "" if method.header_end is None else file.text[method.header : method.header_end]
     if not text or any(each in text for each in _ODD) or not text.isascii():
@@ -181,7 +181,7 @@ def _plain_parameters(file: SourceFile, method: Definition) -> tuple[Parameter, 
 
 
 def _plain_code(node: ast.expr, text: str, starts: list[int]) -> str:
-    """Return the code of a node that is made of names, items, alternatives and numbers; else nothing."""
+    """Return the code of a node that consists of names, subscripts, unions and numbers; else nothing."""
     for each in ast.walk(node):
         if not isinstance(each, _PLAIN) or (isinstance(each, ast.Constant) and not _is_plain(each.value)):
             return ""
@@ -215,7 +215,7 @@ def _words(annotation: cst.BaseExpression) -> str:
 
 
 class Parameters:
-    """A function's parameters, of which a header need not be parsed to know what is none."""
+    """The parameters of a function; the header is parsed only if a name may be one of them."""
 
     def __init__(
         self,
@@ -223,13 +223,13 @@ class Parameters:
         file: SourceFile | None = None,
         definition: Definition | None = None,
     ) -> None:
-        """Describe the parameters of a parsed function, or of one that is defined in a file."""
+        """Describe the parameters of a parsed function, or of a definition in a file."""
         self._node = node
         self._file = file
         self._definition = definition
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a parameter of that name."""
+        """Return whether there is a parameter with this name."""
         if self._node is None and self._file is not None and self._definition is not None:
             end = self._definition.header_end
             if end is None or self._file.text.find(name, self._definition.header, end) == -1:
@@ -245,7 +245,7 @@ class Parameters:
 
     @property
     def names(self) -> list[str]:
-        """The parameters that can be given by name or position, in order."""
+        """The parameters that can be passed by position or keyword, in order."""
         return list(self._defaults)
 
     @cached_property
@@ -264,7 +264,7 @@ class Parameters:
 
     @cached_property
     def _defaults(self) -> dict[str, cst.BaseExpression | str | None]:
-        """The defaults by name; those that nobody has asked for are code."""
+        """The defaults by name; those that have not been needed yet are code."""
         node = self._node
         if node is None and self._file is not None and self._definition is not None:
             plain = _plain_parameters(self._file, self._definition)

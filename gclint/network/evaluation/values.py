@@ -1,4 +1,4 @@
-"""What an expression of a model's code can stand for, as far as stacks of blocks are concerned."""
+"""The values of expressions, as far as they matter for stacks of blocks."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClassValue:
-    """A class of the project itself, or a ``partial`` of it."""
+    """A class of the project, or a ``partial`` of it."""
 
     info: ClassInfo
 
 
 @dataclass(frozen=True)
 class Instance:
-    """An object of a class of the project."""
+    """An instance of a class of the project."""
 
     info: ClassInfo
 
 
 @dataclass(frozen=True)
 class External:
-    """Something from outside the project, by its full name: ``torch.nn.Linear``."""
+    """Something from outside the project, with its full name, such as ``torch.nn.Linear``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class ModuleValue:
-    """A module or package whose file is at hand, by its full name."""
+    """A module or package whose file is available, with its full name."""
 
     module: Module
     name: str
@@ -46,7 +46,7 @@ class ModuleValue:
 
 @dataclass(frozen=True)
 class ExternalInstance:
-    """An object of a class from outside the project."""
+    """An instance of a class from outside the project."""
 
     name: str
 
@@ -60,7 +60,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Bound:
-    """A method of an object, with the keyword arguments that a ``partial`` has given it."""
+    """A bound method, with the keyword arguments of a ``partial``."""
 
     instance: Instance
     method: str
@@ -69,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Function:
-    """A function whose body is at hand, with the scope that it was defined in."""
+    """A function whose body is available, with the scope that it was defined in."""
 
     node: cst.FunctionDef | cst.Lambda
     scope: Scope
@@ -86,17 +86,17 @@ NOTHING: Values = frozenset()
 
 
 def items_of(values: Values) -> Values:
-    """Return what iterating over, or indexing into, any of ``values`` can give."""
+    """Return the possible items of any of ``values``."""
     return frozenset(item for value in values if isinstance(value, Container) for item in value.items)
 
 
 def list_of(values: Values) -> Values:
-    """Return one list that holds ``values``."""
+    """Return a list that contains ``values``."""
     return frozenset((Container(values),)) if values else NOTHING
 
 
 def merge_containers(values: Iterable[object]) -> Values:
-    """Unite lists that one name stands for, since ``append`` fills the list that was assigned."""
+    """Merge the containers among the values of a name, since ``append`` fills the list that was assigned."""
     rest: set[object] = set()
     items: set[object] = set()
     has_container = False

@@ -1,7 +1,7 @@
-"""Walking LibCST trees without the cost of a visitor.
+"""Walks LibCST trees without the cost of a visitor.
 
-A visitor looks up a method for every node and builds lists of children; here only the fields that
-can hold code are followed, and whitespace and punctuation never.
+A visitor looks up a method for every node and builds lists of children. Here only the fields that may contain
+code are followed, never white space and punctuation.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _NEW_SCOPES = frozenset((cst.FunctionDef, cst.ClassDef, cst.Lambda))
 
 @cache
 def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
-    """Return the fields of a node that can hold code; None for what is no node.
+    """Return the fields of a type of nodes that may contain code; None if it is not a type of nodes.
 
-    Asked by exact type, since LibCST's nodes are abstract base classes, for which ``isinstance``
-    costs more than all the rest of a walk.
+    Looked up by exact type, since LibCST's nodes are abstract base classes, for which ``isinstance`` takes
+    longer than the rest of a walk.
     """
     if not (isinstance(kind, type) and issubclass(kind, cst.CSTNode)):
         return None
@@ -51,7 +51,7 @@ def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the nodes directly below ``node`` that hold code, in the order of the text."""
+    """Return the child nodes of ``node`` that contain code, in text order."""
     found: list[cst.CSTNode] = []
     for value in _code_in(type(node))(node):
         kind = value.__class__
@@ -64,20 +64,20 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 @cache
 def _code_in(kind: Hashable) -> Callable[[cst.CSTNode], tuple[Any, ...]]:
-    """Return what gets those fields of a node; sequences among them hold nothing but nodes."""
+    """Return a function that returns those fields of a node; sequences among them contain only nodes."""
     names = _code_fields(kind) or ()
     if kind is cst.Name or not names:
         return lambda _node: ()
     getter = attrgetter(*names)
-    # For one name alone it returns no tuple.
+    # For a single name, `attrgetter` does not return a tuple.
     return getter if len(names) > 1 else lambda node: (getter(node),)
 
 
 def is_alike(one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Tell whether two nodes are the same code but for what their children are, brackets left aside."""
+    """Return whether two nodes are the same code, apart from their children and redundant brackets."""
     if type(one) is not type(other):
         return False
-    # White space in a formatted string may be a part of its value.
+    # White space in a formatted string may be part of its value.
     if isinstance(one, cst.BaseString) and not isinstance(one, cst.ConcatenatedString):
         bare = [code(each.with_changes(lpar=(), rpar=())) for each in (one, other)]
         return same_code(*bare)
@@ -89,14 +89,14 @@ def is_alike(one: cst.CSTNode, other: cst.CSTNode) -> bool:
 
 
 def _shape(value: object) -> object:
-    """Return what stands in a node's field, without what the nodes in it are."""
+    """Return the value of a node's field, with nodes in it replaced by placeholders."""
     if isinstance(value, (tuple, list)):
         return len(value)
     return True if isinstance(value, cst.CSTNode) else value
 
 
 def structure(node: cst.CSTNode) -> Hashable:
-    """Return what is equal for two nodes that are the same code, whatever its layout and brackets."""
+    """Return a value that is equal for nodes with the same code, apart from layout and brackets."""
     return dotted_name(node) or (
         type(node),
         *(_structure(getattr(node, name)) for name in _code_fields(type(node)) or () if name != "indent"),
@@ -110,7 +110,7 @@ def _structure(value: object) -> Hashable:
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield ``node`` and everything below it, each before what is below it."""
+    """Yield ``node`` and all nodes below it, in preorder."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -119,7 +119,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def walk_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield what is below ``node``, without the insides of nested functions and classes."""
+    """Yield the nodes below ``node``, without the bodies of nested functions and classes."""
     waiting = children(node)[::-1]
     while waiting:
         node = waiting.pop()
@@ -129,7 +129,7 @@ def walk_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def names_in(node: cst.CSTNode) -> Iterator[str]:
-    """Yield the names that an expression reads; an attribute's own name and keywords are none."""
+    """Yield the names that an expression reads, without names of attributes and keywords."""
     if isinstance(node, cst.Name):
         yield node.value
     elif isinstance(node, (cst.Attribute, cst.Arg)):
@@ -140,7 +140,7 @@ def names_in(node: cst.CSTNode) -> Iterator[str]:
 
 
 def dotted_name(node: cst.CSTNode) -> str | None:
-    """Return ``a.b.c`` for such an expression, None for any other."""
+    """Return the dotted name ``a.b.c`` that an expression spells; None for any other expression."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -150,7 +150,7 @@ def dotted_name(node: cst.CSTNode) -> str | None:
 
 
 def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """Yield the conditions that ``and`` joins in a test, which may be a single one."""
+    """Yield the operands of ``and`` in a test, or the test itself."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
         yield from conjuncts(test.left)
         yield from conjuncts(test.right)
@@ -159,7 +159,7 @@ def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def is_docstring(statement: cst.CSTNode) -> bool:
-    """Tell whether a line of code holds nothing but a string."""
+    """Return whether a statement consists of a string only."""
     return isinstance(statement, cst.SimpleStatementLine) and all(
         isinstance(each, cst.Expr) and isinstance(each.value, (cst.SimpleString, cst.ConcatenatedString))
         for each in statement.body
@@ -167,5 +167,5 @@ def is_docstring(statement: cst.CSTNode) -> bool:
 
 
 def code(node: cst.CSTNode) -> str:
-    """Return a node's code, by the short way for names, which most such nodes are."""
+    """Return the code of a node, with a fast path for names, which are the most frequent."""
     return dotted_name(node) or cst.Module([]).code_for_node(node)

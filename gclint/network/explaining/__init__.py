@@ -1,1 +1,1 @@
-"""How a place in the code is understood: the same knowledge that rules ask, put in words."""
+"""Describes how a place in the code is understood, from the same knowledge that rules use."""

@@ -1,4 +1,4 @@
-"""What a class inherits from, as far as that can be read."""
+"""The bases of a class, as far as their code can be found."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MEANINGS = {
 }
 
 
-def line_of(info: ClassInfo) -> Fact:
-    """Return a class with its bases, theirs, and so on, to where the trail ends."""
-    return _line_of(info, info, frozenset())
+def bases_of(info: ClassInfo) -> Fact:
+    """Return a class with its bases, their bases, and so on."""
+    return _bases_of(info, info, frozenset())
 
 
-def _line_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fact:
+def _bases_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fact:
     inner = []
     if info not in seen:
         for name, base in zip(info.base_names, info.bases, strict=True):
             if isinstance(base, ClassInfo):
-                inner.append(_line_of(base, info, seen | {info}))
+                inner.append(_bases_of(base, info, seen | {info}))
             else:
                 place = _place(name, info)
                 text = _outside(name, base, info, is_at_hand=place is not None)
@@ -39,7 +39,7 @@ def _line_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fa
 
 
 def _place(name: str, user: ClassInfo) -> tuple[Path, int] | None:
-    """Return where a base of the library is written whose meaning is known without its code."""
+    """Return the place of a base class of the library whose meaning is known without reading its code."""
     imported = user.file.outline.imported(name)
     if imported is None or imported.name is None:
         return None
@@ -49,7 +49,7 @@ def _place(name: str, user: ClassInfo) -> tuple[Path, int] | None:
 
 
 def _outside(name: str, base: External | None, user: ClassInfo, *, is_at_hand: bool) -> str:
-    """Return what is known of a base whose code was not read, or why it was not."""
+    """Return what is known of a base whose code was not read, or why it was not read."""
     last = name.rpartition(".")[2] if base is None else base.name.rpartition(".")[2]
     known = _MEANINGS.get(last)
     if base is not None and known and (last != "Module" or base.name == "torch.nn.Module"):

@@ -1,4 +1,4 @@
-"""What a call site passes to a block, and why each argument is an activation, a cache or neither."""
+"""The arguments of a call site, and why each is an activation, a cache or neither."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LONGEST_CODE = 60
 
 
 def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ()) -> Fact:
-    """Return a call site with its arguments and what they are for each block.
+    """Return a call site with its arguments and their roles for each block.
 
     Args:
-        network: the file.
-        site: the call.
-        wanted: the blocks that are asked about, where it runs others too.
+        network: the network of the file.
+        site: the call site.
+        wanted: the blocks to include, if the call also runs others.
     """
     inner: list[Fact] = [*_circumstances(site)]
     blocks = [info for info in site.blocks if info in wanted] or [*site.blocks]
@@ -53,7 +53,7 @@ def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ())
 
 
 def _circumstances(site: RunSite) -> Iterator[Fact]:
-    """Yield what is around a call."""
+    """Yield the facts about the code around a call."""
     if site.whole:
         yield Fact("the call runs a whole `nn.Sequential`, which passes the output of each block to the next")
     elif site.stream:
@@ -94,7 +94,7 @@ def _argument(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> Fact:
     written = _short(site.source(bound.arg.value))
-    # What a function around the block passes may stand in another statement.
+    # An argument that a wrapper function passes may be in another statement.
     stands = site.fragment.holds(bound.arg)
     place = (site.fragment.file.path, site.span(bound.arg)[0]) if stands else None
     if bound.parameter is None:
@@ -124,7 +124,7 @@ def _argument(
 def _role(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> tuple[str, str | None]:
-    """Return what an argument is, and why."""
+    """Return the role of an argument, and the reason if it is known."""
     name = "" if bound.parameter is None else bound.parameter.name
     why = None if known is None else known.why.get(name)
     if name in CACHE_ARGUMENTS:
@@ -148,7 +148,7 @@ def _role(
 
 
 def _disabling(network: Network, name: str, *, by_position: bool) -> str:
-    """Return what a checkpointing layer does to a cache of this name."""
+    """Return how the base class treats a cache with this name."""
     if name not in EVER_NEUTRALISED:
         return "no release disables a cache of this name"
     if by_position:
@@ -163,7 +163,7 @@ def _disabling(network: Network, name: str, *, by_position: bool) -> str:
 
 
 def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
-    """Return why a call does not run a block, as far as can be seen."""
+    """Return why a call does not run a block, as far as it is known."""
     scope, _, node = call
     values = scope.evaluate(node.func)
     modules = [value.info for value in values if isinstance(value, Instance) and value.info.is_module]

@@ -1,4 +1,4 @@
-"""What is known of a place, in words, each with where it is written."""
+"""Facts about a place in the code, as text with the places that show them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gclint.network.evaluation.classes import ClassInfo
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence or clause, where it can be read, and what belongs to it."""
+    """A sentence or clause, the place that shows it, and facts that belong to it."""
 
     text: str
     place: tuple[Path, int] | None = None
     """A file and an offset in its text."""
     inner: tuple[Fact, ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
-    """The same for programs, where a sentence is not enough."""
+    """The same as fields for JSON, if programs need more than the sentence."""
 
     @classmethod
     def of(cls, step: Step) -> Fact:
@@ -29,14 +29,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class Section:
-    """The facts about one side of a place."""
+    """The facts about one aspect of a place."""
 
     name: str
-    """For programs, such as ``bases``."""
+    """The key in JSON, such as ``bases``."""
     title: str
     facts: tuple[Fact, ...]
 
 
 def class_place(info: ClassInfo) -> tuple[Path, int]:
-    """Return where a class begins."""
+    """Return the file of a class and the offset of its header."""
     return info.file.path, info.definition.header

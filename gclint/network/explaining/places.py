@@ -1,4 +1,4 @@
-"""What stands at a line, or at a column of it."""
+"""Finds what is at a line, or at a column in it: a class, a call site, a stack, an import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IDENTIFIER = re.compile(r"\w+")
 
 
 class Kind(Enum):
-    """What can stand at a place."""
+    """The kinds of code that can be explained."""
 
     CLASS = "class"
     CALL_SITE = "call site"
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Spot:
-    """One thing that stands at a place, with the classes and call sites that it is about."""
+    """A piece of code at a place, with the classes and call sites that it is about."""
 
     kind: Kind
     name: str
@@ -47,22 +47,22 @@ class Spot:
     classes: tuple[ClassInfo, ...] = ()
     sites: tuple[RunSite, ...] = ()
     method: Definition | None = None
-    """The function that it stands in."""
+    """The function that contains it."""
     owner: ClassInfo | None = None
-    """The class whose code it is."""
+    """The class that contains it."""
     call: tuple[Scope, Fragment, cst.Call] | None = None
-    """A call that is no call site."""
+    """A call that is not a call site."""
     imported: ImportStatement | None = None
 
 
 def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[Spot]:
-    """Return what stands at ``[start, end)`` of a file's text, at least one thing.
+    """Return what is at ``[start, end)`` in a file's text: at least one spot.
 
     Args:
-        network: the file.
-        start: where the line begins, or the character in it.
-        end: where that ends.
-        is_exact: whether this is a column, which picks one of several things on a line.
+        network: the network of the file.
+        start: the offset of the line, or of the character.
+        end: the end of that.
+        is_exact: whether this is a single character, which selects one of several spots on a line.
     """
     finder = _Finder(network, start, end)
     if is_exact:
@@ -73,7 +73,7 @@ def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[
         spots = group()
         if spots:
             return spots
-    # The outermost call is what the line does; a column picks one of those in it.
+    # The outermost call is what the line does; a column selects an inner one.
     return finder.calls()[:1] or [finder.around()]
 
 
@@ -103,7 +103,7 @@ class _Finder:
         return start < self._end and self._start < end
 
     def named(self) -> list[Spot]:
-        """Return the class whose name stands here."""
+        """Return the class whose name is here."""
         for word in _IDENTIFIER.finditer(self._network.file.text, self._line_start(), self._end + 200):
             if word.start() <= self._start < word.end():
                 values = self._network.module.lookup(word[0])
@@ -120,7 +120,7 @@ class _Finder:
         return Spot(Kind.CLASS, info.name, start, end, (info,), sites_of(self._network, info), owner=info)
 
     def headers(self) -> list[Spot]:
-        """Return the classes whose decorators or headers stand here."""
+        """Return the classes whose decorators or headers are here."""
         found = []
         for info in self._classes.values():
             definition = info.definition
@@ -129,7 +129,7 @@ class _Finder:
         return found
 
     def imports(self) -> list[Spot]:
-        """Return the import statement that stands here."""
+        """Return the import statement here."""
         return [
             Spot(Kind.IMPORT, each.text.split("\n")[0].strip(), each.start, each.end, imported=each)
             for each in self._network.file.outline.imports
@@ -137,7 +137,7 @@ class _Finder:
         ]
 
     def sites(self) -> list[Spot]:
-        """Return the call sites that stand here, the innermost last."""
+        """Return the call sites here, the innermost last."""
         found = []
         for site in every_site(self._network):
             if site.fragment.file is not self._network.file:
@@ -152,7 +152,7 @@ class _Finder:
         return sorted(found, key=lambda spot: spot.start - spot.end)
 
     def loops(self) -> list[Spot]:
-        """Return the loops around call sites whose headers stand here."""
+        """Return the loops around call sites whose headers are here."""
         found: dict[tuple[int, int], list[RunSite]] = {}
         for site in every_site(self._network):
             for loop in site.loops:
@@ -175,7 +175,7 @@ class _Finder:
         ]
 
     def _fragments(self) -> Iterator[tuple[Scope, Fragment, Sequence[cst.CSTNode], Iterator[str]]]:
-        """Yield the parsed statements of the method here, with the names that each binds."""
+        """Yield the parsed statements of the method here: scope, fragment, nodes, and the names they bind."""
         if self._owner is None or self._function is None:
             return
         scope = self._owner.scope(self._function)
@@ -184,7 +184,7 @@ class _Finder:
                 yield scope, piece.fragment, piece.nodes, iter(piece.bindings)
 
     def stacks(self) -> list[Spot]:
-        """Return the attributes that get modules here."""
+        """Return the attributes to which modules are assigned here."""
         found = []
         for scope, fragment, nodes, keys in self._fragments():
             spans = [fragment.span(node) for node in nodes]
@@ -207,7 +207,7 @@ class _Finder:
         return found
 
     def calls(self) -> list[Spot]:
-        """Return the calls that stand here and are no call sites, the innermost last."""
+        """Return the calls here that are not call sites, the innermost last."""
         found = []
         for scope, fragment, nodes, _ in self._fragments():
             calls = [each for node in nodes for each in (node, *walk(node)) if isinstance(each, cst.Call)]
@@ -222,7 +222,7 @@ class _Finder:
         return sorted(found, key=lambda spot: spot.start - spot.end)
 
     def around(self) -> Spot:
-        """Return the class or function that the place lies in, or nothing in particular."""
+        """Return the class or function around the place, or a spot for the module."""
         if self._owner is not None:
             info = self._owner
             spot = self._of_class(info, info.definition.header, info.definition.end)
@@ -236,20 +236,20 @@ class _Finder:
 
 
 def is_list_of_others(value: object) -> bool:
-    """Tell whether a value is a list of modules that are not the project's, such as torch's own layers."""
+    """Return whether a value is a list of modules from outside the project, such as torch's own layers."""
     return isinstance(value, Container) and any(
         isinstance(each, ExternalInstance) or is_list_of_others(each) for each in value.items
     )
 
 
 def every_site(network: Network, names: set[str] | None = None) -> tuple[RunSite, ...]:
-    """Return the call sites of a file, those of single objects of the classes with ``names`` included."""
+    """Return the call sites in a file, including those of single instances of the classes ``names``."""
     wanted = {*network.module.classes} if names is None else names
     return (*network.sites_running(wanted), *network.foreign_sites)
 
 
 def sites_of(network: Network, info: ClassInfo) -> tuple[RunSite, ...]:
-    """Return the call sites of a file that run objects of a class."""
+    """Return the call sites in a file that run instances of a class."""
     return tuple(site for site in every_site(network, {info.name}) if info in site.blocks)
 
 

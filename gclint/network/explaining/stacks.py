@@ -1,4 +1,4 @@
-"""What holds a class, and why that is a stack of blocks or not."""
+"""Where instances of a class are held, and why that is a stack of blocks or not."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MOST = 6
 
 
 def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
-    """Return what holds objects of a class, where that is made, and why it is no stack of blocks.
+    """Return the attributes that hold instances of a class, and why they are not stacks if they are not.
 
     Args:
         info: the class.
-        sites: the calls that run it.
+        sites: the call sites that run it.
     """
     facts = [Fact.of(step) for site in sites if info in site.blocks for step in stack_steps(site, info)]
     if not facts:
@@ -41,15 +41,15 @@ def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
 
 
 def _holders(module: Module, info: ClassInfo) -> Iterator[Fact]:
-    """Yield what the classes of a file hold objects of another one in."""
+    """Yield the attributes of the classes of a file that hold instances of ``info``."""
     for owner in module.classes.values():
-        # A header names the bases, which looks like making one.
+        # A class that inherits from ``info`` only looks as if it created one.
         if info in owner.parts and info not in owner.mro:
             yield from _held(owner, info)
 
 
 def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:
-    """Yield the attributes of a class that hold objects of another one."""
+    """Yield the attributes of ``owner`` that hold instances of ``info``."""
     is_held = False
     for name, place in _attributes(owner).items():
         values = owner.attribute(name)
@@ -70,7 +70,7 @@ def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:
 
 
 def _attributes(owner: ClassInfo) -> dict[str, tuple[Path, int]]:
-    """Return the attributes that ``__init__`` of a class assigns, and where."""
+    """Return the attributes that the ``__init__`` of a class assigns, with their places."""
     found: dict[str, tuple[Path, int]] = {}
     for base in owner.mro:
         method = base.definition.method("__init__")
@@ -86,7 +86,7 @@ def _attributes(owner: ClassInfo) -> dict[str, tuple[Path, int]]:
 
 
 def stacks_in(network: Network) -> tuple[Fact, ...]:
-    """Return the stacks of a file whose calls are looked at."""
+    """Return the stacks in a file whose calls are examined."""
     facts = []
     for site in network.run_sites:
         for info in site.blocks:

@@ -1,4 +1,4 @@
-"""Who enables checkpointing for what a class runs."""
+"""What enables checkpointing for the blocks that a class runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MODELS_TOLD = 3
 
 
 def switches_of(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
-    """Return what enables checkpointing for a class that runs blocks, and whether that reaches them.
+    """Return what enables checkpointing for a class that runs blocks, and whether that affects the blocks.
 
     Args:
-        network: the file.
+        network: the network of the file.
         owner: the class.
-        sites: its calls of blocks.
+        sites: its call sites.
     """
     return (*_models(owner), *_flags(owner), *_others(network, owner, sites))
 
@@ -43,7 +43,7 @@ def _models(owner: ClassInfo) -> Iterator[Fact]:
 
 
 def _support(model: ClassInfo) -> str:
-    """Return whether a model says that it supports checkpointing, and where."""
+    """Return whether a model declares that it supports checkpointing, and in which class."""
     value = flag(model)
     for info in model.mro:
         if info.switch(SUPPORT) is not None:

@@ -1,10 +1,10 @@
-"""All that is known of what stands at a place, in sections."""
+"""Everything that is known of a spot, in sections."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gclint.network.explaining.bases import line_of
+from gclint.network.explaining.bases import bases_of
 from gclint.network.explaining.calls import call_of, why_no_site
 from gclint.network.explaining.facts import Fact, Section, class_place
 from gclint.network.explaining.imports import names_given
@@ -21,7 +21,7 @@ _CALLS_ELSEWHERE = 3
 
 
 def headline(network: Network, spot: Spot) -> str:
-    """Return in a sentence what stands at a place."""
+    """Return one clause that says what a spot is."""
     where = f" in `{spot.owner.name}`" if spot.owner is not None else ""
     if spot.kind is Kind.CLASS:
         return f"the class `{spot.name}`: {_verdict(network, spot)}"
@@ -49,7 +49,7 @@ def headline(network: Network, spot: Spot) -> str:
 
 
 def _verdict(network: Network, spot: Spot) -> str:
-    """Return what a class is, in a clause."""
+    """Return a clause that says what a class is."""
     (info,) = spot.classes
     if not info.is_module:
         known = "it is not a torch module" if info.resolved else "it is not known to be a torch module"
@@ -65,12 +65,12 @@ def _verdict(network: Network, spot: Spot) -> str:
 
 
 def sections(network: Network, spot: Spot) -> Iterator[Section]:
-    """Yield what is known, one side after the other; a side of which there is nothing is left out."""
+    """Yield the sections about a spot, without empty ones."""
     if spot.imported is not None:
         yield Section("imports", "Names", tuple(names_given(network, spot.imported)))
     elsewhere = _sites_elsewhere(network, spot)
     if spot.classes:
-        yield Section("bases", "Bases", tuple(line_of(info) for info in spot.classes))
+        yield Section("bases", "Bases", tuple(bases_of(info) for info in spot.classes))
         sites = (*spot.sites, *(site for _, site in elsewhere))
         stacks = [fact for info in spot.classes for fact in stacks_of(info, sites)]
         yield Section("stacks", "Stack", tuple(stacks))
@@ -93,7 +93,7 @@ def sections(network: Network, spot: Spot) -> Iterator[Section]:
 
 
 def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
-    """Return the call sites that a place is about, and those in the code of a class that runs blocks."""
+    """Return the call sites of a spot, and those in the code of a class that runs blocks."""
     sites = list(spot.sites)
     if spot.kind is Kind.CLASS:
         sites += [site for site in network.run_sites if site.owner in spot.classes and site not in sites]
@@ -101,7 +101,7 @@ def _sites_inside(network: Network, spot: Spot) -> tuple[Fact, ...]:
 
 
 def _sites_elsewhere(network: Network, spot: Spot) -> list[tuple[Network, RunSite]]:
-    """Return some call sites of a class that only other files run, with the networks of these."""
+    """Return some call sites of a class that only other files run, with the networks of those files."""
     found: list[tuple[Network, RunSite]] = []
     if spot.kind is not Kind.CLASS or spot.sites:
         return found
@@ -114,7 +114,7 @@ def _sites_elsewhere(network: Network, spot: Spot) -> list[tuple[Network, RunSit
 
 
 def _file(network: Network) -> tuple[Fact, ...]:
-    """Return the stacks of a file, or the models and layers in it where it has none."""
+    """Return the stacks in a file; without any, its models and layers."""
     found = stacks_in(network)
     if found:
         return found

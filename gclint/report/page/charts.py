@@ -154,7 +154,7 @@ def _depths(page: Page) -> Chart | None:
     if not page.depths:
         return None
     values = [
-        {"block": each.block, "bytes": each.size, "checkpointing": each.mode, "said": each.said}
+        {"block": each.block, "bytes": each.size, "checkpointing": each.mode, "label": each.label}
         for each in page.depths
     ]
     modes = list(dict.fromkeys(each.mode for each in page.depths))
@@ -178,7 +178,7 @@ def _depths(page: Page) -> Chart | None:
                 legend=altair.Legend(orient="bottom", columns=1),
             ),
             strokeDash=altair.StrokeDash("checkpointing:N", legend=None, scale=altair.Scale(domain=modes)),
-            description="said:N",
+            description="label:N",
         )
         .properties(height=_HEIGHT)
     )
@@ -196,7 +196,7 @@ def _trades(page: Page) -> Chart | None:
         {
             "more": each.more,
             "bytes": each.size,
-            "said": each.said,
+            "label": each.label,
             **{where: each.name if heights.get(each) == dy else "" for where, dy in _HEIGHTS.items()},
         }
         for each in page.trades
@@ -205,7 +205,7 @@ def _trades(page: Page) -> Chart | None:
     base = altair.Chart(_data(values)).encode(
         x=altair.X("more:Q", title="further FLOPs", scale=room, axis=altair.Axis(format="+%", tickCount=6)),
         y=altair.Y("bytes:Q", title="bytes saved", axis=_bytes_axis()),
-        description="said:N",
+        description="label:N",
     )
     points = base.mark_point(filled=True, size=70, color=_ACCENT)
     names = [

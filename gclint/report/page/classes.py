@@ -69,12 +69,12 @@ def row(
     """
     result = now.result
     outcome: Outcome = result.outcome
-    told = result
+    reported = result
     if before is not None and before.result.outcome == "failed" and outcome == "passed":
-        outcome, told = "repaired", before.result
+        outcome, reported = "repaired", before.result
     share, saved = _saving(result)
-    kinds = tuple(dict.fromkeys(_kinds(told)))
-    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in told.failures)]
+    kinds = tuple(dict.fromkeys(_kinds(reported)))
+    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in reported.failures)]
     return Row(
         f"{model}/{result.name}",
         result.name,
@@ -221,11 +221,11 @@ def _site(site: RunSite) -> Site:
         ("cache by position", site.positional_caches),
         ("cache written again", site.rewritten_caches),
     )
-    told = tuple(f"{what}: {', '.join(names)}" for what, names in remarks if names)
+    defects = tuple(f"{what}: {', '.join(names)}" for what, names in remarks if names)
     layer = () if site.is_layer or not site.is_trunk else ("not a checkpointing layer",)
     recomputed = {True: "yes", False: "no", None: "not seen"}[site.recomputed]
     place = f"{brief(site.place.path)}:{site.place.line}"
-    return Site(place, site.block, site.calls, recomputed, (*layer, *told))
+    return Site(place, site.block, site.calls, recomputed, (*layer, *defects))
 
 
 def _measures(result: ClassResult) -> Iterator[Measure]:

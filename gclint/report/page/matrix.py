@@ -50,12 +50,12 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
 
 def setup_cell(setup: SetUp) -> Cell:
     """Return the result of a set-up, which has one mode as a part of its name."""
-    said = ": ".join(part for part in (setup.symptom, setup.message) if part)
+    reason = ": ".join(part for part in (setup.symptom, setup.message) if part)
     if setup.outcome == "works":
         return Cell("works", "✓", "works")
     if setup.outcome == "fails":
-        return Cell("fails", "✗", f"fails: {said}")
-    return Cell("not run", _NOT_RUN, f"not run: {said}")
+        return Cell("fails", "✗", f"fails: {reason}")
+    return Cell("not run", _NOT_RUN, f"not run: {reason}")
 
 
 def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
@@ -118,8 +118,8 @@ def _messages(result: ClassResult, scenario: str, mode: Mode) -> list[str]:
         if (verdict.scenario, verdict.mode) == (scenario, mode)
         for each in verdict.observations
     ]
-    told = [each.message for each in result.failures if (each.scenario, each.mode) == (scenario, mode)]
-    return list(dict.fromkeys([*told, *seen]))
+    messages = [each.message for each in result.failures if (each.scenario, each.mode) == (scenario, mode)]
+    return list(dict.fromkeys([*messages, *seen]))
 
 
 def _was_run(result: ClassResult, scenario: str, mode: Mode) -> bool:

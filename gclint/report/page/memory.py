@@ -90,14 +90,7 @@ def _tables(estimate: MemoryEstimate) -> Iterator[Table]:
     yield Table(
         "Options of checkpointing",
         ("Option", "Saved on the device", "In the host's memory", peak, "FLOPs"),
-        tuple(
-            (
-                _option(each),
-                *map(size, (each.saved_bytes, each.host_bytes, each.peak_bytes + estimate.optimizer_bytes)),
-                f"{each.flops:.3g}",
-            )
-            for each in estimate.options
-        ),
+        tuple(_option_row(each, estimate.optimizer_bytes) for each in estimate.options),
         "Non-reentrant; with offloading, the peak includes the host's memory.",
     )
     yield Table(
@@ -154,6 +147,11 @@ def _option(each: Option) -> str:
     return "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
 
 
+def _option_row(each: Option, state: int) -> tuple[str, ...]:
+    sizes = (each.saved_bytes, each.host_bytes, each.peak_bytes + state)
+    return _option(each), *map(size, sizes), f"{each.flops:.3g}"
+
+
 def _added(each: Addition) -> tuple[str, ...]:
     if not each.recomputed:
         besides = "it is not checkpointed"
@@ -189,8 +187,8 @@ def _depths(estimate: MemoryEstimate) -> Iterator[Depth]:
         total = 0
         for number, block in enumerate(mode.blocks, 1):
             total += block.saved_bytes
-            said = f"{block.name}, {names}: {size(block.saved_bytes)}, {size(total)} in total"
-            yield Depth(names, number, total, said)
+            label = f"{block.name}, {names}: {size(block.saved_bytes)}, {size(total)} in total"
+            yield Depth(names, number, total, label)
 
 
 def _alike(

@@ -103,7 +103,7 @@ class DiffLine:
 class Run:
     """What a class did before a repair, and does after it."""
 
-    said: str
+    summary: str
     more: tuple[str, ...] = ()
     """What failed."""
 
@@ -114,7 +114,7 @@ class Repair:
 
     title: str
     outcome: Literal["proven", "refused", "suggested"]
-    said: str
+    summary: str
     """Its outcome, in a line."""
     reasons: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
@@ -155,7 +155,7 @@ class Stack:
 
     name: str
     blocks: tuple[Block, ...]
-    said: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Depth:
     block: int
     """Its number in the order of the run, from 1."""
     size: int
-    said: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Trade:
     more: float
     """Additional FLOPs, as a share of those without checkpointing."""
     size: int
-    said: str
+    label: str
 
 
 @dataclass(frozen=True)

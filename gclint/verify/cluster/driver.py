@@ -41,7 +41,7 @@ _PENDING = 256
 """The most tasks that are submitted at once."""
 _GPU_SHARE = 0.25
 """The share of a GPU for one class: tiny models need little of it."""
-_LOOK = 10.0
+_CHECK_SECONDS = 10.0
 """Seconds between two checks whether there are nodes left."""
 
 
@@ -64,25 +64,29 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     except ImportError as error:
         raise CannotReach(f"Ray is needed ({error}); install it with: pip install 'gclint[ray]'") from None
     address = os.environ.get(_ADDRESS)
-    _look_at(address)
+    _check_address(address)
     where = f"at {address}" if address else "on this machine"
     refusal = f"there is no Ray cluster {where}"
-    patience = threading.Timer(_CONNECTED_AFTER, give_up, [f"{refusal}: no answer in {_CONNECTED_AFTER:g} s"])
-    patience.start()
+    timer = threading.Timer(_CONNECTED_AFTER, give_up, [f"{refusal}: no answer in {_CONNECTED_AFTER:g} s"])
+    timer.start()
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises all kinds of exceptions.
         raise CannotReach(f"{refusal}: {_first_line(error)}") from None
     finally:
-        patience.cancel()
+        timer.cancel()
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-def _look_at(address: str | None) -> None:
-    """Check whether an address answers: Ray itself tries for minutes."""
+def _check_address(address: str | None) -> None:
+    """Check whether an address answers, since Ray itself would try for minutes.
+
+    Raises:
+        CannotReach: it does not.
+    """
     host, _, port = (address or "").rpartition("://")[2].rpartition(":")
     if not (host and port.isdigit()):
         return
@@ -106,7 +110,7 @@ class _Work:
 
 
 def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
-    """Yield the messages as of one worker for all; the last is ``Done``, or what went wrong."""
+    """Yield the messages of all workers as if of one; the last is ``Done``, or what went wrong."""
     try:
         yield from _Run(ray, python, request).messages()
     except CannotReach as error:
@@ -130,7 +134,7 @@ class _Run:
         has_gpu = request.device != "cpu" and resources.get("GPU", 0) > 0
         if request.device not in ("auto", "cpu") and not has_gpu:
             raise CannotReach("the Ray cluster has no GPU")
-        # Every node does the same, whatever it has; Ray decides which of its GPUs to use.
+        # Every node uses the same kind of device; Ray decides which of its GPUs to use.
         self._request = replace(request, device="cuda" if has_gpu else "cpu", jobs=1)
         self._most = request.jobs or _PENDING
         options = {"num_cpus": 1, "num_gpus": _GPU_SHARE if has_gpu else 0, "max_retries": _RETRIES}
@@ -172,7 +176,7 @@ class _Run:
             CannotReach: none will end, since the cluster is gone.
         """
         while True:
-            ended, _ = self._ray.wait(list(self._running), timeout=_LOOK)
+            ended, _ = self._ray.wait(list(self._running), timeout=_CHECK_SECONDS)
             if ended:
                 return list(ended)
             if not self._ray.cluster_resources().get("CPU", 0):
@@ -206,8 +210,8 @@ class _Run:
             yield found
         elif found != self._environment:
             yield Unusable(
-                f"the nodes have different environments: on {node} it is {_told(found)}, and on the first "
-                f"that answered {_told(self._environment)}"
+                f"the nodes have different environments: {node} has {_described(found)}, and the first that "
+                f"answered has {_described(self._environment)}"
             )
 
     def _works(self, request: Request, found: Discovered) -> Iterator[_Work]:
@@ -229,7 +233,7 @@ def _lost(work: _Work, error: Exception) -> Iterator[Message]:
     yield ClassResult(source.path, source.only[0], "not run", what, "killed")
 
 
-def _told(environment: Environment) -> str:
+def _described(environment: Environment) -> str:
     return (
         f"Python {environment.python}, torch {environment.torch}, transformers {environment.transformers} on "
         f"{environment.device}"
@@ -238,4 +242,4 @@ def _told(environment: Environment) -> str:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else 'without a word'}"
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -50,7 +50,7 @@ def _problem(request: Request, digests: Mapping[str, str], version: str) -> str 
         try:
             found = digest(source, request.overlay)
         except OSError as error:
-            return f"{source.path}: {error.strerror}; the files have to be at the same path on every node"
+            return f"{source.path}: {error.strerror}; the files must be at the same path on every node"
         if found != digests[source.path]:
             return f"{source.path} (or a configuration next to it) differs from the file here"
     return None

@@ -16,7 +16,7 @@ def main() -> None:
         sys.exit("models can only be run with Python 3.10 or later")
     _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
     from gclint.verify.worker.child import die_with_parent, keep_private
-    from gclint.verify.worker.isolation import isolate, settle
+    from gclint.verify.worker.isolation import isolate, use_home
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.offline import go_offline
     from gclint.verify.worker.protocol import Message, Request, decode, write_message
@@ -27,7 +27,7 @@ def main() -> None:
     request = decode(sys.stdin.readline())
     assert isinstance(request, Request)
     if request.home:
-        settle(request.home)
+        use_home(request.home)
         isolation = ("an environment without secrets, and a temporary home", *isolation)
     answers = _take_output()
     keep_private(answers)

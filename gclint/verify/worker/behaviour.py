@@ -1,4 +1,4 @@
-"""Finds out whether the code of a class checkpoints, whatever the class claims."""
+"""Finds out whether the code of a class uses checkpointing, whatever the class claims."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformers import PreTrainedModel
 _FUNCTION = "_gradient_checkpointing_func"
 _SETTERS = frozenset(("_set_gradient_checkpointing", "gradient_checkpointing_enable"))
 _DEPTH = 12
-"""How deep modules are searched for in modules."""
+"""How deep modules in modules are searched."""
 
 
 def checkpoints(model_class: Any) -> str | None:
-    """Return how the code of a class checkpoints, in words; None if it apparently does not.
+    """Return how the code of a class uses checkpointing, in words; None if it apparently does not.
 
     The search follows the classes that constructors name, through functions and tables.
     """

@@ -28,7 +28,7 @@ Send = Callable[[str], None]
 
 # Seconds between two checks of a process that is silent, and of one that has closed its pipe.
 _SILENT, _CLOSED = 0.25, 0.001
-# Seconds after the time limit in which a process notes where it is and ends itself, before it is killed.
+# Seconds after the time limit in which a process writes its traceback and ends itself, before it is killed.
 _GRACE = 2.0
 _PR_SET_PDEATHSIG = 1
 
@@ -52,7 +52,7 @@ class Task:
 
 
 def seconds() -> float | None:
-    """Return the time limit that this process runs under, or None where it has none."""
+    """Return the time limit of this process in seconds, or None if it has none."""
     return _limits[-1] if _limits else None
 
 
@@ -107,7 +107,7 @@ class _Child:
         self.deadline = time.monotonic() + task.seconds + _GRACE
         self.is_open = True
         self._buffer = b""
-        self._farewell: End | None = None
+        self._reported: End | None = None
         self._is_late = False
         self._status: int | None = None
         self._dump = _nameless_file()
@@ -116,7 +116,7 @@ class _Child:
         keep_private(self.pipe)
         # Its thread does not outlive a fork, and the child would wait for that forever.
         faulthandler.cancel_dump_traceback_later()
-        # The code that was run here may ignore it, and then the child could not be waited for.
+        # The code that was run here may ignore the signal, and then the child could not be waited for.
         with contextlib.suppress(ValueError):  # Only the main thread may set this.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with warnings.catch_warnings():
@@ -124,7 +124,7 @@ class _Child:
             warnings.simplefilter("ignore")
             self._process = os.fork()
         if not self._process:
-            _live(task, slot, writing, self._dump)
+            _do(task, slot, writing, self._dump)
         os.close(writing)
 
     def is_dead(self) -> bool:
@@ -153,7 +153,7 @@ class _Child:
                 if line.startswith("="):
                     yield line[1:]
                 else:
-                    self._farewell = _read_end(line) or self._farewell
+                    self._reported = _read_end(line) or self._reported
 
     def kill(self) -> None:
         """End the process, whatever its threads are doing."""
@@ -176,13 +176,13 @@ class _Child:
         with self._dump:
             self._dump.seek(0)
             dump = self._dump.read().decode(errors="replace")
-        if self._farewell:
-            return self._farewell
+        if self._reported:
+            return self._reported
         return end_of_status(self._status, dump, self.task.seconds, is_late=self._is_late)
 
 
-def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
-    """Do the task; this is all that the forked process does."""
+def _do(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
+    """Do the task, and exit; this is all that the forked process does."""
     die_with_parent()
     _be_silent()
     for descriptor in _private:
@@ -217,7 +217,7 @@ def _live(task: Task, slot: int, pipe: int, dump: IO[bytes]) -> NoReturn:
 
 
 def die_with_parent() -> None:
-    """Let the system kill this process when its parent dies; if it cannot, only the limits apply."""
+    """Let the system kill this process when its parent dies; without such a system, only the limits apply."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

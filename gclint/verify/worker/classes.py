@@ -1,4 +1,4 @@
-"""Which classes of a module are models, and which of them claim to support checkpointing."""
+"""Finds the model classes of a module, and those for which checkpointing cannot be enabled."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def model_classes(module: ModuleType) -> list[Any]:
     """Return the model classes that ``module`` defines, in the order of their names.
 
     These are the subclasses of ``PreTrainedModel`` that have a ``forward``, their own or an inherited one,
-    and that claim to support checkpointing, or do so by their code; a base class without a ``forward`` is
-    not a model. A class that the module has under another name than its own, such as one that a function
-    has made, gets that name.
+    and that claim to support checkpointing, or whose code uses it; a base class without a ``forward`` is not
+    a model. A class that the module has under another name than its own, such as one that a function has
+    made, gets that name.
     """
     known = vars(module)
     found: dict[Any, str] = {}
@@ -34,11 +34,11 @@ def model_classes(module: ModuleType) -> list[Any]:
 
 
 def unsupported(model_class: Any) -> str | None:
-    """Return why checkpointing cannot be enabled for a class whose code checkpoints; None if it can."""
+    """Return why checkpointing cannot be enabled for a class whose code uses it; None if it can."""
     if getattr(model_class, _FLAG, False):
         return None
-    says_so = any(_FLAG in vars(each) for each in model_class.__mro__ if each is not PreTrainedModel)
-    flag = f"`{_FLAG}` is {'False' if says_so else 'not set'}"
+    is_set = any(_FLAG in vars(each) for each in model_class.__mro__ if each is not PreTrainedModel)
+    flag = f"`{_FLAG}` is {'False' if is_set else 'not set'}"
     return f"{flag}, so checkpointing cannot be enabled, but {checkpoints(model_class)}"
 
 

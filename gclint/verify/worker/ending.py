@@ -17,7 +17,7 @@ HANGS = 10
 """How many times longer than without checkpointing a run takes before it counts as a hang: recomputation
 takes up to twice as long, and the first operations of a model are slow."""
 FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
-"""Ends that others have caused, so they say nothing about the function."""
+"""Ends that others have caused, which say nothing about the function."""
 
 # The output of the interpreter's fault handler: the frames of each thread, the innermost first.
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
@@ -101,5 +101,5 @@ def end_of_status(status: int, dump: str, seconds: float, *, is_late: bool) -> E
     name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
     if name in _CRASHES:
         return End("crash", f"{_CRASHES[name]} ({name})", frames)
-    cause = ", as systems do that run out of memory" if name == "SIGKILL" else ""
+    cause = ", which systems send when they run out of memory" if name == "SIGKILL" else ""
     return End("killed", f"a signal from outside ({name}{cause})", frames)

@@ -38,7 +38,7 @@ class Question:
     budget: int | None = None
     """Bytes that a step may need, to find the largest batch and sequence; None not to search."""
     measure: bool = False
-    """Whether to run the same step for real as well, on the worker's device."""
+    """Whether to run the same step with real tensors as well, on the worker's device."""
 
 
 OPTIMIZERS: dict[str, tuple[int, int | None]] = {
@@ -60,10 +60,10 @@ class Saved:
     module: str
     """The module that ran, with ``*`` for the numbers of blocks; empty for the model itself."""
     place: Place | None
-    """The line, where it is known."""
+    """The line, if it is known."""
     operation: str
-    """What keeps it: ``autograd``, ``checkpoint`` for what autograd does not see of what a checkpoint was
-    passed, or ``something else``, such as a cache or a list of the model's own."""
+    """What keeps it: ``autograd``, ``checkpoint`` for arguments of a checkpoint that autograd does not see,
+    or ``something else``, such as a cache or a list of the model."""
     shape: tuple[int, ...]
     dtype: str
     count: int
@@ -94,12 +94,12 @@ class ModeEstimate:
     """The blocks in the order in which they run; the rest of ``saved_bytes`` is saved outside of them."""
     peak_bytes: int | None = None
     """The most memory that is alive at once in a step, with weights and gradients and without an optimizer's
-    state; None where that is not known."""
+    state; None if it is not known."""
     forward_flops: int = 0
     flops: int = 0
     """FLOPs of the forward and the backward pass, and of recomputation."""
     largest: tuple[Saved, ...] = ()
-    """The largest of what is saved, in descending order."""
+    """The largest saved tensors, in descending order."""
     error: str = ""
     """Why there are no numbers for this mode."""
 
@@ -158,12 +158,12 @@ class Option:
     """In the host's memory."""
     flops: int
     peak_bytes: int
-    """As that of a mode; with offloading, the host's memory is in it."""
+    """As in a :class:`ModeEstimate`; with offloading, it includes the host's memory."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The same step, run for real."""
+    """The same step, run with real tensors."""
 
     mode: Mode
     device: str

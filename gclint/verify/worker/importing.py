@@ -1,4 +1,4 @@
-"""Imports modeling files under their names, with other texts in place of those on the disk."""
+"""Imports modeling files under their names, with other texts instead of those on the disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gclint.verify.worker.protocol import Place, Source
 
 executed: set[Place] = set()
 """The watched places that this process, or the one that it was forked from, has executed."""
-_MARK = "__gclint_came_to__"
+_MARK = "__gclint_executed__"
 
 
 def import_source(source: Source) -> ModuleType:
@@ -27,7 +27,7 @@ def import_source(source: Source) -> ModuleType:
     Raises:
         ImportError: its name leads to another file.
     """
-    # Bytecode is valid for texts of the same size within a second, so it would hide an edit right now.
+    # Bytecode stays valid for a text of the same size within a second, so it could hide an edit.
     sys.dont_write_bytecode = True
     if source.package_folder is not None:
         _make_package(source.module.partition(".")[0], source.package_folder)
@@ -118,7 +118,7 @@ class _Alias(Loader):
 
 
 def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
-    """Import texts in place of what is in the files at these paths, from now on.
+    """From now on, import texts instead of the files at these paths.
 
     Args:
         overlay: the texts.

@@ -45,7 +45,7 @@ def isolate() -> tuple[str, ...]:
     flags = _allowed()
     if flags is None:
         return (
-            "the network is refused to Python code, not to other programs (namespaces are not allowed here)",
+            "the network is blocked for Python code, but not for other programs (namespaces are not allowed)",
             "processes that leave the worker's group may outlive it",
         )
     _enter(flags)
@@ -54,11 +54,11 @@ def isolate() -> tuple[str, ...]:
     if process:
         _wait(process)
     die_with_parent()
-    enforced = ("no network", "what it starts ends with it")
+    enforced = ("no network", "processes that it starts end with it")
     return (*enforced, "other processes are hidden") if _hide_processes() else enforced
 
 
-def settle(home: str) -> None:
+def use_home(home: str) -> None:
     """Redirect everything that is stored per user to a folder, from now on."""
     for name, inside in _HOMES.items():
         folder = os.path.join(home, inside) if inside else home  # noqa: PTH118
@@ -128,7 +128,7 @@ def _wait(process: int) -> NoReturn:
     _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        out_of_memory = ", as systems do that run out of memory" if name == "SIGKILL" else ""
+        out_of_memory = ", which systems send when they run out of memory" if name == "SIGKILL" else ""
         sys.stderr.write(f"it was killed ({name}{out_of_memory})\n")
         sys.stderr.flush()
         os._exit(1)

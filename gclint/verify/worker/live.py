@@ -25,7 +25,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination import examine
-from gclint.verify.worker.examination.subject import switch_off
+from gclint.verify.worker.examination.subject import disable_checkpointing
 from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
@@ -65,16 +65,16 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     Raises:
         NotExaminable: this cannot be done.
     """
-    _look_at(model)
+    _check(model)
     batches = _batches(model, batch)
     kind = type(_own(model))
     # Interactive code is not in a file.
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     record = Record(source.path, type(model).__name__)
-    function = partial(_live, source, model, batches, wanted)
+    function = partial(_examine_in_fork, source, model, batches, wanted)
     end = End("killed")
     limit = seconds * (1 + len(wanted.practices))
-    with _signals_as_they_are():
+    with _restored_signals():
         for _, event in run([Task(function, limit)], 1):
             if isinstance(event, End):
                 end = event
@@ -89,7 +89,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     )
 
 
-def _live(
+def _examine_in_fork(
     source: Source,
     model: Any,
     batches: Sequence[Mapping[str, Any]],
@@ -100,11 +100,11 @@ def _live(
     """Examine the model; called in a fork."""
     name = type(model).__name__
     watch = Reporter(source.path, name, send)
-    _settle()
+    _configure_process()
     _separate(model)
 
     def build() -> Any:
-        _switch_off(model)
+        _disable(model)
         return model
 
     makers = [partial(_copy, batch) for batch in batches]
@@ -127,10 +127,10 @@ def _live(
     watch.known(result)
 
 
-def _settle() -> None:
+def _configure_process() -> None:
     """Configure this process, a fork, to compute as the worker does."""
     warnings.simplefilter("ignore")
-    # A fork has no threads of a pool; waiting for more than one would never end.
+    # The threads of a pool do not survive a fork, and waiting for them would never end.
     torch.set_num_threads(1)
     torch.set_num_threads = lambda _number: None
     torch.set_default_device(None)
@@ -141,7 +141,7 @@ def _settle() -> None:
     try:
         torch.ones((), requires_grad=True).backward()
     except RuntimeError as error:
-        # The threads of autograd for GPUs, which exist even if only the CPU has been used.
+        # Autograd has started its threads for GPUs, which it does even if only the CPU has been used.
         raise RuntimeError(f"{_CANNOT_FORK}, so it cannot be forked") from error
 
 
@@ -154,36 +154,36 @@ def _separate(model: nn.Module) -> None:
                 tensor.data = tensor.detach().clone()
 
 
-def _switch_off(model: Any) -> None:
+def _disable(model: Any) -> None:
     """Disable checkpointing if it is enabled, for the plain runs.
 
     Raises:
         NotSynthesisable: some of it stays enabled.
     """
-    if _switched_on(model):
-        switch_off(model)
-    left = _switched_on(model)
+    if _enabled(model):
+        disable_checkpointing(model)
+    left = _enabled(model)
     if left:
         raise NotSynthesisable(
             "checkpointing stays on",
-            f"`gradient_checkpointing_disable()` leaves checkpointing on in {left[0] or type(model).__name__}"
-            ", so that there is nothing to compare with",
+            "`gradient_checkpointing_disable()` leaves checkpointing enabled in "
+            f"{left[0] or type(model).__name__}, so there is nothing to compare with",
         )
 
 
-def _switched_on(model: nn.Module) -> list[str]:
+def _enabled(model: nn.Module) -> list[str]:
     return [name for name, each in model.named_modules() if getattr(each, "gradient_checkpointing", False)]
 
 
-def _look_at(model: Any) -> None:
+def _check(model: Any) -> None:
     """Raise an error if a model cannot be examined."""
     kind = type(model).__name__
     if not isinstance(model, nn.Module):
         given = f"the class {model.__name__}; build it first" if isinstance(model, type) else f"a {kind}"
-        raise NotExaminable(f"the model has to be a module of torch, and is {given}")
+        raise NotExaminable(f"the model must be a torch module, not {given}")
     inside = next((each for each in _WRAPPERS if _has_config(model._modules.get(each))), None)
     if inside is not None:
-        raise NotExaminable(f"{kind} wraps the model; give the model itself, which is its `{inside}`")
+        raise NotExaminable(f"{kind} wraps the model; pass the model itself, which is its `{inside}`")
     if not (_has_config(model) and callable(getattr(model, "gradient_checkpointing_enable", None))):
         raise NotExaminable(
             f"{kind} is not a transformers model: it needs a `config` and `gradient_checkpointing_enable()`"
@@ -194,13 +194,13 @@ def _look_at(model: Any) -> None:
         )
     if getattr(model.config, "gradient_checkpointing", False) is True:
         raise NotExaminable(
-            "`config.gradient_checkpointing` is True, so that there is no run without checkpointing to "
-            "compare with; build the model with False"
+            "`config.gradient_checkpointing` is True, so there is no run without checkpointing to compare "
+            "with; build the model with False"
         )
     wrapped = next((each for each in model.modules() if type(each).__name__ == "CheckpointWrapper"), None)
     if wrapped is not None:
         raise NotExaminable(
-            "checkpoint_wrapper has been applied to the model, and cannot be taken off; build it without"
+            "checkpoint_wrapper has been applied to the model and cannot be removed; build one without it"
         )
     if not any(each.requires_grad for each in model.parameters()):
         raise NotExaminable(f"no parameter of {kind} requires grad, so there is nothing to train")
@@ -208,9 +208,9 @@ def _look_at(model: Any) -> None:
     if devices != {"cpu"}:
         where = ", ".join(sorted(devices))
         raise NotExaminable(
-            f"the model has to be on the CPU, and is on {where}: gclint runs it in copies of this process, "
-            "and a process that uses a GPU cannot be copied. Build a small one on the CPU, in a process that "
-            "has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its environment)"
+            f"the model must be on the CPU, but it is on {where}: gclint runs it in forks of this process, "
+            "and a process that uses a GPU cannot be forked. Build a small model on the CPU, in a process "
+            "that has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its environment)"
         )
 
 
@@ -224,7 +224,7 @@ def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
         batch if isinstance(batch, list) and all(isinstance(each, Mapping) for each in batch) else [batch]
     )
     if len(batches) not in (1, 2):
-        raise NotExaminable(f"two batches at most can take turns, and {len(batches)} are given")
+        raise NotExaminable(f"at most two batches can alternate, but there are {len(batches)}")
     return [_arguments(model, each) for each in batches]
 
 
@@ -236,10 +236,10 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
     """
     forward = "keyword arguments of the model's forward(), such as {'input_ids': ..., 'labels': ...}"
     if not isinstance(batch, Mapping):
-        raise NotExaminable(f"the batch has to be a dictionary of {forward}, and is a {type(batch).__name__}")
+        raise NotExaminable(f"the batch must be a dictionary of {forward}, not a {type(batch).__name__}")
     inputs = dict(batch)
     if not inputs:
-        raise NotExaminable(f"the batch is empty; it has to hold {forward}")
+        raise NotExaminable(f"the batch is empty; it must contain {forward}")
     taken = signature(_own(model).forward).parameters
     takes_all = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
     unknown = [name for name in inputs if not (isinstance(name, str) and (takes_all or name in taken))]
@@ -280,8 +280,8 @@ def _notes(
     model: Any, inputs: Mapping[str, Any], wanted: Collection[str] | None, result: ClassResult
 ) -> Iterator[str]:
     """Yield remarks on what was run."""
-    if _switched_on(model):
-        yield "checkpointing was enabled; it was examined in both modes"
+    if _enabled(model):
+        yield "checkpointing was enabled; both modes were examined"
     if "labels" in signature(_own(model).forward).parameters and "labels" not in inputs:
         yield "the batch has no labels, so the model's own loss was not computed"
     for name in sorted(set(wanted or ()) - set(result.scenarios)):
@@ -300,7 +300,7 @@ def _has_config(model: Any) -> bool:
 
 
 @contextmanager
-def _signals_as_they_are() -> Iterator[None]:
+def _restored_signals() -> Iterator[None]:
     """Restore the signal handlers that waiting for processes changes."""
     if threading.current_thread() is not threading.main_thread():
         yield

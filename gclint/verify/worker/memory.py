@@ -9,7 +9,7 @@ from typing import Any
 # torch's allocators raise a plain RuntimeError on the CPU, and a subclass of it on a GPU.
 _SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory")
 
-# If a GPU has no memory left even for its own libraries.
+# A GPU has no memory left even for its own libraries.
 _FULL = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 _SIZE = r"([\d.]{1,12}) (bytes|[KMGT]iB)"
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

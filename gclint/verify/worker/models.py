@@ -21,7 +21,7 @@ from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specime
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
-    # What is run is the code as it is written, not what is compiled from it.
+    # Run the code as it is written, not compiled.
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -45,7 +45,7 @@ class Models:
         """Store the user's settings.
 
         Args:
-            known: what users say about their classes.
+            known: the user's settings for classes.
             practices: the names of the practices to run in addition to the scenarios.
         """
         self._known = known
@@ -93,7 +93,7 @@ class Models:
             )
         return found
 
-    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
+    def make_reproducible(self, devices: Sequence[str]) -> tuple[str, ...]:
         """Make computations as reproducible as possible, without touching a GPU."""
         import torch
 
@@ -104,7 +104,7 @@ class Models:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         torch.use_deterministic_algorithms(True, warn_only=True)
-        return "TF32 is off", "deterministic algorithms are used where torch has them"
+        return "TF32 is disabled", "deterministic algorithms are used where torch has them"
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines."""
@@ -130,7 +130,7 @@ class Models:
     def estimate(
         self, source: Source, classes: Sequence[Any], question: Question, device: str
     ) -> MemoryEstimate | Unusable:
-        """Run steps with tensors without content, at any size."""
+        """Estimate the memory of a step, at any size."""
         from gclint.verify.worker.footprint import CannotEstimate, estimate
 
         supported = [each for each in classes if self._unsupported(each) is None]
@@ -141,9 +141,9 @@ class Models:
 
 
 def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:
-    """Return the result of a model that raises an error of its own without checkpointing, too."""
+    """Return the result of a model that raises an error of its own even without checkpointing."""
     message = f"the model cannot run: it raises {error}"
-    explanation = f"This is the model's own error, whatever it is given: {error.reason}."
+    explanation = f"The error is in the model itself, and other inputs do not avoid it: {error.reason}."
     failure = Failure("error", "plain", "default", message, places=(error.place,), explanation=explanation)
     return ClassResult(source.path, model_class.__name__, "failed", failures=(failure,))
 

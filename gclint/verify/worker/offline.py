@@ -1,4 +1,4 @@
-"""Keeps models off the network."""
+"""Blocks network access for models."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MADV_COLLAPSE = 25
 
 
 def enlarge_pages() -> None:
-    """Move this process's own memory to large pages, where the system can (Linux from 6.1 on)."""
+    """Move this process's own memory to large pages, if the system can (Linux from 6.1 on)."""
     if sys.platform != "linux":
         return
     madvise = ctypes.CDLL(None).madvise

@@ -1,4 +1,4 @@
-"""The table of set-ups in which people train, other than one process with everything trainable.
+"""The table of set-ups in which people train, other than in one process with everything trainable.
 
 Each is requested by name, runs with the same tiny model and batch as the scenarios, and makes one row of a
 class's result. Both sides import this module, so it needs only Python.
@@ -35,7 +35,7 @@ class Practice:
     mode: Mode
     """How checkpointing is enabled."""
     does: str
-    """What one does to train this way, as words that follow "with"."""
+    """How the model is trained, as words that follow "with"."""
     data: str = ""
     """The content of the batches, if not the usual one."""
     is_usual: bool = True
@@ -237,12 +237,12 @@ def _parallel() -> Iterator[Practice]:
     for name, data in wanted:
         mode, _, option = name.partition("/")
         keywords = options[option]
-        said = ", ".join(f"{each}=True" for each in keywords) or "no options"
+        shown = ", ".join(f"{each}=True" for each in keywords) or "no options"
         yield ParallelPractice(
             DDP,
             name,
             _SHORT[mode],
-            f"DistributedDataParallel with {said}",
+            f"DistributedDataParallel with {shown}",
             data,
             ranks=2 if data in (ONE_IMAGE, TWO_RANKS) else 1,
             is_tentative=data in (TEXT, IMAGES, MIXED, ONE_IMAGE),
@@ -297,16 +297,16 @@ def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
     Raises:
         UnknownPractice: one of the names is unknown.
     """
-    asked = set()
+    requested = set()
     for name in names:
-        found = [each for each in PRACTICES if _is_meant(each, name)]
+        found = [each for each in PRACTICES if _is_requested(each, name)]
         if not found:
             raise UnknownPractice(_unknown(name))
-        asked.update(found)
-    return tuple(each for each in PRACTICES if each in asked)
+        requested.update(found)
+    return tuple(each for each in PRACTICES if each in requested)
 
 
-def _is_meant(practice: Practice, name: str) -> bool:
+def _is_requested(practice: Practice, name: str) -> bool:
     if name == practice.title:
         return True
     # A group without usual practices is requested only by its name.
@@ -323,7 +323,7 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     if ":" in name and (group := name.partition(":")[0]) in groups():
-        there = ", ".join(each.title for each in PRACTICES if each.group == group)
+        choices = [each.title for each in PRACTICES if each.group == group]
     else:
-        there = ", ".join((ALL, *groups()))
-    return f"there is no set-up {name!r}{meant} (choose from {there})"
+        choices = [ALL, *groups()]
+    return f"there is no set-up {name!r}{meant} (choose from {', '.join(choices)})"

@@ -25,7 +25,7 @@ Outcome = Literal["passed", "failed", "not run"]
 """``not run``: there is no defect, but the class cannot be judged; its ``reason`` says why."""
 
 NO_FLAG = "no support flag"
-"""The category of classes whose code checkpoints, but for which checkpointing cannot be enabled."""
+"""The category of classes whose code uses checkpointing, but for which it cannot be enabled."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Request:
     gpu_gigabytes: float | None = None
     """The limit of one process on GPU memory."""
     known: tuple[Known, ...] = ()
-    """What users say about their classes."""
+    """The user's settings for classes."""
     practices: tuple[str, ...] = ()
     """The names of the practices to run in addition to the scenarios."""
     question: Question | None = None
@@ -133,7 +133,7 @@ class Failure:
     scenario: str
     """The name of a scenario, such as ``default``, ``cache`` or ``cross-attention``."""
     message: str
-    """What was seen."""
+    """What was observed."""
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
     places: tuple[Place, ...] = ()
@@ -149,7 +149,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """What was seen, and the explanation."""
+        """The observation, and the explanation."""
         return f"{self.message}. {self.explanation}" if self.explanation else self.message
 
     def __post_init__(self) -> None:
@@ -250,7 +250,7 @@ class Verdict:
     mode: Mode
     observations: tuple[Observation, ...] = ()
     compared: int = 0
-    """How many parameters' gradients were compared, including those that rounding alone keeps from zero."""
+    """How many parameters' gradients were compared, including those that are zero except for rounding."""
     not_compared: tuple[str, ...] = ()
     """What had a value without checkpointing, but could not be judged."""
     recomputed: tuple[str, ...] = ()
@@ -280,7 +280,7 @@ class NotCompared:
     """Parameters whose gradients could not be compared."""
 
     reason: str
-    """``rounding``: rounding changes them as much; ``not reproducible``: each plain run gives others;
+    """``rounding``: its effect on them is too large; ``not reproducible``: plain runs differ in them;
     ``not finite``: all of their values are zero, infinite or NaN without checkpointing."""
     parameters: tuple[str, ...]
 
@@ -315,7 +315,7 @@ class SetUp:
     symptom: str = ""
     """The kind of failure, or of the reason not to run it, in two or three words."""
     message: str = ""
-    """What was seen, or why it was not run."""
+    """What was observed, or why it was not run."""
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
     recomputed: int | None = None
@@ -384,7 +384,7 @@ class ClassResult:
     made_of: tuple[str, ...] = ()
     """The classes of its modules and their bases, as ``path::name``; only to compare two versions."""
     stability: tuple[Stability, ...] = ()
-    """How it reacts to noise in what is recomputed, if it has experts."""
+    """How it reacts to noise in the recomputation, if it has experts."""
     setups: tuple[SetUp, ...] = ()
     """The results of the requested practices."""
     advice: tuple[Advice, ...] = ()

@@ -27,7 +27,7 @@ def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) 
         NotSynthesisable: no specimen was found, or the attempts killed the process.
     """
 
-    def live(fork: Fork) -> None:
+    def work(fork: Fork) -> None:
         known, found, error = frozenset(sys.modules), [], None
         waiting = iter(specimens(model_class))
         while error is None:
@@ -40,7 +40,7 @@ def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) 
             # This is all that remains if the next one kills this process.
             fork.keep((found, error, [name for name in sys.modules if name not in known]))
 
-    kept, end = in_fork(live, lambda line: None, child.seconds() or _SECONDS)
+    kept, end = in_fork(work, lambda line: None, child.seconds() or _SECONDS)
     if end.cause == "error":
         raise RuntimeError(end.message)
     found, error, imported = kept or ([], None, [])

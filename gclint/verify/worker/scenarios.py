@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 _NO_DROPOUT = """\
-for part in holders(model):  # As little as possible happens at random.
+for part in holders(model):  # Avoid randomness.
     for key, value in vars(part).items():
         if "drop" in key and isinstance(value, float):
             setattr(part, key, 0.0)
@@ -46,7 +46,7 @@ _FROZEN_BASE = (
     + """\
 model.requires_grad_(False)
 for stack in (module for module in model.modules() if isinstance(module, torch.nn.ModuleList)):
-    for module in stack.modules():  # What adapters would be added to.
+    for module in stack.modules():  # The layers that get adapters.
         if isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D":
             module.weight.requires_grad_()
 """
@@ -130,8 +130,8 @@ class Scenario:
     require_input_grads: bool = False
     """Whether to call ``enable_input_require_grads()``, as training of adapters does."""
     reference: str | None = None
-    """The scenario that the steps are compared with when run plainly, if not this one. What differs from a
-    plain run of this one as well is then a failure; what does not is none."""
+    """The scenario whose plain steps these steps are compared with, if not this one. A difference is then a
+    failure only if the steps also differ from plain steps of this scenario."""
     checks: tuple[str, ...] = CHECKS
     """The names of the checks that are made."""
     router_losses: bool = False

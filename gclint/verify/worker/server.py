@@ -18,7 +18,7 @@ from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
-from gclint.verify.worker.isolation import settle
+from gclint.verify.worker.isolation import use_home
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.practices import practices_named
@@ -63,8 +63,8 @@ class Program(Protocol):
             CannotWork: there is none.
         """
 
-    def settle(self, devices: Sequence[str]) -> tuple[str, ...]:
-        """Prepare for devices without touching a GPU; return what makes numbers reproducible, in words."""
+    def make_reproducible(self, devices: Sequence[str]) -> tuple[str, ...]:
+        """Configure reproducible computation without touching a GPU; return the settings, in words."""
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
         """Return the model classes that a module defines; called in a fork."""
@@ -100,7 +100,7 @@ def serve(
     except CannotWork as error:
         send(Unusable(str(error)))
         return
-    numerics = program.settle([device for device, _ in devices])
+    numerics = program.make_reproducible([device for device, _ in devices])
     send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation, numerics))
     _freeze()
     enlarge_pages()
@@ -201,11 +201,11 @@ class _Server:
         """Estimate the memory of a class of the only source."""
         source = self._request.sources[0]
 
-        def live(send: Send, _slot: int) -> None:
+        def work(send: Send, _slot: int) -> None:
             classes = self._program.classes(self._imported(source))
             send(encode(self._program.estimate(source, classes, question, self._devices[0])))
 
-        for _, event in run([Task(live, self._request.seconds, gigabytes=self._gigabytes)], 1):
+        for _, event in run([Task(work, self._request.seconds, gigabytes=self._gigabytes)], 1):
             if isinstance(event, str):
                 answer: Any = decode(event)
                 yield answer
@@ -216,7 +216,7 @@ class _Server:
         """Import a source; called in a fork."""
         if self._request.home:
             # A folder of its own, since the code may leave anything there, or remove it.
-            settle(os.path.join(self._request.home, str(os.getpid())))  # noqa: PTH118
+            use_home(os.path.join(self._request.home, str(os.getpid())))  # noqa: PTH118
         return import_source(source)
 
     def _run_source(self, source: Source, send: Send, slot: int) -> None:

@@ -12,7 +12,7 @@ from gclint.verify.worker.protocol import Place
 EXTRA_LIBRARY = "extra library"
 """The category of reasons for libraries that are not installed."""
 _OWN = ("torch", "transformers")
-"""Libraries that are installed: only a part of them is missing."""
+"""Libraries that are always installed: only a part of them can be missing."""
 
 
 class NotSynthesisable(Exception):
@@ -32,11 +32,11 @@ class NotSynthesisable(Exception):
         # transformers writes "requires the timm library", and may go on about how to install it.
         named = re.search(r"requires the ([\w. -]{1,60}?) library", str(error))
         library = error.name or (named[1].lower() if named else None)
-        said = " ".join(str(error).split())[:200]
+        message = " ".join(str(error).split())[:200]
         install = f"; it needs {library}: pip install {library}" if library and library not in _OWN else ""
-        told = cls(EXTRA_LIBRARY, f"{type(error).__name__}: {said}{install}")
-        told.__cause__ = error
-        return told
+        raised = cls(EXTRA_LIBRARY, f"{type(error).__name__}: {message}{install}")
+        raised.__cause__ = error
+        return raised
 
 
 class BrokenModel(NotSynthesisable):
@@ -60,7 +60,7 @@ class Variants(Protocol):
         """Those of ``image``, ``video`` and ``audio`` that can be left out of the usual batch."""
 
     def inputs(self, kept: Collection[str]) -> dict[str, Any]:
-        """Return a batch of text and of the modalities in ``kept``, which has not been tried."""
+        """Return a batch of text and of the modalities in ``kept``; the class may fail on it."""
 
 
 @dataclass(frozen=True)

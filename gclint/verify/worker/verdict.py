@@ -1,4 +1,4 @@
-"""What is known of a class whose examination was watched from outside, however it ended."""
+"""Makes the result of a class from the messages of the process that examines it, however that ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress,
 
 
 class Record:
-    """What the process that examines a class has said, and when."""
+    """The messages of the process that examines a class, and their times."""
 
     def __init__(self, source: str, name: str) -> None:
         self.source = source
@@ -24,7 +24,7 @@ class Record:
         """The longest plain step so far, in seconds, by scenario."""
 
     def take(self, line: str) -> Progress | None:
-        """Take in one line of the process; return it if it says what begins."""
+        """Record one line of the process; return it if it announces a step."""
         message = decode(line)
         if isinstance(message, ClassResult):
             self._known = message
@@ -65,7 +65,7 @@ class Record:
         if self.last is None:
             return " before the first step"
         frame = end.place_in(self.source)
-        line = f", in line {frame.line}" if frame else ""
+        line = f", on line {frame.line}" if frame else ""
         return f" during {self.last.step} ({_how(self.last)}){line}"
 
     def _is_failure(self, end: End) -> bool:
@@ -95,7 +95,7 @@ class Record:
 
 
 def category(end: End) -> str:
-    """Return the kind of reason not to be run that an end is; an error is gclint's own."""
+    """Return the category of a class that was not run because of this end; an error is gclint's own."""
     return "verifier" if end.cause == "error" else end.cause
 
 

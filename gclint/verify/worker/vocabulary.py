@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 USE_CACHE = "use_cache"
-"""Requests a cache: a flag, while all others are caches."""
+"""The flag that requests a cache; all other names are those of caches."""
 PAST_KEY_VALUE = "past_key_value"
 PAST_KEY_VALUES = "past_key_values"
 LAYER_PAST = "layer_past"

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 from gclint.verify.worker.known import Known  # noqa: E402
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.configurations import known  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.backbones import refused_in_place  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.backbones import unsuitable_backbone  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.derivation import derive  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
@@ -155,9 +155,9 @@ def test_hidden_states_are_numbers_whatever_their_documentation_says() -> None:
 def test_a_tower_that_nothing_native_can_replace_asks_for_its_library() -> None:
     error = TypeError("ResNetModel.forward() got an unexpected keyword argument 'do_pooling'")
     config = OneLayerConfig()
-    assert refused_in_place(config, error) is None
+    assert unsuitable_backbone(config, error) is None
     config.vision_config = transformers.ResNetConfig(architecture="mobilenetv5")
-    told = refused_in_place(config, error)
-    assert told is not None
-    assert told.category == "extra library"
-    assert str(told).endswith("it needs timm: pip install timm")
+    raised = unsuitable_backbone(config, error)
+    assert raised is not None
+    assert raised.category == "extra library"
+    assert str(raised).endswith("it needs timm: pip install timm")

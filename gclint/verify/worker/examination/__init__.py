@@ -1,4 +1,4 @@
-"""Training steps with and without checkpointing, what happens in them, and what is wrong with it."""
+"""Runs training steps with and without checkpointing, records what happens in them, and judges it."""
 
 from gclint.verify.worker.examination.examine import examine
 

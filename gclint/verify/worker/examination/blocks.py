@@ -13,7 +13,7 @@ try:
 except ImportError:
     # Releases before 4.52 have none.
     class GradientCheckpointingLayer(nn.Module):  # type: ignore[misc, no-redef]
-        """The base class of nothing."""
+        """A class without subclasses."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _paths(
 ) -> Iterator[tuple[nn.Module, tuple[nn.Module, ...]]]:
     yield module, around
     for child in module._modules.values():
-        # A module that contains itself would never end.
+        # A module that contains itself would be visited forever.
         if child is not None and child not in around:
             yield from _paths(child, (*around, module))
 
@@ -101,11 +101,10 @@ def _paths(
 def inside_of(
     block: nn.Module, called: Counter[nn.Module], around: dict[nn.Module, tuple[nn.Module, ...]]
 ) -> nn.Module | None:
-    """Return the module in ``block`` whose runs tell how often the block ran, or None.
+    """Return the module in ``block`` whose runs are counted as those of the block, or None.
 
-    This is the first one that it calls, since a recomputation stops as soon as it has what it needs;
-    preferably one that belongs to no other block, is not inside a layer of its own, and is not called more
-    often than others.
+    This is the first one that it calls, since a recomputation stops as soon as it has what it needs. Modules
+    that belong to no other block, are not inside another layer, and are called least often are preferred.
 
     Args:
         block: the block.

@@ -1,4 +1,4 @@
-"""A run to judge, with the reference that it should agree with."""
+"""A comparison: a run to judge, with the reference that it should agree with."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ normalisations, a quarter may be biases before normalisations, whose gradients a
 ZERO = 1e-4
 """The share of the median size of all gradients up to which one may be zero except for rounding."""
 UNSETTLED = (Agreement.UNKNOWN, Agreement.NEAR)
-"""Outcomes that double precision may decide."""
+"""Outcomes that double precision may settle."""
 _OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
-"""Outcomes that are wrong if nothing decides otherwise."""
+"""Outcomes that are wrong unless double precision shows otherwise."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Symptom:
     places: tuple[Place, ...] = ()
     """The lines that it is about, if the check itself has seen them."""
     about: tuple[str, ...] = ()
-    """Everything that it is about, if that is neither parameters nor blocks."""
+    """The outputs, modules or attributes that it is about, if it is not about parameters or blocks."""
     kind: str = ""
-    """The name of the check that saw it, if it is another one."""
+    """The name of the check that saw it, if that is not ``check``."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Case:
 
     @cached_property
     def deliberate(self) -> dict[str, str]:
-        """Those of them that the model leaves out deliberately, each with the evidence."""
+        """The blocks in ``left`` that the model deliberately leaves out, each with the evidence."""
         run = self.run
         return left_out(self.kinds, self.recomputed, self.left, run.calls, run.still_off, run.set_to_off)
 
@@ -150,7 +150,7 @@ class Case:
         """The outputs of the first step that require grad only in the reference."""
         if not self.has(0):
             return ()
-        return tuple(sorted(self.reference.steps[0].carrying - self.run.steps[0].carrying))
+        return tuple(sorted(self.reference.steps[0].requiring_grad - self.run.steps[0].requiring_grad))
 
     @cached_property
     def compared(self) -> int:
@@ -169,9 +169,9 @@ class Case:
 
     @cached_property
     def vanishing(self) -> tuple[str, ...]:
-        """Those of them that are zero in both runs except for rounding, as a bias before a normalisation.
+        """Those in ``blurred`` that are zero in both runs except for rounding.
 
-        More cannot be said of these than that they are zero in both.
+        An example is a bias before a normalisation. They agree in being zero, with nothing more to compare.
         """
         gradients = [each.steps[0].gradients for each in (self.reference, self.run)] if self.blurred else []
         sizes = [{name: largest(each) for name, each in of.items() if each is not None} for of in gradients]
@@ -256,7 +256,7 @@ class Case:
         return self._agreements[step]
 
     def _compared(self, step: int) -> dict[str, Agreement]:
-        found = self._at_first_sight(step)
+        found = self._in_this_precision(step)
         unsettled = {name: each for name, each in found.items() if each in UNSETTLED}
         if self.exact is not None and unsettled:
             # A difference that is only rounding in single precision is far smaller in double precision.
@@ -267,10 +267,10 @@ class Case:
     @property
     def near(self) -> tuple[str, ...]:
         """The parameters whose gradients in the first step differ slightly, in this precision."""
-        found = self._at_first_sight(0) if self.has(0) else {}
+        found = self._in_this_precision(0) if self.has(0) else {}
         return tuple(name for name, each in found.items() if each is Agreement.NEAR)
 
-    def _at_first_sight(self, step: int) -> dict[str, Agreement]:
+    def _in_this_precision(self, step: int) -> dict[str, Agreement]:
         pairs = gradients(self.reference.steps[step], self.run.steps[step])
         return {
             name: Agreement.UNKNOWN if hides_all(one) else self._agreement(("gradient", name), one, other)

@@ -1,4 +1,4 @@
-"""Why checks fail: symptoms of one cause become one failure that says what to do."""
+"""Finds the causes of symptoms: those of one cause become one failure, which says what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining import passing, recomputing, switching
 from gclint.verify.worker.examination.explaining.explanation import Explanation, places
-from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure
 
 
@@ -25,9 +25,9 @@ def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Sympto
     """Return the symptoms in groups of one cause each, with what it is."""
     left = list(symptoms)
     found = []
-    for suspect in _SUSPECTS:
-        group = [each for each in left if each.check in suspect.explains]
-        explanation = suspect.find(case, group) if group else None
+    for possible in _POSSIBLE_CAUSES:
+        group = [each for each in left if each.check in possible.explains]
+        explanation = possible.find(case, group) if group else None
         if explanation is not None:
             left = [each for each in left if each not in group]
             found.append((group, explanation))
@@ -37,7 +37,7 @@ def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Sympto
 def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
-    text = explanation.text[:1].upper() + explanation.text[1:]
+    text = capitalised(explanation.text)
     return Failure(
         first.check,
         case.run.mode,
@@ -55,7 +55,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) 
 
 
 def _hard_coded(case: Case) -> str:
-    """Return that the model does not do what it is asked for, if that is so."""
+    """Return a sentence about checkpoints that ignore the requested mode; empty if there are none."""
     others = [
         each
         for each in case.checkpoints
@@ -71,7 +71,7 @@ def _hard_coded(case: Case) -> str:
     )
 
 
-_SUSPECTS = (
+_POSSIBLE_CAUSES = (
     *switching.SWITCHES,
     *passing.CACHES,
     *passing.RECORDED,
@@ -89,4 +89,4 @@ _SUSPECTS = (
     *switching.STATE,
     *recomputing.UNKNOWN,
 )
-"""The known causes; the first one that is found takes all symptoms that it may be the cause of."""
+"""The known causes; the first one that is found explains all symptoms that it may cause."""

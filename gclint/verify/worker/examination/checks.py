@@ -8,7 +8,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
-from gclint.verify.worker.examination.run import SWITCHING_ON
+from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import described, names, plural
 
 VALUES = "values"
@@ -24,7 +24,7 @@ def _error(case: Case) -> Iterator[Symptom]:
         place = error.place_in(case.source)
         yield Symptom(
             error.kind,
-            f"there was {error.message} during {stage}{f', in line {place.line}' if place else ''}",
+            f"there was {error.message} during {stage}{f', on line {place.line}' if place else ''}",
             places=(place,) if place else (),
         )
     elif error.kind == ENDLESS:
@@ -36,8 +36,8 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == NO_GRADIENT:
         yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
-        # If checkpointing cannot be enabled at all, this is about the blocks that could have it.
-        left = [each.name for each in case.blocks if not each.is_layer] if stage == SWITCHING_ON else []
+        # If checkpointing cannot be enabled at all, this is about the blocks that are not layers yet.
+        left = [each.name for each in case.blocks if not each.is_layer] if stage == ENABLING else []
         yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
@@ -184,13 +184,13 @@ def _second_step(case: Case) -> Iterator[Symptom]:
     if case.has(1) and not case.differs(0) and case.differs(1):
         yield Symptom(
             "second step",
-            "the first step is right but the second is not: the first one leaves something behind",
+            "the first step is right but the second is not: the first one leaves state behind",
             about=case.later,
         )
 
 
 def _caches(case: Case) -> Iterator[Symptom]:
-    written = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
+    written = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
     if written:
         kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
         yield Symptom(

@@ -9,7 +9,7 @@ import torch
 
 
 class Clock:
-    """Adds up the time while it is entered, and knows the GPU's peak memory since it was created."""
+    """Adds up the time while it is entered, and has the GPU's peak memory since it was created."""
 
     def __init__(self, device: torch.device) -> None:
         self.seconds = 0.0

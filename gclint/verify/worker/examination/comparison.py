@@ -17,11 +17,11 @@ ABSOLUTE = {torch.float64: 1e-10, torch.float32: 3e-6, torch.bfloat16: 1e-2, tor
 If recomputation adds in another order, the sum differs by a few roundings of what it adds up.
 """
 TIMES = 10
-"""The most that rounding may change, as a multiple of the effect of the last bit of all parameters: another
-kernel rounds differently at each step of a computation, which that does not show."""
+"""The most that rounding may change, as a multiple of the effect of the last bit of all parameters. That
+effect is too small a measure: another kernel rounds differently at each step of a computation."""
 COARSE = 1e-2
-"""The share of a tensor's largest value from which on it cannot be compared, if rounding may change so much:
-an error of this size would be taken for rounding. In coarse types it is ten times the relative tolerance."""
+"""If rounding may change more than this share of a tensor's largest value, the tensor cannot be compared: an
+error of this size would be taken for rounding. In coarse types it is ten times the relative tolerance."""
 
 
 class Agreement(Enum):

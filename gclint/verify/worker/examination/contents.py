@@ -11,7 +11,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.inspection.world import is_plain_object
+from gclint.verify.worker.examination.inspection.readable import is_plain_object
 
 _DEEPEST = 4
 _MANY = 1000

@@ -33,9 +33,9 @@ def left_out(
         recomputed: the blocks that are recomputed.
         left: those that are not.
         calls: the calls of blocks in the forward pass.
-        still_off: the modules whose own switch is off although checkpointing was switched on.
-        set_to_off: the modules whose own switch was set to off when checkpointing was switched on; what was
-            merely not switched on may be forgotten.
+        still_off: the modules whose own flag is disabled although checkpointing was enabled.
+        set_to_off: the modules whose own flag was disabled while checkpointing was enabled. A flag that was
+            merely not enabled may have been forgotten.
     """
     siblings: dict[type, list[str]] = {}
     for name in recomputed:
@@ -47,40 +47,46 @@ def left_out(
     for name in left:
         others = siblings.get(kinds[name], ())
         if others and name in still_off and name in set_to_off and set_to_off.isdisjoint(others):
-            # If others were disabled before they were enabled, this may be a leftover of the same.
+            # If others were disabled first and enabled later, this one may merely have been forgotten.
             found[name] = (
                 "its own `gradient_checkpointing` is set to False, unlike that of other instances of its "
                 "class"
             )
             continue
-        for other in others:
-            condition = next(
-                (
-                    each
-                    for mine in places.get(name, ())
-                    for yours in places.get(other, ())
-                    for each in _conditions(mine, yours)
-                ),
-                None,
-            )
-            if condition is not None:
-                found[name] = condition
-                break
+        condition = _deciding_condition(places, name, others)
+        if condition is not None:
+            found[name] = condition
     return found
 
 
+def _deciding_condition(
+    places: Mapping[str, Sequence[Place]], name: str, others: Sequence[str]
+) -> str | None:
+    """Return the first condition that decides whether a block or one of the others is called, or None."""
+    return next(
+        (
+            each
+            for other in others
+            for mine in places.get(name, ())
+            for yours in places.get(other, ())
+            for each in _conditions(mine, yours)
+        ),
+        None,
+    )
+
+
 def _conditions(mine: Place, yours: Place) -> Iterator[str]:
-    """Yield the conditions that decide for which blocks two calls are."""
+    """Yield the conditions that decide which blocks each of two calls runs."""
     if mine.path != yours.path or mine == yours:
         return
     for branch in _branches(mine.path):
-        in_body = _holds(branch.body, mine), _holds(branch.body, yours)
-        if in_body[0] == in_body[1] or not _speaks_of_blocks(branch.test):
+        in_body = _contains(branch.body, mine), _contains(branch.body, yours)
+        if in_body[0] == in_body[1] or not _mentions_blocks(branch.test):
             continue
         other = mine if in_body[1] else yours
-        if _holds(branch.orelse, other) or _leaves(branch.body):
+        if _contains(branch.orelse, other) or _exits(branch.body):
             place = Place(mine.path, branch.lineno, branch.lineno)
-            yield f"the condition at {line(place)} says so: `{ast.unparse(branch.test)}`"
+            yield f"condition at {line(place)}: `{ast.unparse(branch.test)}`"
 
 
 @cache
@@ -92,15 +98,15 @@ def _branches(path: str) -> tuple[ast.If, ...]:
     return tuple(each for each in ast.walk(tree) if isinstance(each, ast.If))
 
 
-def _holds(body: Sequence[ast.stmt], place: Place) -> bool:
+def _contains(body: Sequence[ast.stmt], place: Place) -> bool:
     return any(each.lineno <= place.line <= (each.end_lineno or each.lineno) for each in body)
 
 
-def _leaves(body: Sequence[ast.stmt]) -> bool:
+def _exits(body: Sequence[ast.stmt]) -> bool:
     return isinstance(body[-1], ast.Return | ast.Continue)
 
 
-def _speaks_of_blocks(test: ast.expr) -> bool:
+def _mentions_blocks(test: ast.expr) -> bool:
     for each in ast.walk(test):
         if isinstance(each, ast.Mod):
             return True

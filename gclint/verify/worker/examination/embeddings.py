@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.tensors import carries_gradient, tensors_in
+from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
 from gclint.verify.worker.examination.trace import definition
 from gclint.verify.worker.protocol import InputEmbedding
 from gclint.verify.worker.scenarios import scenario_named
@@ -35,7 +35,7 @@ def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding,
 
 
 class _Feeding:
-    """Looks for the modules whose output feeds the first blocks of a model with a frozen base."""
+    """Finds the modules whose output feeds the first blocks of a model with a frozen base."""
 
     def __init__(self, subject: Subject, blocks: tuple[str, ...]) -> None:
         self._subject = subject
@@ -48,7 +48,7 @@ class _Feeding:
             for name in blocks
             if not any(name != other and modules[name] in inside for other, inside in members.items())
         ]
-        self._untensorial: set[nn.Module] = set()
+        self._without_tensor: set[nn.Module] = set()
         """The modules whose output is not a single tensor."""
         self._requiring: list[nn.Module] = []
         """The modules whose output is made to require grad."""
@@ -57,19 +57,19 @@ class _Feeding:
         self._subject.prepare(_SCENARIO)
         before = self._modules_before()
         self._subject.freeze(map(self._names.__getitem__, self._blocks))
-        self._requiring = [module for module in self._reached() if self._takes(module)]
+        self._requiring = [module for module in self._hooked() if self._accepts_hook(module)]
         found: dict[type, InputEmbedding] = {}
         tried: set[nn.Module] = set()
-        while starved := [each for each in self._starved() if each not in tried]:
-            tried.add(starved[0])
-            hit = self._feeding(starved[0], before.get(starved[0], ()))
-            if hit is not None:
-                owner, module = hit
+        while without_grad := [each for each in self._without_input_grad() if each not in tried]:
+            tried.add(without_grad[0])
+            feeding = self._feeding(without_grad[0], before.get(without_grad[0], ()))
+            if feeding is not None:
+                owner, module = feeding
                 found.setdefault(type(owner), self._embedding(owner, module))
                 self._requiring.append(module)
         return tuple(found.values())
 
-    def _takes(self, module: nn.Module) -> bool:
+    def _accepts_hook(self, module: nn.Module) -> bool:
         """Return whether the model can be run once the output of a module requires grad."""
         try:
             self._forward(lambda *_: None, {module: _require_grad})
@@ -77,7 +77,7 @@ class _Feeding:
             return False
         return True
 
-    def _reached(self) -> list[nn.Module]:
+    def _hooked(self) -> list[nn.Module]:
         """Return the modules that ``enable_input_require_grads()`` sets a hook on."""
         before = {module: len(module._forward_hooks) for module in self._names}
         try:
@@ -92,11 +92,11 @@ class _Feeding:
     def _embedding(self, owner: Any, module: nn.Module) -> InputEmbedding:
         kind: Any = type(owner)
         present = _present(owner)
-        way = None if present is None else self._way(owner, present)
-        fails = present in self._untensorial
-        return InputEmbedding(definition(kind), kind.__name__, self._way(owner, module), way, fails)
+        path = None if present is None else self._path(owner, present)
+        fails = present in self._without_tensor
+        return InputEmbedding(definition(kind), kind.__name__, self._path(owner, module), path, fails)
 
-    def _way(self, owner: nn.Module, module: nn.Module) -> str:
+    def _path(self, owner: nn.Module, module: nn.Module) -> str:
         """Return the path from a module to one inside it; empty if there is none."""
         prefix = f"{self._names[owner]}." if self._names[owner] else ""
         name = self._names.get(module, "")
@@ -108,13 +108,13 @@ class _Feeding:
             present = _present(owner)
             if isinstance(present, nn.Embedding):
                 continue  # It embeds the tokens that users pass to the model.
-            inside = [each for each in before if self._way(owner, each)]
-            ways = {each: self._way(owner, each) for each in inside}
+            inside = [each for each in before if self._path(owner, each)]
+            paths = {each: self._path(owner, each) for each in inside}
             inside.sort(
                 key=lambda each: (
                     each not in _within(present),
-                    _POSITIONS.search(ways[each]) is not None,
-                    ways[each].count("."),
+                    _POSITIONS.search(paths[each]) is not None,
+                    paths[each].count("."),
                 )
             )
             for module in inside[:_TRIED]:
@@ -134,26 +134,26 @@ class _Feeding:
 
     def _helps(self, owner: Any, module: nn.Module, block: nn.Module) -> bool:
         """Return whether a block gets an input that requires grad if a model returns this module."""
-        with _returning(type(owner), self._way(owner, module)):
-            if module not in self._reached():
+        with _returning(type(owner), self._path(owner, module)):
+            if module not in self._hooked():
                 return False
         self._requiring.append(module)
         try:
-            return block not in self._starved()
+            return block not in self._without_input_grad()
         except Exception:  # If the model raises, this is not the module.
             return False
         finally:
             self._requiring.pop()
 
-    def _starved(self) -> list[nn.Module]:
+    def _without_input_grad(self) -> list[nn.Module]:
         """Return the blocks without an input that requires grad, in the order of their first calls."""
-        fed: dict[nn.Module, bool] = {}
+        has_grad: dict[nn.Module, bool] = {}
 
-        def look(block: nn.Module, args: Any, kwargs: Any) -> None:
-            fed.setdefault(block, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
+        def observe(block: nn.Module, args: Any, kwargs: Any) -> None:
+            has_grad.setdefault(block, any(requires_grad(each) for _, each in tensors_in((args, kwargs))))
 
-        self._forward(look, dict.fromkeys(self._requiring, _require_grad))
-        return [block for block, is_fed in fed.items() if not is_fed]
+        self._forward(observe, dict.fromkeys(self._requiring, _require_grad))
+        return [block for block, requires in has_grad.items() if not requires]
 
     def _modules_before(self) -> dict[nn.Module, list[nn.Module]]:
         """Return the modules that computed the input of each block, in the order of their calls.
@@ -167,24 +167,24 @@ class _Feeding:
 
         def note(module: nn.Module, _args: Any, output: Any) -> None:
             if not isinstance(output, Tensor):
-                self._untensorial.add(module)
+                self._without_tensor.add(module)
             elif output.grad_fn is not None:
                 made.setdefault(module, output.grad_fn)
 
-        def look(block: nn.Module, args: Any, kwargs: Any) -> None:
+        def observe(block: nn.Module, args: Any, kwargs: Any) -> None:
             nodes = (each.grad_fn for _, each in tensors_in((args, kwargs)) if each.grad_fn is not None)
             inputs.setdefault(block, next(nodes, None))
 
         for parameter in self._model.parameters():
             parameter.requires_grad_(parameter.is_floating_point())
-        self._forward(look, {each: note for each in self._names if each not in around})
-        return {block: _on_the_way(node, made) for block, node in inputs.items()}
+        self._forward(observe, {each: note for each in self._names if each not in around})
+        return {block: _computed_from(node, made) for block, node in inputs.items()}
 
-    def _forward(self, look: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
-        """Make a forward pass; ``look`` is called before each block, and ``notes`` after other modules."""
+    def _forward(self, observe: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
+        """Make a forward pass; ``observe`` is called before each block, and ``notes`` after other modules."""
         seed(0)
         inputs = self._subject.inputs(_SCENARIO)
-        handles = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self._blocks]
+        handles = [each.register_forward_pre_hook(observe, with_kwargs=True) for each in self._blocks]
         handles += [module.register_forward_hook(note) for module, note in notes.items()]
         try:
             self._model(**inputs)
@@ -193,7 +193,7 @@ class _Feeding:
                 handle.remove()
 
 
-def _on_the_way(node: Any, made: Mapping[nn.Module, Any]) -> list[nn.Module]:
+def _computed_from(node: Any, made: Mapping[nn.Module, Any]) -> list[nn.Module]:
     """Return the modules from whose output a graph node was computed."""
     waiting, seen = [node], {None}
     while waiting:
@@ -223,10 +223,10 @@ def _present(model: Any) -> nn.Module | None:
 
 
 @contextmanager
-def _returning(kind: type, way: str) -> Iterator[None]:
+def _returning(kind: type, path: str) -> Iterator[None]:
     """Make ``get_input_embeddings()`` of a class return another module."""
     own = vars(kind).get("get_input_embeddings")
-    kind.get_input_embeddings = lambda self: attrgetter(way)(self)  # type: ignore[attr-defined]
+    kind.get_input_embeddings = lambda self: attrgetter(path)(self)  # type: ignore[attr-defined]
     try:
         yield
     finally:

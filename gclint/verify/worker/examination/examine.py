@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from gclint.verify.worker.examination.ledger import Ledger
+from gclint.verify.worker.examination.findings import Findings
 from gclint.verify.worker.examination.scenarios import Scenarios
 from gclint.verify.worker.protocol import ClassResult, Mode, Source
 from gclint.verify.worker.scenarios import OPTION
@@ -23,7 +23,7 @@ def examine(
         model_class: the class.
         specimens: ways to build and feed it, the default one first.
         device: ``cpu``, ``cuda`` or ``cuda:n``.
-        watch: receives what begins and what is known.
+        watch: receives the progress.
 
     Raises:
         NotSynthesisable: there is no specimen.
@@ -40,43 +40,43 @@ def examine_without(
     watch: Watch,
 ) -> ClassResult:
     """Do the same as :func:`examine` with some checks disabled, to test what these contribute."""
-    ledger = Ledger(source, model_class, checks)
-    for specimen in _available(specimens, ledger):
+    findings = Findings(source, model_class, checks)
+    for specimen in _available(specimens, findings):
         if specimen.scenario.startswith(f"{OPTION} "):
-            ledger.take(_with_options(specimen, device, ledger, watch))
-            watch.known(ledger.result())
+            findings.take(_with_options(specimen, device, findings, watch))
+            watch.known(findings.result())
             continue
-        doubt = Scenarios(specimen, device, ledger, watch).run()
-        if doubt is not None and not ledger.scenarios:
-            return ledger.not_run(doubt)
+        doubt = Scenarios(specimen, device, findings, watch).run()
+        if doubt is not None and not findings.scenarios:
+            return findings.not_run(doubt)
         if doubt is not None:
-            ledger.not_judged(specimen, doubt)
-    if not ledger.scenarios:
+            findings.not_judged(specimen, doubt)
+    if not findings.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
-    return ledger.result()
+    return findings.result()
 
 
-def _with_options(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
+def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
     """Return the findings with the fewest options that show what no other scenario has shown."""
-    found = _separately(specimen, device, ledger, watch)
-    news = ledger.news(found)
+    found = _separately(specimen, device, findings, watch)
+    new_failures = findings.new_failures(found)
     needed = 0
     # Two versions of a class are compared with the same options.
-    while news and not ledger.is_complete and needed < len(specimen.without):
+    while new_failures and not findings.is_complete and needed < len(specimen.without):
         try:
             smaller = specimen.without[needed]()
-            other = _separately(smaller, device, ledger, watch)
+            other = _separately(smaller, device, findings, watch)
         except NotSynthesisable:
             other = None
-        if other is not None and news & other.failures:
+        if other is not None and new_failures & other.failures:
             specimen, found = smaller, other
         else:
             needed += 1
     return found
 
 
-def _separately(specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> Ledger:
-    found = ledger.separate()
+def _separately(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
+    found = findings.separate()
     doubt = Scenarios(specimen, device, found, _Beginnings(watch)).run()
     if doubt is not None:
         found.not_judged(specimen, doubt)
@@ -97,7 +97,7 @@ class _Beginnings:
         """Do nothing."""
 
 
-def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specimen]:
+def _available(specimens: Iterable[Specimen], findings: Findings) -> Iterator[Specimen]:
     """Yield the specimens as long as they can be made; only the first is required."""
     waiting = iter(specimens)
     while True:
@@ -106,7 +106,7 @@ def _available(specimens: Iterable[Specimen], ledger: Ledger) -> Iterator[Specim
         except StopIteration:
             return
         except NotSynthesisable as error:
-            if not ledger.scenarios:
+            if not findings.scenarios:
                 raise
-            ledger.notes.append(f"a further scenario cannot be built: {error}")
+            findings.notes.append(f"a further scenario cannot be built: {error}")
             return

@@ -1,4 +1,4 @@
-"""What ended a run early, in a form that can be sent from one process to another."""
+"""The error or death that ended a run early, in a form that can be sent to another process."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ _GARBAGE = 20_000
 class Fork:
     """The connection to the process that was forked."""
 
-    tell: Callable[[str], None]
+    send: Callable[[str], None]
     """Sends a line, which arrives at once."""
     _file: IO[bytes]
     _shared: Sequence[Tensor]
 
     def keep(self, value: Any) -> None:
-        """Hand over ``value`` in place of the last one; it arrives even if this process dies."""
+        """Send ``value``, which replaces the last one; it arrives even if this process dies later."""
         data = _packed(value, self._shared)
         self._file.write(len(data).to_bytes(_LENGTH, "big"))
         self._file.write(data)
@@ -45,7 +45,7 @@ class Fork:
 
 def in_fork(
     function: Callable[[Fork], None],
-    hear: Callable[[str], None],
+    receive: Callable[[str], None],
     seconds: float,
     shared: Sequence[Tensor] = (),
 ) -> tuple[Any, End]:
@@ -53,20 +53,20 @@ def in_fork(
 
     Args:
         function: what to run; it receives the connection.
-        hear: called with each line that it sends.
+        receive: called with each line that it sends.
         seconds: the time limit.
         shared: tensors that are not sent: where they are part of a result, the originals are returned.
             They must not be changed.
 
     Returns:
-        What was handed over last, or None, and how the process ended.
+        The value that was sent last, or None, and how the process ended.
     """
-    return in_forks([function], lambda _, line: hear(line), seconds, shared)[0]
+    return in_forks([function], lambda _, line: receive(line), seconds, shared)[0]
 
 
 def in_forks(
     functions: Sequence[Callable[[Fork], None]],
-    hear: Callable[[int, str], None],
+    receive: Callable[[int, str], None],
     seconds: float,
     shared: Sequence[Tensor] = (),
 ) -> list[tuple[Any, End]]:
@@ -74,17 +74,17 @@ def in_forks(
 
     Args:
         functions: what to run; each receives its connection.
-        hear: called with the index of a function and each line that it sends.
+        receive: called with the index of a function and each line that it sends.
         seconds: the time limit.
         shared: as with :func:`in_fork`.
 
     Returns:
-        For each function what was handed over last, or None, and how its process ended.
+        For each function the value that was sent last, or None, and how its process ended.
     """
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in functions]
         tasks = [
-            child.Task(partial(_live, function, file, shared), seconds)
+            child.Task(partial(_run_function, function, file, shared), seconds)
             for function, file in zip(functions, files, strict=True)
         ]
         ends = [End("killed") for _ in tasks]
@@ -93,18 +93,18 @@ def in_forks(
             if isinstance(event, End):
                 ends[index] = event
             else:
-                hear(index, event)
+                receive(index, event)
         return [(_kept(file, shared), end) for file, end in zip(files, ends, strict=True)]
 
 
-def _live(
-    function: Callable[[Fork], None], file: IO[bytes], shared: Sequence[Tensor], tell: child.Send, _slot: int
+def _run_function(
+    function: Callable[[Fork], None], file: IO[bytes], shared: Sequence[Tensor], send: child.Send, _slot: int
 ) -> None:
-    # A fork has no threads of a pool; and shared objects are not garbage of this process.
+    # The threads of a pool do not survive a fork, and shared objects are not garbage of this process.
     torch.set_num_threads(1)
     gc.freeze()
     gc.set_threshold(_GARBAGE)
-    function(Fork(tell, file, shared))
+    function(Fork(send, file, shared))
 
 
 def _kept(file: IO[bytes], shared: Sequence[Tensor]) -> Any:

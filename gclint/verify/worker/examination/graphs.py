@@ -10,15 +10,15 @@ from torch import Tensor
 from gclint.verify.worker.examination.tensors import tensors_in
 
 _FARTHEST = 200
-"""The most nodes to visit for one tensor; a shared one is mostly the first."""
+"""How many nodes are visited at most for one tensor; a shared one is usually the first."""
 _LEAVES = "AccumulateGrad"
-"""The node that adds up the gradient of a parameter: many graphs may share it without harm."""
+"""The node that accumulates the gradient of a parameter, which many graphs may share without harm."""
 
 
 def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
-    """Return the nodes that compute a tensor, or those in a container; the nearest ones where they are many.
+    """Return the nodes that compute a tensor, or those in a container; only the nearest if there are many.
 
-    What is behind a known node is known as well, so it is skipped.
+    The nodes behind a known one are known as well, so they are skipped.
     """
     roots = [each.grad_fn for each in _tensors(value) if each.grad_fn is not None]
     found = dict.fromkeys(roots)

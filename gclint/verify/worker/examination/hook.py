@@ -44,8 +44,8 @@ def leaf_explanation(*, frozen: bool) -> str:
 
 
 HOOK_EXPLANATION = (
-    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so that "
-    "output has to be a single tensor. Return a module whose output is one."
+    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so this "
+    "output must be a single tensor. Return a module whose output is one."
 )
 
 

@@ -34,7 +34,7 @@ def _inputs(values: dict[str, Any]) -> dict[str, str]:
 
 def _input(name: str, value: Any) -> str:
     made = expression(value)
-    # A graph that can be used only once, like that of a network that would compute it.
+    # Its graph can be used only once, as if another network had computed it.
     return f"{made}.requires_grad_() * torch.ones(())" if is_computed(name, value) else made
 
 

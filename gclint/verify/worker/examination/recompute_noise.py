@@ -1,4 +1,4 @@
-"""Adds noise to what is recomputed, as other kernels would; and selects how to compute experts."""
+"""Adds noise to the recomputation, as other kernels would, and selects how experts are computed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RecomputeNoise:
         self._hooks: list[Any] = []
 
     def __enter__(self) -> RecomputeNoise:
-        self._hooks = [module.register_forward_pre_hook(self._shake) for module in self._norms]
+        self._hooks = [module.register_forward_pre_hook(self._add_noise) for module in self._norms]
         return self
 
     def __exit__(
@@ -48,7 +48,7 @@ class RecomputeNoise:
         for hook in self._hooks:
             hook.remove()
 
-    def _shake(self, _module: nn.Module, arguments: tuple[Any, ...]) -> Any:
+    def _add_noise(self, _module: nn.Module, arguments: tuple[Any, ...]) -> Any:
         if not (self._phases.backward and arguments and isinstance(arguments[0], Tensor)):
             return None
         first, *others = arguments
@@ -62,14 +62,14 @@ def has_experts(model: nn.Module) -> bool:
     return any(_EXPERTS.search(type(module).__name__) for module in model.modules())
 
 
-def ways_of_experts(model: nn.Module) -> tuple[str, ...]:
-    """Return the ways in which a model can compute its experts; an empty name if there is only one."""
+def expert_implementations(model: nn.Module) -> tuple[str, ...]:
+    """Return the implementations of a model's experts by name; an empty name if there is only one."""
     has_choice = any(hasattr(getattr(module, "config", None), _IMPLEMENTATION) for module in model.modules())
     return _IMPLEMENTATIONS if has_choice else ("",)
 
 
 def use_experts(model: nn.Module, implementation: str) -> None:
-    """Make a model compute its experts in one of the ways of its release."""
+    """Make a model compute its experts with one of the implementations of its release."""
     for module in model.modules():
         config = getattr(module, "config", None)
         if hasattr(config, _IMPLEMENTATION):

@@ -38,4 +38,4 @@ def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
             )
     # The check of the later steps applies only if the first one is right.
     if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
-        yield Observation("second step", "a later step has more that is wrong", case.later)
+        yield Observation("second step", "a later step has further differences", case.later)

@@ -1,4 +1,4 @@
-"""Tells wrong results from rounding, by runs that differ only in rounding."""
+"""Distinguishes wrong results from rounding, by runs that differ only in rounding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 
 _TIMES = 2
-"""How many runs with other last bits of all parameters are made."""
+"""How many runs with perturbed parameters are made."""
 
 
 class Rounding:
@@ -21,15 +21,15 @@ class Rounding:
         self._known: dict[Conditions, tuple[frozenset[Key], dict[Key, float]]] = {}
 
     def sharpened(self, case: Case) -> Case:
-        """Return a case that knows what differs between plain runs, and what rounding changes.
+        """Return the case with what differs between plain runs, and with the effect of rounding.
 
-        If that leaves nothing to judge, or something is nearly right, the run is repeated in double
-        precision, if the model allows it: there, rounding changes far less, and errors stay as large as they
-        were. That would not help with gradients that are zero except for rounding, such as that of a bias
-        before a normalisation.
+        If gradients cannot be compared then, or differ only slightly, the run is repeated in double
+        precision, if the model allows it: there, the effect of rounding is far smaller, and errors are as
+        large as before. This would not help with gradients that are zero except for rounding, such as that
+        of a bias before a normalisation.
         """
         case = self._measured(case)
-        if not _is_worth(case):
+        if not _is_worthwhile(case):
             return case
         reference, run = (self._again(each, exact=True) for each in (case.reference, case.run))
         if reference.error is not None or run.error is not None:
@@ -40,7 +40,7 @@ class Rounding:
         reference = case.reference
         if reference.conditions not in self._known:
             again = self._again(reference)
-            others = (again, *(self._again(reference, shaken=number + 1) for number in range(_TIMES)))
+            others = (again, *(self._again(reference, perturbed=number + 1) for number in range(_TIMES)))
             self._known[reference.conditions] = (
                 differences(reference, again),
                 noise(reference, (each for each in others if each.error is None)),
@@ -48,14 +48,14 @@ class Rounding:
         unstable, noises = self._known[reference.conditions]
         return replace(case, unstable=case.unstable | unstable, noise=noises)
 
-    def _again(self, run: Run, *, shaken: int = 0, exact: bool = False) -> Run:
+    def _again(self, run: Run, *, perturbed: int = 0, exact: bool = False) -> Run:
         """Repeat a run with other rounding."""
         conditions = replace(
-            run.conditions, shaken=shaken, exact=exact or run.conditions.exact, dissected=False
+            run.conditions, perturbed=perturbed, exact=exact or run.conditions.exact, finds_blocks=False
         )
         return self._runner.run(conditions, run.scales)
 
 
-def _is_worth(case: Case) -> bool:
+def _is_worthwhile(case: Case) -> bool:
     """Return whether double precision can show more than that a gradient is zero."""
     return bool(case.near or set(case.blurred).difference(case.vanishing))

@@ -12,17 +12,17 @@ from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import is_nothing
-from gclint.verify.worker.examination.evidence import Consequences
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.inspector import Inspection
 from gclint.verify.worker.examination.inspection.replay import Replay
+from gclint.verify.worker.examination.side_effects import SideEffects
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.protocol import Mode, Place
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
-SWITCHING_ON = "enabling checkpointing"
+ENABLING = "enabling checkpointing"
 """The stage in which a model may report that it has nothing to recompute."""
 
 
@@ -32,27 +32,27 @@ class Conditions:
 
     scenario: Scenario
     mode: Mode
-    shaken: int = 0
+    perturbed: int = 0
     """If not 0, the last bit of all parameters is changed at random, to measure the effect of rounding; each
     number changes them differently."""
     exact: bool = False
-    """Whether to run in double precision, whatever types the model asks for."""
-    dissected: bool = False
-    """Whether to look for the blocks and stacks in the first step."""
+    """Whether to run in double precision, whatever types the model requests."""
+    finds_blocks: bool = False
+    """Whether to find the blocks and stacks in the first step."""
     inspected: bool = False
     """Whether to inspect what is computed, and what is recomputed, and why."""
     traced: bool = False
-    """Whether to record the calls of blocks also without checkpointing."""
+    """Whether to record the calls of blocks even without checkpointing."""
     evaluated: bool = False
-    """Whether to compute outputs in evaluation mode instead of steps, and another token with their caches."""
+    """Whether to compute outputs in evaluation mode instead of steps, and one more token with a cache."""
     experts: str = ""
     """How to compute experts, if the release has several ways."""
     noise: int = 0
-    """If not 0, noise is added to what is recomputed; each number adds another."""
+    """If not 0, noise is added to the recomputation; each number adds a different one."""
 
 
 _CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
-OTHERWISE = {
+OTHER_COMPUTATIONS = {
     "training with a cache": Conditions(_CACHED, "plain"),
     "evaluation": Conditions(scenario_named("default"), "plain", evaluated=True),
     "evaluation with a cache": Conditions(_CACHED, "plain", evaluated=True),
@@ -73,7 +73,7 @@ class Step:
     peak_bytes: int | None
     held_bytes: int = 0
     """Bytes that checkpoints hold in addition to what autograd saves."""
-    carrying: frozenset[str] = frozenset()
+    requiring_grad: frozenset[str] = frozenset()
     """The names of the outputs that require grad."""
 
     @cached_property
@@ -99,7 +99,7 @@ class Run:
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
     calls: list[Call] = field(default_factory=list)
-    consequences: Consequences = field(default_factory=Consequences)
+    side_effects: SideEffects = field(default_factory=SideEffects)
     values: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers afterwards."""
     attributes: dict[str, Any] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Runner:
 
     def __init__(self, subject: Subject, watch: Watch) -> None:
         self.blocks: tuple[Block, ...] = ()
-        """The blocks to watch."""
+        """The blocks whose runs are counted."""
         self.watched: frozenset[str] = frozenset()
         """The names of the modules whose calls are traced."""
         self._subject = subject
@@ -37,10 +37,10 @@ class Runner:
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
         self._plain: dict[str, Run] = {}
-        """A plain run of each scenario: results that others share with it need not be sent."""
+        """A plain run of each scenario: tensors that another run shares with it need not be sent."""
 
     def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
-        """Run steps from the start; what the model raises, or does to the process, is part of the run.
+        """Run steps from the start; an error of the model, or the death of its process, is part of the run.
 
         Args:
             conditions: how to run them.
@@ -51,21 +51,21 @@ class Runner:
         name, mode = conditions.scenario.name, conditions.mode
         self._watch.begin(name, mode, stages[-1])
 
-        def hear(stage: str) -> None:
+        def receive(stage: str) -> None:
             stages.append(stage)
             self._watch.begin(name, mode, stage)
 
         plain = self._plain.get(conditions.scenario.reference or name) or Run(conditions)
 
-        def live(fork: Fork) -> None:
+        def work(fork: Fork) -> None:
             def keep(run: Run) -> None:
                 run.share(plain)
                 fork.keep(run)
 
             watched = (self.blocks, self.watched)
-            keep(Steps(self._subject, conditions, *watched, scales, fork.tell, keep).take())
+            keep(Steps(self._subject, conditions, *watched, scales, fork.send, keep).take())
 
-        run, end = in_fork(live, hear, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
+        run, end = in_fork(work, receive, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
         seconds = time.monotonic() - begun
         run = run or Run(conditions)
         assert isinstance(run, Run)
@@ -83,12 +83,12 @@ class Runner:
     def embeddings(self) -> tuple[InputEmbedding, ...]:
         """Return which modules would give the first blocks inputs that require grad with a frozen base."""
 
-        def live(fork: Fork) -> None:
+        def work(fork: Fork) -> None:
             names = [each.name for each in self.blocks if not each.is_lone]
             fork.keep(embeddings(self._subject, names))
 
-        found, end = in_fork(live, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
-        # If this fails, the model is judged all the same.
+        found, end = in_fork(work, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
+        # If this fails, the model is judged without it.
         return found if end.cause == "done" else ()
 
     def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:

@@ -14,7 +14,7 @@ from gclint.verify.worker.examination.tensors import tensors_in
 class SavedBytes:
     """Counts, while it is entered, the storages that are saved for the backward pass, each once.
 
-    The hooks are called by autograd itself, so this works on any device, and knows nothing of blocks.
+    The hooks are called by autograd itself, so this works on any device and does not depend on blocks.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:

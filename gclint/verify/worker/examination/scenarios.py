@@ -10,14 +10,21 @@ from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.findings import Doubt, Findings, not_compared
 from gclint.verify.worker.examination.fingerprint import fingerprint
 from gclint.verify.worker.examination.hook import failure_of_hook
-from gclint.verify.worker.examination.ledger import Doubt, Ledger, not_compared
 from gclint.verify.worker.examination.noise import differences
 from gclint.verify.worker.examination.recompute_noise import has_experts
 from gclint.verify.worker.examination.record import verdict
 from gclint.verify.worker.examination.rounding import Rounding
-from gclint.verify.worker.examination.run import OTHERWISE, REQUIRING, SWITCHING_ON, Conditions, Run, Step
+from gclint.verify.worker.examination.run import (
+    ENABLING,
+    OTHER_COMPUTATIONS,
+    REQUIRING,
+    Conditions,
+    Run,
+    Step,
+)
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.stability import stability
 from gclint.verify.worker.examination.subject import Subject
@@ -35,7 +42,7 @@ _NUMBERS = frozenset(
 )
 """The checks that compare what may differ between plain runs: numbers, and what was counted or timed."""
 _REFERENCE = "reference"
-"""The category of what cannot be judged, since it does not work without checkpointing either."""
+"""The category of models that cannot be judged, since they do not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
 """The causes that may vanish with another input embedding module."""
 
@@ -43,8 +50,8 @@ _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
 class Scenarios:
     """Runs one specimen in all applicable scenarios."""
 
-    def __init__(self, specimen: Specimen, device: str, ledger: Ledger, watch: Watch) -> None:
-        self._ledger = ledger
+    def __init__(self, specimen: Specimen, device: str, findings: Findings, watch: Watch) -> None:
+        self._findings = findings
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
         # Places that only the search for a configuration has executed do not count.
@@ -55,7 +62,7 @@ class Scenarios:
         self._plain_runs: dict[Scenario, Run] = {}
         self._scales: dict[str, float] = {}
         """The sizes of the outputs in the first run."""
-        self._looks: dict[Scenario, Run] = {}
+        self._inspected_plain: dict[Scenario, Run] = {}
         """Plain runs that were inspected."""
         self._case: Case | None = None
         """The plain run of the first scenario, with its repetition."""
@@ -76,21 +83,21 @@ class Scenarios:
             return doubt
         refused = self._subject.specimen.refused
         if refused:
-            self._ledger.notes.append(
-                f"run without {names(refused)}, which it cannot take as training gives them"
+            self._findings.notes.append(
+                f"run without {names(refused)}: the model fails with the values that training would pass"
             )
-        self._compute_otherwise()
+        self._run_other_computations()
         wanted = self._subject.specimen.wanted
         for scenario in others:
             if wanted is None or scenario.name in wanted:
                 self._continue(scenario)
         if wanted is None:
-            self._bear_noise()
+            self._measure_stability()
         return None
 
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the first scenario, on which all others build; return why it cannot be judged, or None."""
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
         if reference.error is not None and reference.steps:
             reference = self._with_one_length(scenario, reference)
         if reference.error is not None:
@@ -106,61 +113,61 @@ class Scenarios:
         if doubt is not None:
             return doubt
         unstable = differences(reference, again)
-        self._ledger.cover_all_but(self._subject.specimen.not_covered)
+        self._findings.add_not_covered(self._subject.specimen.not_covered)
         self._plain_calls = again.calls
         blocks = tuple(each for each in reference.blocks if not each.is_lone)
         lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
-        self._ledger.made_of(kinds.values())
+        self._findings.add_classes(kinds.values())
         source = file_of(kinds[""])
         self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)
         if unstable:
             which = names(sorted(name for _, name in unstable))
-            self._ledger.notes.append(
+            self._findings.notes.append(
                 f"two plain runs from the same state differ in {which}, which are not judged"
             )
         runs = [reference, *self._checkpointed(scenario, reference)]
-        if not self._ledger.costs:
-            self._ledger.costs += [_cost(each) for each in runs if each.steps]
+        if not self._findings.costs:
+            self._findings.costs += [_cost(each) for each in runs if each.steps]
         return None
 
     def _with_one_length(self, scenario: Scenario, failed: Run) -> Run:
-        """Return the run of a scenario in which all batches are of one length, or what failed."""
+        """Return the run of a scenario with batches of one length, or ``failed`` if that fails, too."""
         specimen = self._subject.specimen
         if specimen.other_inputs is None:
             return failed
         self._subject.specimen = replace(specimen, other_inputs=None)
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
         if reference.error is not None:
             self._subject.specimen = specimen
             return failed
-        self._ledger.notes.append(f"run with one length only, since {_ending(failed)}")
+        self._findings.notes.append(f"run with one length only, since {_ending(failed)}")
         return reference
 
     def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
-        """Return the run of a scenario in which the model makes its own cache, or what failed."""
+        """Return the run of a scenario with the model's own cache, or ``failed`` if that fails, too."""
         specimen = self._subject.specimen
         self._subject.specimen = replace(specimen, keeps_cache=True)
-        reference = self._runner.run(Conditions(scenario, "plain", dissected=True), {})
+        reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
         if reference.error is not None:
             self._subject.specimen = specimen
             return failed
         assert failed.error is not None
-        self._ledger.notes.append(
+        self._findings.notes.append(
             f"run without `use_cache=False`, with which {failed.stage} raises {described(failed.error)}"
         )
         return reference
 
     def _continue(self, scenario: Scenario) -> None:
         """Run a further scenario, if it applies."""
-        if scenario.frozen_statistics and not self._ledger.failed_by({Cause.STATISTICS}):
+        if scenario.frozen_statistics and not self._findings.failed_by({Cause.STATISTICS}):
             return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
         if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
-            # Only trying shows whether a model takes this kind of cache.
+            # Whether a model takes this kind of cache is found by trying.
             return
         reference = self._reference(scenario)
         if scenario.dropout and reference.error is not None:
@@ -174,14 +181,14 @@ class Scenarios:
             hooked, scenario = reference, replace(scenario, require_input_grads=False)
             reference = self._reference(scenario)
             if reference.error is None:
-                self._tell_of_hook(hooked)
+                self._report_hook(hooked)
         doubt = _unusable(reference)
         if doubt is not None:
             self._note(scenario, doubt)
         elif not self._adds_nothing(scenario, reference):
             self._checkpointed(scenario, reference, hooked)
-        if scenario.frozen_base and self._ledger.failed_by(_OF_EMBEDDINGS, scenario):
-            self._ledger.feed(self._runner.embeddings())
+        if scenario.frozen_base and self._findings.failed_by(_OF_EMBEDDINGS, scenario):
+            self._findings.add_embeddings(self._runner.embeddings())
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that are still meaningful, and judge each.
@@ -191,68 +198,72 @@ class Scenarios:
             reference: the plain run to compare with.
             hooked: a plain run that failed because inputs had to require grad.
         """
-        self._ledger.scenarios.append(scenario.name)
-        self._ledger.come_to(reference.executed)
+        self._findings.scenarios.append(scenario.name)
+        self._findings.add_executed(reference.executed)
         # With everything trainable, the reference is the same steps without checkpointing.
         is_ordinary = scenario.reference is None and not scenario.frozen_base
         if scenario.reference is None:
-            self._ledger.fingerprints.append(self._fingerprint(reference))
+            self._findings.fingerprints.append(self._fingerprint(reference))
         runs = []
         for mode in CHECKPOINTED:
             # A failure with everything trainable is enough, except to compare two versions.
-            is_told = mode not in (self._untrainable if scenario.frozen_base else self._broken)
-            if not (is_told or self._ledger.is_complete):
+            is_reported = mode not in (self._untrainable if scenario.frozen_base else self._broken)
+            if not (is_reported or self._findings.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode), reference.scales)
             if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
                 # The hook is at fault here as well; newer releases register it by themselves.
                 continue
             if run.error is not None and run.error.is_foreign:
-                self._ledger.doubt = self._ledger.doubt or Doubt(_category(run.error), _ending(run))
+                self._findings.doubt = self._findings.doubt or Doubt(_category(run.error), _ending(run))
                 continue
             runs.append(run)
-            if run.error is not None and run.stage == SWITCHING_ON:
+            if run.error is not None and run.stage == ENABLING:
                 # The run does not reach the calls; they would be these.
                 run.calls += self._plain_calls
             case = replace(self._known_case(), reference=reference, run=run)
-            self._ledger.sites.add(case)
-            self._ledger.come_to(run.executed)
+            self._findings.sites.add(case)
+            self._findings.add_executed(run.executed)
             if is_ordinary:
-                self._ledger.sites.judge(case)
-                self._tell_of_design(case)
-            case = self._judge(case, scenario, is_told=is_told)
-            # A loss that was not requested is not one that is used in training.
-            is_simple = is_ordinary and scenario.forwards == 1 and not scenario.router_losses
-            if is_simple and run.error is not None:
-                self._broken.add(mode)
-            if is_simple and (run.error is not None or case.lost or case.wrong):
-                self._untrainable.add(mode)
-            self._watch.known(self._ledger.result())
+                self._findings.sites.judge(case)
+                self._note_left_out(case)
+            case = self._judge(case, scenario, is_reported=is_reported)
+            # A failure with a loss that has to be requested does not make the mode unusable.
+            if is_ordinary and scenario.forwards == 1 and not scenario.router_losses:
+                self._note_unusable(case, mode)
+            self._watch.known(self._findings.result())
         return runs
 
-    def _judge(self, case: Case, scenario: Scenario, *, is_told: bool) -> Case:
+    def _note_unusable(self, case: Case, mode: Mode) -> None:
+        """Record whether an ordinary run shows that a mode cannot be used."""
+        if case.run.error is not None:
+            self._broken.add(mode)
+        if case.run.error is not None or case.lost or case.wrong:
+            self._untrainable.add(mode)
+
+    def _judge(self, case: Case, scenario: Scenario, *, is_reported: bool) -> Case:
         """Record what is wrong, and return the case with the known effect of rounding."""
         checks = [CHECKS[name] for name in scenario.checks]
-        symptoms = self._ledger.symptoms(case, checks)
+        symptoms = self._findings.symptoms(case, checks)
         if any(each.check in _NUMBERS for each in symptoms):
             case = self._rounding.sharpened(case)
-            symptoms = self._ledger.symptoms(case, checks)
+            symptoms = self._findings.symptoms(case, checks)
             if all(each.check == VALUES for each in symptoms):
-                # Their results differ no more than rounding explains, so neither do they.
+                # The results differ by no more than rounding explains, and so do the recomputed tensors.
                 symptoms = []
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
-        looked_at = self._looked_at(case, scenario) if symptoms else case
-        if looked_at.divergent is None:
+        inspected = self._inspected(case, scenario) if symptoms else case
+        if inspected.divergent is None:
             # Another kernel rounds differently, or writes to memory that is not read.
             symptoms = [each for each in symptoms if each.check != VALUES]
-        if symptoms and is_told:
-            self._ledger.judge(looked_at, symptoms, self._subject.specimen)
-        self._ledger.verdicts.append(verdict(looked_at, symptoms))
-        self._ledger.compared(case)
+        if symptoms and is_reported:
+            self._findings.judge(inspected, symptoms, self._subject.specimen)
+        self._findings.verdicts.append(verdict(inspected, symptoms))
+        self._findings.compared(case)
         return case
 
-    def _looked_at(self, case: Case, scenario: Scenario) -> Case:
+    def _inspected(self, case: Case, scenario: Scenario) -> Case:
         """Return the case with inspections of both runs; a run that killed its process is not repeated."""
         if case.run.error is not None and case.run.error.is_death:
             return case
@@ -260,10 +271,10 @@ class Scenarios:
         if scenario.use_cache:
             # Recomputed layers get no cache, so nothing can be compared.
             return replace(case, inspection=run.inspection)
-        if scenario not in self._looks:
-            conditions = replace(case.reference.conditions, inspected=True, dissected=False)
-            self._looks[scenario] = self._runner.run(conditions, case.reference.scales)
-        plain = self._looks[scenario].inspection
+        if scenario not in self._inspected_plain:
+            conditions = replace(case.reference.conditions, inspected=True, finds_blocks=False)
+            self._inspected_plain[scenario] = self._runner.run(conditions, case.reference.scales)
+        plain = self._inspected_plain[scenario].inspection
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
     def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
@@ -275,7 +286,7 @@ class Scenarios:
             return []
         checks = [CHECKS[name] for name in scenario.checks]
         case = self._rounding.sharpened(replace(case, reference=own, exact=None))
-        found = {each.check for each in self._ledger.symptoms(case, checks)}
+        found = {each.check for each in self._findings.symptoms(case, checks)}
         return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
@@ -298,7 +309,7 @@ class Scenarios:
     def _adds_loss(self, step: Step) -> bool:
         """Return whether a step trains with a loss that the first scenario does not have."""
         usual = self._known_case().reference.steps[0]
-        new = step.carrying - usual.carrying
+        new = step.requiring_grad - usual.requiring_grad
         return step.own_loss != usual.own_loss or any(not step.outputs[name].dim() for name in new)
 
     def _drops_nothing(self, run: Run) -> bool:
@@ -314,46 +325,46 @@ class Scenarios:
         again = None if is_exact else self._runner.run(reference.conditions, self._scales)
         return fingerprint(reference, again, name)
 
-    def _compute_otherwise(self) -> None:
+    def _run_other_computations(self) -> None:
         """Record what the model computes in other ways, to compare two versions of it."""
-        if not self._ledger.is_complete:
+        if not self._findings.is_complete:
             return
         feature = self._subject.specimen.scenario
-        for name, conditions in OTHERWISE.items():
+        for name, conditions in OTHER_COMPUTATIONS.items():
             if conditions.scenario.use_cache and not self._subject.allows(conditions.scenario, ()):
                 continue
             run = self._runner.run(conditions, self._scales)
             if _unusable(run) is None and run.steps:
-                self._ledger.come_to(run.executed)
+                self._findings.add_executed(run.executed)
                 full = name if feature == "default" else f"{name}, {feature}"
-                self._ledger.fingerprints.append(self._fingerprint(run, full))
+                self._findings.fingerprints.append(self._fingerprint(run, full))
 
-    def _bear_noise(self) -> None:
-        """Record how a mixture of experts reacts to noise in what is recomputed."""
+    def _measure_stability(self) -> None:
+        """Record how a mixture of experts reacts to noise in the recomputation."""
         is_default = self._subject.specimen.scenario == "default"
         if is_default and "non-reentrant" not in self._broken and has_experts(self._subject.model):
-            self._ledger.stability += stability(self._subject.model, self._runner, self._scales)
+            self._findings.stability += stability(self._subject.model, self._runner, self._scales)
 
     def _note(self, scenario: Scenario, doubt: Doubt) -> None:
         if doubt.category in FOREIGN:
-            self._ledger.doubt = self._ledger.doubt or doubt
-        self._ledger.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
+            self._findings.doubt = self._findings.doubt or doubt
+        self._findings.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
 
-    def _tell_of_hook(self, run: Run) -> None:
+    def _report_hook(self, run: Run) -> None:
         assert run.error is not None
         text = described(run.error)
         if run.stage == REQUIRING:
-            self._ledger.notes.append(f"enable_input_require_grads() cannot be used: {text}")
+            self._findings.notes.append(f"enable_input_require_grads() cannot be used: {text}")
             return
-        self._ledger.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
+        self._findings.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
 
-    def _tell_of_design(self, case: Case) -> None:
+    def _note_left_out(self, case: Case) -> None:
         """Note which blocks are deliberately left out."""
         reasons: dict[str, list[str]] = {}
         for name, reason in case.deliberate.items() if case.run.error is None else ():
             reasons.setdefault(reason, []).append(name)
-        self._ledger.notes += [
-            f"{names(blocks)}: left out of checkpointing on purpose, {reason}"
+        self._findings.notes += [
+            f"{names(blocks)}: deliberately left out of checkpointing ({reason})"
             for reason, blocks in reasons.items()
         ]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gclint.verify.worker.examination.blocks import Block, is_layer_class
 from gclint.verify.worker.examination.case import Case
-from gclint.verify.worker.examination.run import SWITCHING_ON, Run
+from gclint.verify.worker.examination.run import ENABLING, Run
 from gclint.verify.worker.examination.trace import Call, definition
 from gclint.verify.worker.protocol import Place, RunSite
 
@@ -36,7 +36,7 @@ class Sites:
         """Add which blocks were recomputed in a run, except for those that lost their gradients."""
         blocks = (*case.blocks, *case.lone)
         self._blocks |= {each.name: each for each in blocks}
-        if case.run.stage == SWITCHING_ON:
+        if case.run.stage == ENABLING:
             self._recomputed |= {each.name: False for each in blocks}
         if case.run.error is not None:
             return
@@ -47,7 +47,7 @@ class Sites:
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
     def take(self, other: Sites) -> None:
-        """Add the calls of others; a block that is left out in one of them is left out."""
+        """Add the calls of others; a block counts as recomputed only if it is so in both."""
         self._runs += other._runs
         self._blocks = other._blocks | self._blocks
         for name, recomputed in other._recomputed.items():
@@ -71,7 +71,7 @@ class Sites:
                     for name, nodes in call.graphs.items()
                     if any(times[each] > 1 for each in nodes)
                 )
-                written = [kind for each, kind in call.caches.items() if each in run.consequences.caches]
+                written = [kind for each, kind in call.caches.items() if each in run.side_effects.caches]
                 site.rewritten.update(dict.fromkeys(written))
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))

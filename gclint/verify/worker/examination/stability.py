@@ -1,7 +1,7 @@
-"""Measures how gradients react if recomputation rounds differently, as kernels on a GPU do.
+"""Measures how gradients change if the recomputation rounds differently, as kernels on a GPU do.
 
-In a mixture of experts, a little noise can route a token to another expert: then recomputed tensors have
-other shapes, or the gradients are those of other experts.
+In a mixture of experts, a little noise can route a token to another expert. Then recomputed tensors have
+different shapes, or the gradients are those of other experts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from gclint.verify.worker.examination.recompute_noise import ways_of_experts
+from gclint.verify.worker.examination.recompute_noise import expert_implementations
 from gclint.verify.worker.examination.run import Conditions, Run
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.words import described
@@ -20,14 +20,14 @@ from gclint.verify.worker.scenarios import scenario_named
 
 _SEEDS = (1, 2, 3, 4)
 _AMPLIFIED = 0.05
-"""The relative change of gradients from which on noise counts as amplified: those of models without experts
-change by less than 0.01."""
+"""Noise counts as amplified if gradients change by more than this share of their norm; those of models
+without experts change by less than 0.01."""
 _FAINT = 1e-3
 """Gradients below this share of the largest one are left out: rounding changes them, too."""
 
 
 def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> Iterator[Stability]:
-    """Yield how a model with experts reacts to noise, for each way in which they can be computed.
+    """Yield how a model with experts reacts to noise, for each implementation of the experts.
 
     Args:
         model: the model; it is not run itself.
@@ -35,7 +35,7 @@ def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> 
         scales: the sizes of its outputs in the first run.
     """
     once = replace(scenario_named("default"), steps=1)
-    for implementation in ways_of_experts(model):
+    for implementation in expert_implementations(model):
         conditions = Conditions(once, "non-reentrant", experts=implementation)
         quiet = runner.run(conditions, scales)
         if quiet.error is None:

@@ -74,7 +74,7 @@ def _held(module: nn.Module) -> dict[str, Any]:
 
 
 def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
-    """Return a copy of a tensor; the known one if it is equal, since comparing is cheaper than allocating."""
+    """Return a copy of a tensor; ``known`` if that is equal, since comparing is cheaper than allocating."""
     is_known = known is not None and known.device == tensor.device and _equal(known, tensor)
     return known if known is not None and is_known else tensor.detach().clone()
 

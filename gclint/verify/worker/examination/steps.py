@@ -11,13 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
 from gclint.verify.worker.examination.contents import comparable
-from gclint.verify.worker.examination.dissection import Dissection
-from gclint.verify.worker.examination.evidence import Consequences, Evidence
-from gclint.verify.worker.examination.exactly import Exactly
+from gclint.verify.worker.examination.double_precision import DoublePrecision
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
 from gclint.verify.worker.examination.inspection.inspector import Inspector
@@ -25,8 +24,9 @@ from gclint.verify.worker.examination.inspection.replay import Replays
 from gclint.verify.worker.examination.loss import OWN, total_loss
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.recompute_noise import RecomputeNoise, use_experts
-from gclint.verify.worker.examination.run import REQUIRING, SWITCHING_ON, Conditions, Run, Step
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
 from gclint.verify.worker.examination.saved import SavedBytes
+from gclint.verify.worker.examination.side_effects import SideEffects, Snapshot
 from gclint.verify.worker.examination.state import Attributes, Values
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import outputs_of
@@ -57,8 +57,8 @@ class Steps:
             conditions: how to run it.
             blocks: the blocks to watch.
             watched: the names of the modules whose calls are traced.
-            scales: how large the outputs were in the run that this one will be compared with.
-            begin: called with what begins.
+            scales: the sizes of the outputs in the run with which this one will be compared.
+            begin: called with the name of each stage when it begins.
             keep: called with the record before each backward pass of a checkpointed step.
         """
         self._run = Run(conditions, scales=dict(scales))
@@ -78,13 +78,13 @@ class Steps:
         try:
             with (
                 self._caught_warnings() as caught,
-                Exactly() if self._run.conditions.exact else nullcontext(),
+                DoublePrecision() if self._run.conditions.exact else nullcontext(),
             ):
                 self._take()
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            # Whatever a model raises is a result.
+            # Any error of a model is a result.
             run.error = fault_of(error)
         run.warnings = tuple(caught)
         if self._inspector is not None:
@@ -116,8 +116,8 @@ class Steps:
         subject.prepare(scenario)
         if conditions.exact:
             subject.model.double()
-        if conditions.shaken:
-            subject.shake(conditions.shaken)
+        if conditions.perturbed:
+            subject.perturb(conditions.perturbed)
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
         if scenario.frozen_statistics:
@@ -125,9 +125,9 @@ class Steps:
         if conditions.experts:
             use_experts(subject.model, conditions.experts)
         if conditions.mode != "plain":
-            run.stage = SWITCHING_ON
-            run.set_to_off = subject.switch_on(conditions.mode)
-            run.still_off = tuple(name for name, on in subject.switches().items() if not on)
+            run.stage = ENABLING
+            run.set_to_off = subject.enable_checkpointing(conditions.mode)
+            run.still_off = tuple(name for name, on in subject.flags().items() if not on)
         # Releases from 5.0 on do this by themselves for models that take tokens.
         if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
             run.stage = REQUIRING
@@ -143,8 +143,8 @@ class Steps:
         run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
-            subject.switch_off()
-            run.still_on = tuple(name for name, on in subject.switches().items() if on)
+            subject.disable_checkpointing()
+            run.still_on = tuple(name for name, on in subject.flags().items() if on)
 
     def _evaluate(self) -> None:
         """Compute outputs, and those of one more token if they contain caches."""
@@ -157,7 +157,7 @@ class Steps:
             self._run.steps.append(_evaluated(value))
             more = continued(inputs, value) if scenario.use_cache else None
             if more is not None:
-                # This way to continue is a guess, which models need not support.
+                # How to continue is a guess, and models need not support it.
                 with suppress(Exception):
                     self._run.steps.append(_evaluated(model(**more)))
 
@@ -169,10 +169,10 @@ class Steps:
         phases = Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
-        dissection = Dissection(subject.model) if conditions.dissected and number == 0 else None
+        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         # The later steps show the cost of a step.
         replays = None if is_plain or number or self._inspector else Replays(subject.model)
-        evidence = None
+        snapshot = None
         try:
             with (
                 phases,
@@ -184,31 +184,31 @@ class Steps:
             ):
                 which = _ORDINALS[number]
                 self._begin(f"the forward pass{which}")
-                loss, outputs = self._forward(number, clock, saved, dissection)
+                loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
-                    evidence = Evidence(subject.model, *self._passed(), before)
+                    snapshot = Snapshot(subject.model, *self._passed(), before)
                     self._keep(run)
                 self._begin(f"the backward pass{which}")
                 phases.backward = True
                 with clock:
                     loss.backward()
         finally:
-            if evidence is not None:
-                run.consequences = _both(run.consequences, evidence.consequences())
+            if snapshot is not None:
+                run.side_effects = _both(run.side_effects, snapshot.side_effects())
             run.forward += phases.runs[False]
             run.recorded += phases.recorded
             run.backward += phases.runs[True]
             if replays is not None:
                 run.replay = replays.replay
         run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
-        if dissection is not None:
-            run.blocks = dissection.blocks(run.steps[0].trained)
-            run.stacked = dissection.stacked
+        if finder is not None:
+            run.blocks = finder.blocks(run.steps[0].trained)
+            run.stacked = finder.stacked
             run.recorded += Counter({each.name: each.runs for each in run.blocks})
             self._blocks = run.blocks
 
     def _forward(
-        self, number: int, clock: Clock, saved: SavedBytes, dissection: Dissection | None
+        self, number: int, clock: Clock, saved: SavedBytes, finder: BlockFinder | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Run the forward passes of a step; return the total loss and all outputs."""
         scenario, subject = self._run.conditions.scenario, self._subject
@@ -219,7 +219,7 @@ class Steps:
                 scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
             )
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
-            with clock, saved, dissection or nullcontext():
+            with clock, saved, finder or nullcontext():
                 with look:
                     found = outputs_of(subject.model(**inputs))
                 losses.append(total_loss(found, self._run.scales))
@@ -268,8 +268,8 @@ def _evaluated(value: Any) -> Step:
     return Step(0.0, None, outputs_of(value), {}, 0, 0.0, None)
 
 
-def _both(one: Consequences, other: Consequences) -> Consequences:
-    return Consequences(
+def _both(one: SideEffects, other: SideEffects) -> SideEffects:
+    return SideEffects(
         tuple(dict.fromkeys(one.generators + other.generators)),
         tuple(dict.fromkeys(one.attributes + other.attributes)),
         tuple(dict.fromkeys(one.set_before + other.set_before)),

@@ -15,7 +15,7 @@ from transformers import PretrainedConfig
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_adaptable
 from gclint.verify.worker.examination.caches import new_cache
-from gclint.verify.worker.examination.exactly import doubled
+from gclint.verify.worker.examination.double_precision import doubled
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import dense, move
 from gclint.verify.worker.memory import apply_gpu_limit
@@ -39,10 +39,10 @@ class Subject:
         self.device = torch.device(device)
         self.model: Any = specimen.build()
         self.model.train()
-        if any(self.switches().values()):
+        if any(self.flags().values()):
             # What it does by default is no reference. An error is one of disabling, and is seen there.
             with suppress(Exception):
-                self.switch_off()
+                self.disable_checkpointing()
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
         """The specimen; its inputs may be replaced."""
@@ -55,7 +55,7 @@ class Subject:
         """The least probability in scenarios with dropout."""
         self._layerdrops = list(_layerdrops(holders))
         self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
-        # How to make them is found out here once, and not in every run.
+        # What is cached in making inputs is then shared by all runs.
         specimen.inputs()
         self._names = frozenset(signature(self.model.forward).parameters)
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
@@ -110,7 +110,7 @@ class Subject:
                 module.eval()
 
     def inputs(
-        self, scenario: Scenario, number: int = 0, *, exact: bool = False, says_cache: bool = True
+        self, scenario: Scenario, number: int = 0, *, exact: bool = False, sets_cache: bool = True
     ) -> dict[str, Any]:
         """Return new inputs; those that another network would compute require grad.
 
@@ -118,7 +118,7 @@ class Subject:
             scenario: what they are for.
             number: the number of the batch; batches of two lengths alternate.
             exact: whether to return numbers in double precision.
-            says_cache: whether to set ``use_cache``, instead of leaving it at its default.
+            sets_cache: whether to set ``use_cache``, instead of leaving it at its default.
         """
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
@@ -128,9 +128,9 @@ class Subject:
             if is_computed(name, value):
                 which = f" of batch {number + 1}" if scenario.forwards > 1 else ""
                 self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
-                # A graph that can be used only once, like that of a network.
+                # Its graph can be used only once, as if another network had computed it.
                 inputs[name] = leaf * torch.ones_like(leaf)
-        if says_cache and (scenario.use_cache or not self.specimen.keeps_cache):
+        if sets_cache and (scenario.use_cache or not self.specimen.keeps_cache):
             for config in self._configurations:
                 if hasattr(config, USE_CACHE):
                     config.use_cache = scenario.use_cache
@@ -150,8 +150,8 @@ class Subject:
         self._leaves = {}
         return gradients
 
-    def shake(self, number: int, kind: torch.dtype | None = None) -> None:
-        """Perturb the parameters by a rounding error, each number in another way.
+    def perturb(self, number: int, kind: torch.dtype | None = None) -> None:
+        """Perturb the parameters by a rounding error, which depends on ``number``.
 
         Args:
             number: the number of the perturbation.
@@ -164,17 +164,17 @@ class Subject:
                     noise = torch.randn(parameter.shape, generator=generator).to(parameter)
                     parameter.detach().mul_(1 + torch.finfo(kind or parameter.dtype).eps * noise)
 
-    def switch_on(self, mode: Mode) -> frozenset[str]:
+    def enable_checkpointing(self, mode: Mode) -> frozenset[str]:
         """Enable checkpointing as the release does; return the modules whose flag that disabled."""
-        with _SwitchedOff(self.model) as found:
-            switch_on(self.model, mode)
+        with _DisabledFlags(self.model) as found:
+            enable_checkpointing(self.model, mode)
         return found.names
 
-    def switch_off(self) -> None:
+    def disable_checkpointing(self) -> None:
         """Disable checkpointing."""
-        switch_off(self.model)
+        disable_checkpointing(self.model)
 
-    def switches(self) -> dict[str, bool]:
+    def flags(self) -> dict[str, bool]:
         """Return the modules that have a flag for checkpointing, with its value."""
         return {
             name: bool(module.gradient_checkpointing)
@@ -192,7 +192,7 @@ class Subject:
         return any(value or self._least for _, key, value in self._probabilities if "layerdrop" not in key)
 
 
-class _SwitchedOff:
+class _DisabledFlags:
     """Records, while it is entered, the modules of a model whose checkpointing flag is disabled."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -203,7 +203,7 @@ class _SwitchedOff:
     def names(self) -> frozenset[str]:
         return frozenset(self._found)
 
-    def __enter__(self) -> _SwitchedOff:
+    def __enter__(self) -> _DisabledFlags:
         self._usual = usual = nn.Module.__setattr__
 
         def note(module: nn.Module, name: str, value: Any) -> None:
@@ -218,7 +218,7 @@ class _SwitchedOff:
         nn.Module.__setattr__ = self._usual
 
 
-def switch_on(model: Any, mode: Mode, **options: Any) -> None:
+def enable_checkpointing(model: Any, mode: Mode, **options: Any) -> None:
     """Enable checkpointing as the release does, with its options."""
     arguments = {"use_reentrant": mode == "reentrant"}
     if hasattr(model, "activation_checkpointing_enable"):
@@ -227,8 +227,8 @@ def switch_on(model: Any, mode: Mode, **options: Any) -> None:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments, **options)
 
 
-def switch_off(model: Any) -> None:
-    """Disable checkpointing as the release does; newer ones warn of the older name."""
+def disable_checkpointing(model: Any) -> None:
+    """Disable checkpointing as the release does; newer releases warn about the older name."""
     if hasattr(model, "activation_checkpointing_disable"):
         model.activation_checkpointing_disable()
     else:

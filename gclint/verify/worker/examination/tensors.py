@@ -58,7 +58,7 @@ def dense(tensor: Tensor) -> Tensor:
     return tensor.to_dense() if tensor.layout in _SPARSE else tensor
 
 
-def carries_gradient(value: object) -> bool:
+def requires_grad(value: object) -> bool:
     """Return whether ``value`` is a tensor through which gradients flow."""
     return isinstance(value, Tensor) and value.requires_grad
 

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.blocks import is_layer
 from gclint.verify.worker.examination.graphs import nodes_behind
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, is_cache_name, tensors_in
+from gclint.verify.worker.examination.tensors import is_cache, is_cache_name, requires_grad, tensors_in
 from gclint.verify.worker.protocol import Place
 from gclint.verify.worker.vocabulary import USE_CACHE
 
-_BEHIND_THE_SCENES = (
+_NOT_OF_MODELS = (
     "torch.",
     "transformers.modeling_layers",
     "transformers.utils.",
@@ -77,7 +77,7 @@ class Trace:
     dictionaries: dict[int, dict[Any, Any]] = field(default_factory=dict)
     """The dictionaries that calls were passed, by their identities."""
     _kept: list[Any] = field(default_factory=list)
-    # Every argument: as long as they are alive, their identities stay unique.
+    # All arguments: while they are alive, their identities stay unique.
     _nodes: dict[Any, int] = field(default_factory=dict)
     _running: set[nn.Module] = field(default_factory=set)
     _originals: list[tuple[type, Any]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Trace:
     def __enter__(self) -> Trace:
         for kind in dict.fromkeys(type(module) for module in self.names):
             self._originals.append((kind, vars(kind).get("__call__")))
-            kind.__call__ = self._spy(kind.__call__)
+            kind.__call__ = self._recording(kind.__call__)
         return self
 
     def __exit__(
@@ -101,8 +101,8 @@ class Trace:
                 owner.__call__ = original  # type: ignore[method-assign]
         self._originals.clear()
 
-    def _spy(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def spied(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def _recording(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(module: Any, *args: Any, **kwargs: Any) -> Any:
             # A class and its base may both be patched, and calls in the backward pass have no place.
             if module not in self.names or module in self._running or self.phases.backward:
                 return original(module, *args, **kwargs)
@@ -116,18 +116,18 @@ class Trace:
                 self.records_gradients = outside
             return result
 
-        return spied
+        return recorded
 
     def _record(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         place = _place()
         if place is None:
             return
         self._kept.append((args, kwargs))
-        if len(self._running) == 1 and is_layer(module) and _is_on(module):
+        if len(self._running) == 1 and is_layer(module) and _is_enabled(module):
             self.hold(kwargs)
         named = (*_named(type(module), args), *kwargs.items())
         contained = {name: found for name, each in named if (found := tuple(_inner(each)))}
-        by_keyword = {name: id(each) for name, each in kwargs.items() if carries_gradient(each)}
+        by_keyword = {name: id(each) for name, each in kwargs.items() if requires_grad(each)}
         hidden = {**by_keyword, **contained}
         caches = [each for name, each in named if each is not True and _is_cache_argument(name, each)]
         dictionaries = {name: each for name, each in named if type(each) is dict}
@@ -141,7 +141,7 @@ class Trace:
             tuple(name for name, each in _named(type(module), args) if _is_cache_argument(name, each)),
             {id(each): type(each).__name__ for each in caches},
             {name: id(each) for name, each in dictionaries.items()},
-            any(carries_gradient(each) for _, each in tensors_in((args, kwargs))),
+            any(requires_grad(each) for _, each in tensors_in((args, kwargs))),
             {name: frozenset(self._numbers(each)) for name, each in named if name in hidden},
         )
         self.calls.append(call)
@@ -196,16 +196,15 @@ def _lines(module: Any, path: str) -> list[str]:
     source = None
     loader: Any = getattr(module, "__loader__", None)
     if hasattr(loader, "get_source"):
-        # The text that was imported, which may differ from the file.
-        with suppress(
-            ImportError
-        ):  # Of a module that was not imported, such as that of an interactive session.
+        # The text that was imported, which may differ from the file. A module that was not imported, such as
+        # that of an interactive session, has none.
+        with suppress(ImportError):
             source = loader.get_source(module.__name__)
-    # A notebook keeps its source where tracebacks look for it.
+    # A notebook registers its source in ``linecache``.
     return linecache.getlines(path) if source is None else source.splitlines(keepends=True)
 
 
-def _is_on(module: Any) -> bool:
+def _is_enabled(module: Any) -> bool:
     return bool(getattr(module, "gradient_checkpointing", False)) and module.training
 
 
@@ -235,7 +234,7 @@ def _is_cache_argument(name: str, value: Any) -> bool:
 def _inner(value: Any) -> Iterable[int]:
     """Yield the identities of the tensors inside a container that require grad."""
     if not isinstance(value, Tensor):
-        yield from (id(each) for _, each in tensors_in(value) if carries_gradient(each))
+        yield from (id(each) for _, each in tensors_in(value) if requires_grad(each))
 
 
 def model_frames() -> Iterator[Place]:
@@ -243,7 +242,7 @@ def model_frames() -> Iterator[Place]:
     for frame in _frames():
         if _is_of_model(frame):
             yield Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
-        elif _module(frame).startswith(_OWN) and not _is_spy(frame):
+        elif _module(frame).startswith(_OWN) and not _is_recording(frame):
             return
 
 
@@ -270,18 +269,18 @@ def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[
 
 
 def _is_of_model(frame: FrameType) -> bool:
-    return not _is_behind_the_scenes(frame) and not _module(frame).startswith(_OWN)
+    return not _is_not_of_model(frame) and not _module(frame).startswith(_OWN)
 
 
-def _is_spy(frame: FrameType) -> bool:
+def _is_recording(frame: FrameType) -> bool:
     return _module(frame) == __name__ or _module(frame).startswith(_INSPECTION)
 
 
 def _place() -> Place | None:
     """Return the place of the call that is being recorded."""
-    frames = [frame for frame in _frames() if not _is_behind_the_scenes(frame)]
+    frames = [frame for frame in _frames() if not _is_not_of_model(frame)]
     for frame in frames:
-        # A local function that torch calls: its place is where it was passed to torch.
+        # The place of a local function that torch calls is the call that passed it to torch.
         local = frame.f_code.co_flags & inspect.CO_NESTED
         if not (local and frame.f_back is not None and _module(frame.f_back) in _CHECKPOINTS):
             return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
@@ -299,8 +298,8 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _is_behind_the_scenes(frame: FrameType) -> bool:
-    return f"{_module(frame)}.".startswith(_BEHIND_THE_SCENES)
+def _is_not_of_model(frame: FrameType) -> bool:
+    return f"{_module(frame)}.".startswith(_NOT_OF_MODELS)
 
 
 def _span(code: CodeType, frame: FrameType) -> tuple[int, int]:

@@ -29,6 +29,11 @@ def described(fault: Fault) -> str:
     return f"{fault.kind}: {first}".rstrip(":. ")
 
 
+def capitalised(text: str) -> str:
+    """Return a text whose first letter is a capital."""
+    return text[:1].upper() + text[1:]
+
+
 def line(place: Place) -> str:
     """Return a place as ``file:line``."""
     return f"{PurePath(place.path).name}:{place.line}"

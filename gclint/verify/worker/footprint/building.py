@@ -1,4 +1,4 @@
-"""Builds the model of a question: its class, its configuration at the requested size, and its inputs."""
+"""Finds the class, the configuration at the requested size, and the inputs that a question is about."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _class_of(classes: Sequence[Any], wanted: str) -> Any:
             hint = (
                 f"did you mean {' or '.join(close)}?"
                 if close
-                else (f"choose from {', '.join(sorted(by_name))}")
+                else f"choose from {', '.join(sorted(by_name))}"
             )
             raise CannotEstimate(f"there is no model class {wanted!r}; {hint}")
         return by_name[wanted]
@@ -159,13 +159,13 @@ def _configuration(model_class: Any, question: Question) -> Any:
     if config_class is None:
         raise CannotEstimate(f"{model_class.__name__} names no configuration class")
     try:
-        config = _made(model_class, config_class, question)
+        config = _configured(model_class, config_class, question)
     except CannotEstimate:
         raise
     except NotSynthesisable as error:
         raise CannotEstimate(f"{model_class.__name__} cannot be configured: {error}") from error
     except Exception as error:
-        raise CannotEstimate(f"{config_class.__name__} refuses these sizes: {in_a_line(error)}") from error
+        raise CannotEstimate(f"{config_class.__name__} rejects these sizes: {in_a_line(error)}") from error
     for part in descendants(config):
         fields = fields_of(part)
         for name, value in list(fields.items()):
@@ -176,20 +176,20 @@ def _configuration(model_class: Any, question: Question) -> Any:
     return config
 
 
-def _made(model_class: Any, config_class: Any, question: Question) -> Any:
+def _configured(model_class: Any, config_class: Any, question: Question) -> Any:
     """Return the configuration with the fields that were set, and those that follow from them."""
     given: dict[str, Any] = copy.deepcopy(question.config or {})
     if question.config is None:
         reference = default_configuration(model_class)
     else:
         reference = completed(config_class.from_dict(copy.deepcopy(given)))
-    changes = [(_way_to(reference, name), value) for name, value in question.fields.items()]
+    changes = [(_path_to(reference, name), value) for name, value in question.fields.items()]
     if question.layers is not None:
-        changes += [(way, question.layers) for way in _depths(reference)]
+        changes += [(path, question.layers) for path in _depths(reference)]
     if not changes:
         return reference
-    for way, value in changes:
-        _put(given, way, value, reference)
+    for path, value in changes:
+        _put(given, path, value, reference)
     try:
         return completed(config_class.from_dict(given))
     except Exception:
@@ -209,7 +209,7 @@ def _has_defaults(config_class: Any) -> bool:
     return True
 
 
-def _way_to(config: Any, dotted: str) -> list[str]:
+def _path_to(config: Any, dotted: str) -> list[str]:
     """Return the path to a field, whose last name may be in any single part.
 
     Raises:
@@ -227,13 +227,13 @@ def _way_to(config: Any, dotted: str) -> list[str]:
     if len(inner) == 1:
         return [*owners, *inner[0]]
     if inner:
-        ways = ", ".join(".".join((*owners, key, own)) for key, own in inner)
-        raise CannotEstimate(f"several parts have a field {name!r}; say which: {ways}")
+        paths = ", ".join(".".join((*owners, key, own)) for key, own in inner)
+        raise CannotEstimate(f"several parts have a field {name!r}; say which: {paths}")
     raise _unknown(config, dotted, name)
 
 
 def _unknown(config: Any, dotted: str, name: str) -> CannotEstimate:
-    known = {".".join((*way, key)): key for way, part in _parts(config) for key, _ in own_fields(part)}
+    known = {".".join((*path, key)): key for path, part in _parts(config) for key, _ in own_fields(part)}
     near = difflib.get_close_matches(name, sorted(set(known.values())), n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return CannotEstimate(f"{type(config).__name__} has no field {dotted!r}{hint}")
@@ -265,7 +265,7 @@ def _depths(config: Any) -> list[list[str]]:
         CannotEstimate: there is no such field.
     """
     text = config.get_text_config(decoder=True)
-    owner = next((way for way, part in _parts(config) if part is text), ())
+    owner = next((path for path, part in _parts(config) if part is text), ())
     found: list[list[str]] = []
     for name in _DEPTHS:
         own = _own_name(_part(config, owner), name)
@@ -278,9 +278,9 @@ def _depths(config: Any) -> list[list[str]]:
     return [list(each) for each in dict.fromkeys(map(tuple, found))]
 
 
-def _put(given: dict[str, Any], way: Sequence[str], value: Any, reference: Any) -> None:
+def _put(given: dict[str, Any], path: Sequence[str], value: Any, reference: Any) -> None:
     """Set a field of a configuration, and adapt lists with one entry per layer."""
-    *owners, name = way
+    *owners, name = path
     inner = given
     for each in owners:
         inner = inner.setdefault(each, {})
@@ -305,6 +305,6 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 def in_a_line(error: BaseException) -> str:
     """Return the message of an error, or of its cause, as one line of limited length."""
-    said = " ".join(str(error).split())
-    inner = _INNER_ERROR.findall(said)
-    return (inner[-1] if inner else f"{type(error).__name__}: {said}")[:300]
+    message = " ".join(str(error).split())
+    inner = _INNER_ERROR.findall(message)
+    return (inner[-1] if inner else f"{type(error).__name__}: {message}")[:300]

@@ -25,7 +25,7 @@ from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
 from gclint.verify.worker.footprint.measured import measurements
 from gclint.verify.worker.footprint.notes import notes
 from gclint.verify.worker.footprint.options import options
-from gclint.verify.worker.footprint.step import Anatomy, anatomy_of, built, take_step
+from gclint.verify.worker.footprint.step import Structure, built, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.failure import Failure
@@ -36,7 +36,7 @@ from gclint.verify.worker.synthesis.inputs.plan import Plan
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
 _LARGEST = 12
-"""The most source lines to name."""
+"""How many source lines are named at most."""
 
 
 def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
@@ -47,7 +47,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
     """
     started = time.monotonic()
     try:
-        trainee, anatomy = runnable(trainee_of(classes, question))
+        trainee, structure = runnable(trainee_of(classes, question))
     except CannotEstimate as error:
         if question.config is None and error.__cause__ is not None:
             # The defaults of the parts of a composite model may not fit together.
@@ -55,7 +55,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
                 f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
             ) from error
         raise
-    names = anatomy.blocks
+    names = structure.blocks
     modes: list[ModeEstimate] = []
     added: list[Addition] = []
     for mode in MODES:
@@ -71,13 +71,13 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
         fits=tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else (),
         measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
-        notes=tuple(notes(trainee, question, anatomy)),
+        notes=tuple(notes(trainee, question, structure)),
         seconds=time.monotonic() - started,
     )
 
 
-def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
-    """Return the same with inputs with which the class can be run, and its anatomy.
+def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
+    """Return the same with inputs with which the class can be run, and its structure.
 
     The configuration stays as it is, since the question is about it.
     """
@@ -87,7 +87,7 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Anatomy]:
         plan = trainee.situation.plan
         tried.append(plan)
         try:
-            return trainee, anatomy_of(trainee)
+            return trainee, structure_of(trainee)
         except Exception as error:
             first = first or error
             following = next_plan(
@@ -108,7 +108,7 @@ def _reason(trainee: Trainee, error: Exception) -> str:
 
 
 def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstimate, list[Addition]]:
-    def look(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
+    def evaluate(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
         records = kept.records()
         seen = ModeEstimate(
             mode,
@@ -119,7 +119,7 @@ def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstim
         return seen, [] if mode == "plain" else additions(mode, records, kept)
 
     try:
-        step = take_step(trainee, mode, names, look)
+        step = take_step(trainee, mode, names, evaluate)
     except Exception as error:
         return ModeEstimate(mode, error=in_a_line(error)), []
     seen, added = step.left
@@ -163,14 +163,14 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
     )
 
 
-def _settings(config: Any, way: str = "") -> dict[str, Any]:
+def _settings(config: Any, path: str = "") -> dict[str, Any]:
     found = {
-        f"{way}{name}": value
+        f"{path}{name}": value
         for name, value in own_fields(config)
         if isinstance(value, int) and not isinstance(value, bool)
     }
     for name, child in children(config):
-        found |= _settings(child, f"{way}{name}.")
+        found |= _settings(child, f"{path}{name}.")
     return found
 
 

@@ -1,9 +1,9 @@
 """Tensors that have a shape but no content, among a few real ones.
 
-The tensors that a model bases decisions on are real: token ids, positions and masks, which are small.
-Whatever it computes with them is fake, so that a step of a model of any size takes seconds and hardly any
-memory. So the model takes the same branches as with real tensors: a mask that masks nothing is dropped, and
-images are put in the places of their placeholder tokens.
+The tensors on which a model bases decisions are real: token ids, positions and masks, which are small. So the
+model takes the same branches as with real tensors: a mask that masks nothing is dropped, and images replace
+their placeholder tokens. Everything else is fake, so that a step of a model of any size takes seconds and
+hardly any memory.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _MOST_WHOLE = 1 << 26
 _MOST_CONSTANTS = 1 << 22
 """The same for floating-point tensors that are constant, or count."""
 _MOST_FRACTIONS = 1 << 12
-"""The same for what is computed from these."""
+"""The same for tensors that are computed from these."""
 _aten = torch.ops.aten
 _CONSTANT = {_aten.arange, _aten.linspace, _aten.logspace, _aten.ones, _aten.zeros, _aten.full}
-"""Operations that make floating-point numbers for decisions: probabilities of layerdrop, and masks."""
+"""Operations that make floating-point numbers on which models decide, such as masks."""
 _SHAPED_BY_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 _CHOOSING = {_aten.topk, _aten.sort, _aten.argmax, _aten.argmin, _aten.multinomial}
 """Operations that choose among fake numbers, such as experts."""
 
 
 class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
-    """Lets everything that is computed while it is entered be fake, but for what decisions are made by.
+    """Makes everything that is computed while it is entered fake, except for what models decide on.
 
-    If a model chooses by what it has computed, such as the experts of a token, each option is chosen equally
+    If a model chooses by computed values, such as the experts of a token, each option is chosen equally
     often.
     """
 
@@ -42,11 +42,11 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.has_chosen = False
-        """Whether anything was chosen by a tensor without content."""
+        """Whether anything was chosen by the values of a fake tensor."""
         self.has_decided = False
-        """Whether a truth value without content was needed, such as whether a number is infinite."""
+        """Whether the truth value of a fake tensor was needed, such as whether a number is infinite."""
         self.is_building = False
-        """Whether weights are made, whose values decide nothing but when there have been enough attempts."""
+        """Whether the model is being built: only initialisers that retry read the values of weights."""
 
     def convert(self, value: Any) -> Any:
         """Return a value with fake tensors in place of floating-point ones."""
@@ -67,7 +67,7 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
                 module._parameters[name] = converted[parameter]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        # A tensor for a GPU may be kept on a machine without one.
+        # Without a GPU, memory cannot be pinned.
         kwargs = {name: each for name, each in (kwargs or {}).items() if name != "pin_memory"}
         given = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
         if not any(isinstance(each, FakeTensor) for each in given):
@@ -87,7 +87,7 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         if packet in _CHOOSING:
             return self._chosen(result, args)
         if func._schema.is_mutable and given and not isinstance(given[0], FakeTensor):
-            # A tensor that is written to must keep its kind, whatever its content.
+            # A tensor that is written to must stay real or fake, whatever is written.
             return given[0] if isinstance(result, Tensor) else result
         return result
 
@@ -152,7 +152,7 @@ def _is_whole(tensor: Tensor) -> bool:
 
 
 def _by_places(source: Tensor, indices: Any) -> tuple[Any, ...]:
-    """Return indices in place of masks, of which only real ones are known."""
+    """Replace masks by indices, as far as they are real."""
     found: list[Any] = []
     for each in indices:
         is_mask = isinstance(each, Tensor) and each.dtype in (torch.bool, torch.uint8)

@@ -50,8 +50,8 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
 def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
     """Return the largest number whose memory need is within a budget.
 
-    Needs grow evenly or ever faster, as memory does with tokens. So a number that lies on the line through
-    two smaller ones shows that the line is the law between them, and the next number need not be tried.
+    Needs grow linearly or faster, as memory does with tokens. So if a need lies on the line through two
+    smaller ones, needs grow linearly up to there, and the next number need not be tried.
 
     Args:
         need: returns the need of a number.
@@ -80,7 +80,7 @@ def largest_within(need: Callable[[int], int], budget: int, start: int, most: in
 
 
 def _next(known: dict[int, int], budget: int, low: int, high: int) -> tuple[int, int | None]:
-    """Return the number to try next, and what it needs if it is the largest and needs grow evenly."""
+    """Return the number to try next, and its need if it is the largest and needs grow linearly."""
     if not low:
         return max(high // 2, 1), None
     smaller = [each for each in known if each < low]
@@ -89,7 +89,7 @@ def _next(known: dict[int, int], budget: int, low: int, high: int) -> tuple[int,
         if low < guess < high:
             return guess, expected
     if high in known:
-        # The need on this line is never too high.
+        # The need on this line is never below the real one.
         guess, _ = _on_line(known, budget, low, high)
         return min(max(guess, low + 1), high - 1), None
     return min(2 * low, high - 1), None

@@ -56,14 +56,14 @@ class Record:
 
 
 class Kept:
-    """Watches, while it is entered, a forward pass, and knows afterwards what stays in memory.
+    """Observes, while it is entered, a forward pass; afterwards, it knows what stays in memory.
 
     What autograd saves lives as long as the graph that needs it. So only what is still alive at the end
     counts: a branch that the model discards costs nothing.
     """
 
     def __init__(self, model: nn.Module, blocks: Mapping[str, nn.Module], *, keeps_boundaries: bool) -> None:
-        """Prepare to watch.
+        """Prepare the observation.
 
         Args:
             model: the model.
@@ -106,7 +106,7 @@ class Kept:
         return self._running[-1], self._block
 
     def take_others(self, alive: Iterable[Alive], outputs: Any) -> None:
-        """Record what blocks have made and is alive although neither autograd nor a checkpoint keeps it.
+        """Record what blocks have made and something other than autograd and checkpoints keeps alive.
 
         Args:
             alive: what blocks have made.

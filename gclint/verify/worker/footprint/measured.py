@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from gclint.verify.worker.estimates import Measurement
-from gclint.verify.worker.examination.subject import switch_on
+from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import Trainee, in_a_line
 from gclint.verify.worker.footprint.step import forward
@@ -31,7 +31,7 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
     name = torch.cuda.get_device_name(device) if is_gpu else device
     model = trainee.build().to(device)
     if mode != "plain":
-        switch_on(model, mode)
+        enable_checkpointing(model, mode)
     for _ in range(2):
         model.zero_grad()
         inputs = move(trainee.inputs(), torch.device(device))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gclint.verify.worker.estimates import Question
 from gclint.verify.worker.footprint.building import Trainee
-from gclint.verify.worker.footprint.step import Anatomy
+from gclint.verify.worker.footprint.step import Structure
 
 
-def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[str]:
+def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterator[str]:
     """Yield remarks on what the numbers do not show."""
     if question.config is None and not question.fields and question.layers is None:
         yield f"The sizes are the defaults of {type(trainee.config).__name__}."
@@ -18,11 +18,11 @@ def notes(trainee: Trainee, question: Question, anatomy: Anatomy) -> Iterator[st
     positions = trainee.positions
     if trainee.reads_text and positions is not None and trainee.situation.plan.length > positions:
         yield f"The configuration allows {positions:,} positions, and this sequence is longer."
-    if anatomy.has_chosen:
+    if structure.has_chosen:
         yield "Choices that depend on computed values, such as experts, are assumed to be even."
-    if anatomy.has_decided:
+    if structure.has_decided:
         yield "Conditions on computed values, such as whether one is infinite, are assumed to be false."
-    if not anatomy.blocks:
+    if not structure.blocks:
         yield "No stack of blocks was found in this model, so single blocks are not listed."
     yield (
         "All parameters are trained, without a cache and without dropout of attention weights. Tensors are "

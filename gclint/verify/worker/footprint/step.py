@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.dissection import Dissection
+from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.loss import OWN
-from gclint.verify.worker.examination.subject import switch_on
+from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import outputs_of
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import PartlyFake
@@ -34,7 +34,7 @@ class Step(Generic[_Seen]):
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Structure:
     """How a model works, observed once."""
 
     blocks: tuple[str, ...]
@@ -46,7 +46,7 @@ class Anatomy:
 
 
 def built(trainee: Trainee, fake: PartlyFake) -> Any:
-    """Return the model of a question, with weights without content; ``fake`` is entered."""
+    """Return the model of a question with fake weights; ``fake`` must be entered."""
     fake.is_building = True
     try:
         model = trainee.build()
@@ -56,7 +56,7 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
     return model
 
 
-def anatomy_of(trainee: Trainee) -> Anatomy:
+def structure_of(trainee: Trainee) -> Structure:
     """Return how a model works.
 
     This takes a whole step, so any error that prevents running the class is raised here.
@@ -65,17 +65,17 @@ def anatomy_of(trainee: Trainee) -> Anatomy:
     with fake:
         model = built(trainee, fake)
         inputs = fake.convert(trainee.inputs())
-        with Dissection(model) as dissection:
+        with BlockFinder(model) as finder:
             loss = loss_of(model(**inputs))
         loss.backward()
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
-    found = [each.name for each in dissection.blocks(trained) if each.is_trunk or each.is_layer]
+    found = [each.name for each in finder.blocks(trained) if each.is_trunk or each.is_layer]
     outer = [name for name in found if not any(name.startswith(f"{other}.") for other in found)]
-    return Anatomy(tuple(outer), fake.has_chosen, fake.has_decided)
+    return Structure(tuple(outer), fake.has_chosen, fake.has_decided)
 
 
 def take_step(
-    trainee: Trainee, mode: Mode, names: Collection[str], look: Callable[[Kept], _Seen], **options: Any
+    trainee: Trainee, mode: Mode, names: Collection[str], evaluate: Callable[[Kept], _Seen], **options: Any
 ) -> Step[_Seen]:
     """Run a step with fake tensors.
 
@@ -83,18 +83,18 @@ def take_step(
         trainee: what to run.
         mode: the mode of checkpointing.
         names: the names of the blocks.
-        look: evaluates what the forward pass leaves in memory, while it is there.
+        evaluate: evaluates what the forward pass leaves in memory, while it is there.
         options: the options of checkpointing.
     """
     fake = PartlyFake()
     with fake:
         model = built(trainee, fake)
         if mode != "plain":
-            switch_on(model, mode, **options)
+            enable_checkpointing(model, mode, **options)
         inputs = fake.convert(trainee.inputs())
         meter = Meter(model)
         with meter:
-            left, loss = forward(model, inputs, names, look, is_plain=mode == "plain", meter=meter)
+            left, loss = forward(model, inputs, names, evaluate, is_plain=mode == "plain", meter=meter)
             forward_flops = meter.flops
             loss.backward()
     return Step(left, forward_flops, meter.flops, meter.peak)
@@ -104,7 +104,7 @@ def forward(
     model: Any,
     inputs: Mapping[str, Any],
     names: Collection[str],
-    look: Callable[[Kept], _Seen],
+    evaluate: Callable[[Kept], _Seen],
     *,
     is_plain: bool,
     meter: Meter | None = None,
@@ -118,7 +118,7 @@ def forward(
         outputs = model(**inputs)
     if meter is not None:
         kept.take_others(meter.made_in_blocks(), outputs)
-    left = look(kept)
+    left = evaluate(kept)
     # The local variables would otherwise outlive the graph.
     kept.forget()
     return left, loss_of(outputs)

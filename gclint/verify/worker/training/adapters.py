@@ -1,4 +1,4 @@
-"""Training adapters of peft on a frozen model."""
+"""Trains adapters of peft on a frozen model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import preferring
-from gclint.verify.worker.training.group import DoesNotApply, Dressed, Group, Rank, library
-from gclint.verify.worker.training.looks import CachesReturned, Fed
-from gclint.verify.worker.training.usual import batches, trained_parameters
+from gclint.verify.worker.training.common import batches, trained_parameters
+from gclint.verify.worker.training.group import DoesNotApply, Group, Prepared, Rank, library
+from gclint.verify.worker.training.observers import CachesReturned, InputGradients
 
 _RANK = 4
 _PROMPT = 3
@@ -36,9 +36,10 @@ _TASKS = (
 """The tasks of peft, by the ends of the names of classes."""
 _PREFERRED = {"LoRA/N": 0, "LoRA/N/first": 1, "LoRA/R/first": 2, "LoRA/R": 3}
 _HOPELESS = ("k-bit/unquantised", "prefix-tuning/N", "prefix-tuning/R")
+"""The practices that fail for every model, so that advice need not mention them."""
 
 
-def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Dressed:
+def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Prepared:
     assert isinstance(practice, AdapterPractice)
     peft = library("peft", PEFT)
     with warnings.catch_warnings():
@@ -46,26 +47,26 @@ def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank:
         _enable_before(practice, subject, peft)
         model = peft.get_peft_model(subject.model, _config(practice, subject, peft))
         if practice.mode != "plain" and practice.enabling == "after":
-            subject.switch_on(practice.mode)
+            subject.enable_checkpointing(practice.mode)
     model.train()
     is_plain = practice.mode == "plain"
     caches = CachesReturned(model)
-    fed = Fed(subject.model, blocks)
-    return Dressed(
+    inputs = InputGradients(subject.model, blocks)
+    return Prepared(
         model,
         trained_parameters(model),
-        batches(subject, says_cache=is_plain),
+        batches(subject, sets_cache=is_plain),
         inspect=(lambda: None) if is_plain else caches.check,
-        remark=lambda: _remark(practice, subject, fed),
+        remark=lambda: _remark(practice, subject, inputs),
     )
 
 
 def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> None:
-    """Enable checkpointing as one does before adding adapters."""
+    """Enable checkpointing if the practice does so before adding adapters."""
     if practice.mode == "plain":
         return
     if practice.enabling == "before":
-        subject.switch_on(practice.mode)
+        subject.enable_checkpointing(practice.mode)
     elif practice.enabling.startswith("k-bit"):
         if practice.enabling != _UNQUANTISED:
             subject.model.is_loaded_in_8bit = True
@@ -123,7 +124,7 @@ def _embeddings(subject: Subject) -> str:
 
 
 def _task(subject: Subject) -> str | None:
-    """Return the task of peft for the model; None if there is none."""
+    """Return the task by which peft knows the model; None if there is none."""
     name = type(subject.model).__name__
     if getattr(subject.model, "main_input_name", None) != "input_ids":
         return None
@@ -136,20 +137,20 @@ def _exists(practice: Practice, subject: Subject) -> bool:
     return practice.adapters not in _PROMPTED or _task(subject) is not None
 
 
-def _remark(practice: AdapterPractice, subject: Subject, fed: Fed) -> str:
+def _remark(practice: AdapterPractice, subject: Subject, inputs: InputGradients) -> str:
     """Return a remark on a row, and the reason for its failure if it is known."""
     if practice.mode == "plain":
         return ""
-    said = []
-    if practice.enabling == _UNQUANTISED and not any(subject.switches().values()):
-        said.append("prepare_model_for_kbit_training enables nothing for a model that is not quantised")
+    remarks = []
+    if practice.enabling == _UNQUANTISED and not any(subject.flags().values()):
+        remarks.append("prepare_model_for_kbit_training enables nothing for a model that is not quantised")
     elif practice.enabling.startswith("k-bit"):
-        said.append("is_loaded_in_8bit was set by hand")
+        remarks.append("is_loaded_in_8bit was set by hand")
     if practice.adapters == "prefix tuning":
-        said.append("the prefix is passed to the layers as their cache, and checkpointing takes caches away")
-    if practice.mode == "reentrant" and (starved := fed.starved()):
-        said.append(f"nothing that goes into {names(starved)} requires grad")
-    return "; ".join(said)
+        remarks.append("the prefix is passed to the layers as their cache, and checkpointing removes caches")
+    if practice.mode == "reentrant" and (without_grad := inputs.without_grad()):
+        remarks.append(f"no input of {names(without_grad)} requires grad")
+    return "; ".join(remarks)
 
 
 def _advise(rows: Sequence[SetUp]) -> Advice | None:
@@ -162,7 +163,7 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
         avoided = [each for each in failing if each.name not in _HOPELESS]
         return preferring(PEFT, "With adapters", setting, avoided)
     if failing:
-        return Advice(PEFT, "", f"With adapters, nothing that was run works: {failing[0].message}.")
+        return Advice(PEFT, "", f"With adapters, no set-up that was run works: {failing[0].message}.")
     return None
 
 
@@ -171,5 +172,5 @@ def _setting(row: SetUp) -> str:
     return f"{setting} before get_peft_model" if row.name.endswith("/first") else setting
 
 
-ADAPTERS = Group(_dress, _advise, exists=_exists, load=lambda: library("peft", PEFT))
+ADAPTERS = Group(_prepare, _advise, exists=_exists, load=lambda: library("peft", PEFT))
 """Training with adapters."""

@@ -13,8 +13,8 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import preferring
-from gclint.verify.worker.training.group import Dressed, Group, Rank
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
+from gclint.verify.worker.training.group import Group, Prepared, Rank
 
 _TIMES = 3
 """How much a gradient may differ, as a multiple of the effect of rounding the parameters to bfloat16.
@@ -23,10 +23,10 @@ Recomputation casts weights again, and adds up gradients in another order.
 """
 
 
-def _dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Dressed:
-    switch_on(subject, practice.mode)
+def _prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
+    enable_checkpointing(subject, practice.mode)
     kind = subject.device.type
-    return Dressed(
+    return Prepared(
         subject.model,
         trained_parameters(subject.model),
         batches(subject),
@@ -52,5 +52,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-AUTOCASTING = Group(_dress, _advise, _agreement, rounding=torch.bfloat16)
+AUTOCASTING = Group(_prepare, _advise, _agreement, rounding=torch.bfloat16)
 """Training in mixed precision."""

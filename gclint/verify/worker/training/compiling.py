@@ -15,26 +15,26 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.advice import listed, preferring
-from gclint.verify.worker.training.group import Dressed, Group, Rank, Seen
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
+from gclint.verify.worker.training.group import Group, Prepared, Rank, Seen
 
 _CHECKPOINT = "checkpoint"
-"""A part of the names of graph nodes that are checkpoints."""
+"""A part of the names of all graph nodes that are checkpoints."""
 _CACHE = "use_cache"
 
 
-def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Dressed:
+def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Prepared:
     assert isinstance(practice, CompilePractice)
     parameters = trained_parameters(subject.model)
-    made = batches(subject, says_cache=not practice.is_cached)
-    switch_on(subject, practice.mode)
+    made = batches(subject, sets_cache=not practice.is_cached)
+    enable_checkpointing(subject, practice.mode)
     if not practice.is_compiled:
-        return Dressed(subject.model, parameters, made)
+        return Prepared(subject.model, parameters, made)
     _enable()
     compiler = _Compiler(len(blocks))
     # This backend needs no compiler, and shows every effect of graphs on gradients.
     model = torch.compile(subject.model, backend=compiler)
-    return Dressed(model, parameters, made, seen=compiler.seen, remark=compiler.remark)
+    return Prepared(model, parameters, made, seen=compiler.seen, remark=compiler.remark)
 
 
 def _enable() -> None:
@@ -54,8 +54,8 @@ class _Compiler:
         self._graphs = 0
         self._checkpoints = 0
         """The checkpoints in the graphs, and those outside that were recomputed."""
-        self._watch(torch_checkpoint.CheckpointFunction, "backward", staticmethod)
-        self._watch(torch_checkpoint._recomputation_hook, "__init__", lambda function: function)
+        self._count_calls(torch_checkpoint.CheckpointFunction, "backward", staticmethod)
+        self._count_calls(torch_checkpoint._recomputation_hook, "__init__", lambda function: function)
 
     def __call__(self, graph: Any, examples: Any) -> Any:
         from torch._dynamo.backends.debugging import aot_eager
@@ -79,9 +79,9 @@ class _Compiler:
             return ""
         first = next(iter(breaks)).partition("\n")[0].rstrip(".")
         hint = "; use_cache=False avoids a break" if any(_CACHE in each for each in breaks) else ""
-        return f"there are {self._graphs} graphs, as they break: {first}{hint}"
+        return f"graph breaks split the model into {self._graphs} graphs: {first}{hint}"
 
-    def _watch(self, kind: Any, name: str, wrap: Any) -> None:
+    def _count_calls(self, kind: Any, name: str, wrap: Any) -> None:
         """Count the calls of a function that torch calls to recompute a checkpoint."""
         original = getattr(kind, name)
 
@@ -102,9 +102,9 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
         setting += " and use_cache=False" if best.name.endswith("no-cache") else ""
         return preferring(COMPILE, "With torch.compile", setting, failing)
     if failing:
-        return Advice(COMPILE, "", f"With torch.compile, nothing that was run works: {listed(failing)}.")
+        return Advice(COMPILE, "", f"With torch.compile, no set-up that was run works: {listed(failing)}.")
     return None
 
 
-COMPILING = Group(_dress, _advise, is_slow=True, steps=1)
+COMPILING = Group(_prepare, _advise, is_slow=True, steps=1)
 """Training of compiled models."""

@@ -26,7 +26,7 @@ class DoesNotApply(Exception):
     def __init__(self, symptom: str, message: str) -> None:
         super().__init__(message)
         self.symptom = symptom
-        """The kind of the reason in two or three words, such as ``no linear layers``."""
+        """The kind of the reason in two or three words, such as ``no embeddings``."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.symptom, str(self))
@@ -49,8 +49,8 @@ class Rank:
 
     number: int = 0
     count: int = 1
-    meeting: str = ""
-    """The path of a file by which they find one another, which does not exist yet."""
+    rendezvous: str = ""
+    """The path of a file through which they connect, which does not exist yet."""
 
 
 ALONE = Rank()
@@ -67,8 +67,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Dressed:
-    """A model made ready for the steps of a practice, in a process of its own."""
+class Prepared:
+    """A model prepared for the steps of a practice, in a process of its own."""
 
     model: nn.Module
     """The model to call."""
@@ -80,7 +80,7 @@ class Dressed:
     """Parts of blocks that are recomputed instead of the whole, by name."""
     seen: Callable[[], Seen] | None = None
     """Called at the end if hooks cannot count the runs of blocks; returns the counts."""
-    goes_back: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] = lambda outputs: outputs
+    in_loss: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] = lambda outputs: outputs
     """Returns the outputs that are part of the loss."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Returns the context manager around each forward pass."""
@@ -90,7 +90,7 @@ class Dressed:
     """Called at the end in any case; returns a remark for the row, such as the reason."""
 
 
-Dress = Callable[[Practice, Subject, Sequence[Block], Rank], Dressed]
+Prepare = Callable[[Practice, Subject, Sequence[Block], Rank], Prepared]
 """Prepares a subject for a practice; without checkpointing if its mode is ``plain``.
 
 Raises:
@@ -129,7 +129,7 @@ def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: floa
 class Group:
     """How the practices of a group are run and judged."""
 
-    dress: Dress
+    prepare: Prepare
     advise: Callable[[Sequence[SetUp]], Advice | None]
     """Returns which of them to use, from the rows of one class; None for no advice."""
     agreement: Callable[[Practice, Tensor, Tensor, float], Agreement] = _agreement

@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
 from gclint.verify.worker.training.group import Group
-from gclint.verify.worker.training.taken import Taken
+from gclint.verify.worker.training.practice_run import PracticeRun
 
 NOTHING_RECOMPUTED = "nothing recomputed"
 NOT_COMPARED = "not compared"
@@ -36,49 +36,53 @@ _NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+
 
 
 def judge(
-    practice: Practice, group: Group, reference: Taken, taken: Taken, noise: Mapping[tuple[int, str], float]
+    practice: Practice,
+    group: Group,
+    reference: PracticeRun,
+    run: PracticeRun,
+    noise: Mapping[tuple[int, str], float],
 ) -> SetUp:
     """Return the row of a practice.
 
     Args:
         practice: the practice.
         group: its group.
-        reference: the steps with which it is compared.
-        taken: its steps.
+        reference: the run with which it is compared.
+        run: its run.
         noise: the effect of rounding on the gradients of the reference, by step and name.
     """
-    if taken.refusal is not None:
-        return _row(practice, taken, "not run", taken.refusal.symptom, str(taken.refusal))
-    if taken.error is not None:
-        is_late = group.is_slow and taken.error.kind == "time limit"
-        outcome: SetUpOutcome = "not run" if taken.error.is_foreign or is_late else "fails"
-        about = _named(taken.error)
-        message = f"{told(taken)} ({names(about)})" if about else told(taken)
-        return _row(practice, taken, outcome, symptom_of(taken.error), message, about)
-    if practice.mode != "plain" and taken.gradients and not any(taken.recomputed.values()):
-        return _row(practice, taken, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
-    if taken.bad is not None:
-        return _row(practice, taken, "fails", *taken.bad)
-    found = _compared(practice, group, reference, taken, noise)
+    if run.refusal is not None:
+        return _row(practice, run, "not run", run.refusal.symptom, str(run.refusal))
+    if run.error is not None:
+        is_late = group.is_slow and run.error.kind == "time limit"
+        outcome: SetUpOutcome = "not run" if run.error.is_foreign or is_late else "fails"
+        about = _named(run.error)
+        message = f"{how_it_ended(run)} ({names(about)})" if about else how_it_ended(run)
+        return _row(practice, run, outcome, symptom_of(run.error), message, about)
+    if practice.mode != "plain" and run.gradients and not any(run.recomputed.values()):
+        return _row(practice, run, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
+    if run.bad is not None:
+        return _row(practice, run, "fails", *run.bad)
+    found = _compared(practice, group, reference, run, noise)
     if found.lost:
-        message = f"{_many(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
-        return _row(practice, taken, "fails", LOST, message, tuple(found.lost))
+        message = f"{_counted(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
+        return _row(practice, run, "fails", LOST, message, tuple(found.lost))
     if found.wrong:
         message = (
-            f"{_many(found.wrong)} a different gradient than without checkpointing: {names(found.wrong)}"
+            f"{_counted(found.wrong)} a different gradient than without checkpointing: {names(found.wrong)}"
         )
-        return _row(practice, taken, "fails", WRONG, message, tuple(found.wrong))
+        return _row(practice, run, "fails", WRONG, message, tuple(found.wrong))
     if len(found.unknown) > (1 - ENOUGH) * len(found.all):
-        message = f"rounding alone changes the gradients of {names(found.unknown)} as much"
-        return _row(practice, taken, "not run", NOT_COMPARED, message, tuple(found.unknown))
+        message = f"the effect of rounding on the gradients of {names(found.unknown)} is too large"
+        return _row(practice, run, "not run", NOT_COMPARED, message, tuple(found.unknown))
     if not found.all:
-        return _row(practice, taken, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
-    return _row(practice, taken, "works", message="" if practice.mode == "plain" else _partly(taken))
+        return _row(practice, run, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
+    return _row(practice, run, "works", message="" if practice.mode == "plain" else _partly(run))
 
 
-def _partly(taken: Taken) -> str:
+def _partly(run: PracticeRun) -> str:
     """Return a message if only some of the blocks that ran were recomputed."""
-    ran, again = (sum(map(bool, each.values())) for each in (taken.recorded, taken.recomputed))
+    ran, again = (sum(map(bool, each.values())) for each in (run.recorded, run.recomputed))
     return f"only {again} of {ran} blocks were recomputed" if again < ran else ""
 
 
@@ -93,14 +97,14 @@ def _named(fault: Fault) -> tuple[str, ...]:
     return tuple(sorted((found[1] or found[2]).split(", "))) if found else ()
 
 
-def told(taken: Taken) -> str:
-    """Return how steps ended, in words."""
-    assert taken.error is not None
-    if taken.error.is_death:
-        return f"there was {taken.error.message} during {taken.stage}"
-    if taken.error.kind == NO_GRADIENT:
-        return f"{taken.stage} returns nothing that requires grad"
-    return f"{taken.stage} raises {described(taken.error)}"
+def how_it_ended(run: PracticeRun) -> str:
+    """Return how steps that failed ended, in words."""
+    assert run.error is not None
+    if run.error.is_death:
+        return f"there was {run.error.message} during {run.stage}"
+    if run.error.kind == NO_GRADIENT:
+        return f"{run.stage} returns nothing that requires grad"
+    return f"{run.stage} raises {described(run.error)}"
 
 
 @dataclass(frozen=True)
@@ -115,16 +119,20 @@ class _Comparison:
     """Those that cannot be judged because of rounding."""
 
 
-def _many(parameters: Collection[str]) -> str:
+def _counted(parameters: Collection[str]) -> str:
     return f"{len(parameters)} parameter{' has' if len(parameters) == 1 else 's have'}"
 
 
 def _compared(
-    practice: Practice, group: Group, reference: Taken, taken: Taken, noise: Mapping[tuple[int, str], float]
+    practice: Practice,
+    group: Group,
+    reference: PracticeRun,
+    run: PracticeRun,
+    noise: Mapping[tuple[int, str], float],
 ) -> _Comparison:
     """Compare the gradients of all steps."""
     result = _Comparison()
-    for number, (expected, found) in enumerate(zip(reference.gradients, taken.gradients, strict=False)):
+    for number, (expected, found) in enumerate(zip(reference.gradients, run.gradients, strict=False)):
         for name in {**expected, **found}:
             one, other = expected.get(name), found.get(name)
             if is_nothing(one) and is_nothing(other):
@@ -143,14 +151,14 @@ def _compared(
 
 def _row(
     practice: Practice,
-    taken: Taken,
+    run: PracticeRun,
     outcome: SetUpOutcome,
     symptom: str = "",
     message: str = "",
     parameters: tuple[str, ...] = (),
 ) -> SetUp:
-    message = "; ".join(each for each in (message, taken.remark) if each)
-    has_run = taken.refusal is None and any(taken.recorded.values())
+    message = "; ".join(each for each in (message, run.remark) if each)
+    has_run = run.refusal is None and any(run.recorded.values())
     return SetUp(
         practice.group,
         practice.name,
@@ -159,6 +167,6 @@ def _row(
         symptom,
         message,
         parameters,
-        sum(map(bool, taken.recomputed.values())) if has_run else None,
-        sum(map(bool, taken.recorded.values())) if has_run else None,
+        sum(map(bool, run.recomputed.values())) if has_run else None,
+        sum(map(bool, run.recorded.values())) if has_run else None,
     )

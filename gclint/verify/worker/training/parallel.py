@@ -37,47 +37,47 @@ from gclint.verify.worker.practices import (
 )
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.adapters import lora
-from gclint.verify.worker.training.group import DoesNotApply, Dressed, Rank, library
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
+from gclint.verify.worker.training.group import DoesNotApply, Prepared, Rank, library
 
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
-_PATIENCE = 0.5
-"""The share of the time limit for which a process waits for the others, so that it can still report that."""
-_KEPT = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
+_WAITING_SHARE = 0.5
+"""The share of the time limit for which a process waits for the others, so that it can report a timeout."""
+_MODALITIES = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
 """The modalities that each kind of batch keeps."""
 
 
-def dress(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Dressed:
+def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Prepared:
     """Wrap a model, or leave it as it is if the practice is the reference."""
     assert isinstance(practice, ParallelPractice)
     made = _batches(practice, subject, rank)
     model = _with_adapters(subject, practice.mode) if practice.has_adapters else subject.model
     parameters = trained_parameters(model)
     if not practice.by_trainer:
-        switch_on(subject, practice.mode)
+        enable_checkpointing(subject, practice.mode)
     if not practice.is_wrapped:
-        return Dressed(model, parameters, made, goes_back=_loss)
+        return Prepared(model, parameters, made, in_loss=_loss)
     join(rank)
     if practice.by_trainer:
         wrapped = _as_trainer_does(practice, subject, model)
         chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
-        return Dressed(wrapped, parameters, made, goes_back=_loss, remark=lambda: chosen)
+        return Prepared(wrapped, parameters, made, in_loss=_loss, remark=lambda: chosen)
     wrapped = DistributedDataParallel(
         model, find_unused_parameters=practice.find_unused, static_graph=practice.static
     )
-    return Dressed(wrapped, parameters, made, goes_back=_loss)
+    return Prepared(wrapped, parameters, made, in_loss=_loss)
 
 
 def exists(practice: Practice, subject: Subject) -> bool:
     """Tell whether a class takes such batches."""
     assert isinstance(practice, ParallelPractice)
-    there = subject.specimen.modalities()
+    available = subject.specimen.modalities()
     if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
         return True
     if practice.data == TEXT:
-        return bool(there)
+        return bool(available)
     # Batches without a special property are named by their content.
-    return there.issuperset(_KEPT[practice.data]) if practice.data else "image" not in there
+    return available.issuperset(_MODALITIES[practice.data]) if practice.data else "image" not in available
 
 
 def _loss(outputs: dict[str, Tensor]) -> Mapping[str, Tensor]:
@@ -101,21 +101,21 @@ def _batches(
         usual = scenario_named("default")
         return lambda step: [subject.inputs(usual, step + rank.number)]
     if practice.data == ONE_IMAGE:
-        # They alternate, as may happen by chance.
-        kept = (_holding(subject, _KEPT[ONE_IMAGE]), _holding(subject, _KEPT[TEXT]))
+        # The ranks alternate, as may happen by chance.
+        kept = (_holding(subject, _MODALITIES[ONE_IMAGE]), _holding(subject, _MODALITIES[TEXT]))
         return lambda step: kept[(step + rank.number) % 2](step)
-    return _holding(subject, _KEPT[practice.data]) if practice.data else batches(subject)
+    return _holding(subject, _MODALITIES[practice.data]) if practice.data else batches(subject)
 
 
 def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns batches with only these modalities."""
-    held = subject.specimen
-    if held.variants is not None and not held.variants.modalities <= frozenset(kept):
-        held = replace(held, inputs=partial(held.variants.inputs, kept), other_inputs=None)
+    specimen = subject.specimen
+    if specimen.variants is not None and not specimen.variants.modalities <= frozenset(kept):
+        specimen = replace(specimen, inputs=partial(specimen.variants.inputs, kept), other_inputs=None)
     usual = batches(subject)
 
     def made(step: int) -> Sequence[Mapping[str, Any]]:
-        subject.specimen = held
+        subject.specimen = specimen
         return usual(step)
 
     return made
@@ -129,7 +129,7 @@ def join(rank: Rank) -> None:
     """
     if torch.distributed.is_initialized():
         raise DoesNotApply("no process group", "this process is a member of a process group already")
-    # Whatever the name of the machine and its interfaces: no traffic has to leave it.
+    # Whatever the machine and its interfaces are called, no traffic needs to leave it.
     os.environ["GLOO_SOCKET_IFNAME"] = _LOOPBACK
     os.environ.update(
         RANK=str(rank.number),
@@ -138,18 +138,20 @@ def join(rank: Rank) -> None:
         LOCAL_WORLD_SIZE=str(rank.count),
     )
     alone = rank.count == 1
-    patience = timedelta(seconds=_PATIENCE * (child.seconds() or 60.0))
+    timeout = timedelta(seconds=_WAITING_SHARE * (child.seconds() or 60.0))
     try:
         store = (
-            torch.distributed.HashStore() if alone else torch.distributed.FileStore(rank.meeting, rank.count)
+            torch.distributed.HashStore()
+            if alone
+            else torch.distributed.FileStore(rank.rendezvous, rank.count)
         )
         torch.distributed.init_process_group(
-            "gloo", store=store, rank=rank.number, world_size=rank.count, timeout=patience
+            "gloo", store=store, rank=rank.number, world_size=rank.count, timeout=timeout
         )
     except Exception as error:
         message = f"gloo cannot use the network interface {_LOOPBACK!r} of this machine: {error}"
         raise DoesNotApply("no process group", message) from error
-    # This makes errors name the parameters.
+    # At this level, errors name the parameters.
     torch.distributed.set_debug_level(torch.distributed.DebugLevel.INFO)
 
 

@@ -26,17 +26,17 @@ from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
 from gclint.verify.worker.training.groups import GROUPS
-from gclint.verify.worker.training.judgement import judge, told
+from gclint.verify.worker.training.judgement import how_it_ended, judge
+from gclint.verify.worker.training.practice_run import PracticeRun, run_practice
 from gclint.verify.worker.training.ranks import average, together
-from gclint.verify.worker.training.taken import Taken, take
 from gclint.verify.worker.watch import Watch
 
 _SECONDS = 30.0
 """The time limit of the steps of one practice, if the class has none."""
 _SHARE = 4
-"""How many times that fits into the time that a class has for each practice."""
-_SHAKES = 2
-"""How many runs with other last bits of the parameters measure the effect of rounding on gradients."""
+"""How many such limits fit into the time that a class has for each practice."""
+_PERTURBATIONS = 2
+"""How many runs with perturbed parameters measure the effect of rounding on gradients."""
 
 
 def trained(
@@ -49,7 +49,7 @@ def trained(
         specimen: how to build and feed the class.
         device: ``cpu``, ``cuda`` or ``cuda:n``.
         practices: what to run.
-        watch: receives what begins and what is known.
+        watch: receives the progress.
     """
     training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
@@ -89,8 +89,8 @@ class _Training:
         self._longest = 0.0
         """The seconds of the longest completed steps without checkpointing."""
         self._blocks: tuple[Block, ...] | None = None
-        self._references: dict[Practice, Taken] = {}
-        self._controls: dict[Practice, Taken] = {}
+        self._references: dict[Practice, PracticeRun] = {}
+        self._controls: dict[Practice, PracticeRun] = {}
         self._noise: dict[Practice, dict[tuple[int, str], float]] = {}
 
     def existing(self, practices: Sequence[Practice]) -> Iterator[Practice]:
@@ -107,50 +107,50 @@ class _Training:
         if not expected.is_whole:
             is_none = practice.is_tentative and expected.error is not None
             return None if is_none else self._without_reference(practice, expected)
-        row = self._judged(practice, expected, self._take(practice, expected.scales))
+        row = self._judged(practice, expected, self._run(practice, expected.scales))
         return self._with_controls(practice, row, expected) if row.outcome == "fails" else row
 
-    def _judged(self, practice: Practice, expected: Taken, taken: Taken) -> SetUp:
+    def _judged(self, practice: Practice, expected: PracticeRun, run: PracticeRun) -> SetUp:
         """Return the row of a practice; the effect of rounding is measured only if gradients differ."""
         group = GROUPS[practice.group]
-        row = judge(practice, group, expected, taken, {})
-        if row.outcome == "fails" and row.parameters and taken.is_whole:
+        row = judge(practice, group, expected, run, {})
+        if row.outcome == "fails" and row.parameters and run.is_whole:
             differing = len(row.parameters)
-            row = judge(practice, group, expected, taken, self._noise_of(practice.reference()))
+            row = judge(practice, group, expected, run, self._noise_of(practice.reference()))
             if group.rounding is not None and row.outcome == "works":
-                row = replace(row, message=f"{differing} gradients differ by what rounding changes")
+                row = replace(row, message=f"{differing} gradients differ by no more than rounding explains")
         return row
 
-    def _with_controls(self, practice: Practice, row: SetUp, expected: Taken) -> SetUp:
-        """Return a failed row, with a remark if the same happens without something that it is about."""
+    def _with_controls(self, practice: Practice, row: SetUp, expected: PracticeRun) -> SetUp:
+        """Return a failed row, with a remark if a control fails in the same way."""
         for control, without in practice.controls():
             if control not in self._controls:
-                self._controls[control] = self._take(control, expected.scales)
+                self._controls[control] = self._run(control, expected.scales)
             again = self._judged(control, expected, self._controls[control])
             if (again.outcome, again.symptom) == (row.outcome, row.symptom):
                 return replace(row, message=f"{row.message}; without {without} as well")
         return row
 
-    def _without_reference(self, practice: Practice, expected: Taken) -> SetUp:
+    def _without_reference(self, practice: Practice, expected: PracticeRun) -> SetUp:
         if expected.error is not None:
-            expected = replace(expected, error=None, refusal=None, bad=None, stage=told(expected))
+            expected = replace(expected, error=None, refusal=None, bad=None, stage=how_it_ended(expected))
             message = f"without checkpointing, {expected.stage}"
             return SetUp(practice.group, practice.name, practice.data, "not run", "no reference", message)
         row = judge(practice, GROUPS[practice.group], expected, expected, {})
         return replace(row, outcome="not run")
 
-    def _reference(self, practice: Practice) -> Taken:
+    def _reference(self, practice: Practice) -> PracticeRun:
         if practice not in self._references:
-            self._references[practice] = self._take(practice, {})
+            self._references[practice] = self._run(practice, {})
         return self._references[practice]
 
     def _noise_of(self, practice: Practice) -> Mapping[tuple[int, str], float]:
         """Return the largest effect of rounding on each gradient of a reference, by step and name."""
         if practice not in self._noise:
             reference, found = self._reference(practice), dict[tuple[int, str], float]()
-            for number in range(_SHAKES + 1):
-                # The first is not perturbed: its difference is chance.
-                other = self._take(practice, reference.scales, number)
+            for number in range(_PERTURBATIONS + 1):
+                # The first run is not perturbed: it differs by chance alone.
+                other = self._run(practice, reference.scales, number)
                 for step, (one, another) in enumerate(
                     zip(reference.gradients, other.gradients, strict=False)
                 ):
@@ -161,57 +161,59 @@ class _Training:
             self._noise[practice] = found
         return self._noise[practice]
 
-    def _take(self, practice: Practice, scales: Mapping[str, float], shaken: int = 0) -> Taken:
+    def _run(self, practice: Practice, scales: Mapping[str, float], perturbed: int = 0) -> PracticeRun:
         """Run the steps of a practice, in a fork for each of the processes that train together."""
         if practice.ranks == 1:
-            return self._forked(practice, [ALONE], scales, shaken)[0]
+            return self._forked(practice, [ALONE], scales, perturbed)[0]
         if not practice.is_together:
-            apart: list[Taken] = []
+            apart: list[PracticeRun] = []
             for number in range(practice.ranks):
                 # One after the other: the sizes of the outputs come from the first.
                 known = {**(apart[-1].scales if apart else {}), **scales}
-                apart += self._forked(practice, [Rank(number, practice.ranks)], known, shaken)
+                apart += self._forked(practice, [Rank(number, practice.ranks)], known, perturbed)
             return average(apart)
         with tempfile.TemporaryDirectory() as folder:
-            meeting = os.path.join(folder, "ranks")  # noqa: PTH118
-            ranks = [Rank(number, practice.ranks, meeting) for number in range(practice.ranks)]
-            return together(self._forked(practice, ranks, scales, shaken))
+            rendezvous = os.path.join(folder, "ranks")  # noqa: PTH118
+            ranks = [Rank(number, practice.ranks, rendezvous) for number in range(practice.ranks)]
+            return together(self._forked(practice, ranks, scales, perturbed))
 
     def _forked(
-        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], shaken: int
-    ) -> list[Taken]:
+        self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], perturbed: int
+    ) -> list[PracticeRun]:
         group, blocks = GROUPS[practice.group], self._known_blocks()
         stages = ["the set-up" for _ in ranks]
 
-        def hear(index: int, stage: str) -> None:
+        def receive(index: int, stage: str) -> None:
             stages[index] = stage
             # If the process of the class ends here, that is not a failure of a scenario.
             self._watch.begin(practice.title, "plain", stage)
 
-        def live(rank: Rank, fork: Fork) -> None:
-            fork.keep(take(practice, group, self._subject, blocks, scales, fork.tell, shaken, rank))
+        def work(rank: Rank, fork: Fork) -> None:
+            fork.keep(
+                run_practice(practice, group, self._subject, blocks, scales, fork.send, perturbed, rank)
+            )
 
         begun = time.monotonic()
-        ended = in_forks([partial(live, rank) for rank in ranks], hear, self._seconds)
+        ended = in_forks([partial(work, rank) for rank in ranks], receive, self._seconds)
         if practice.mode == "plain" and all(end.cause == "done" for _, end in ended):
             self._longest = max(self._longest, time.monotonic() - begun)
         is_slow = self._seconds <= HANGS * self._longest
-        return [_taken(taken, end, stage, is_slow) for (taken, end), stage in zip(ended, stages, strict=True)]
+        return [_run_of(run, end, stage, is_slow) for (run, end), stage in zip(ended, stages, strict=True)]
 
     def _known_blocks(self) -> tuple[Block, ...]:
         if self._blocks is None:
-            conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", dissected=True)
+            conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", finds_blocks=True)
             run = Runner(self._subject, self._watch).run(conditions, {})
             self._blocks = tuple(each for each in run.blocks if not each.is_lone)
         return self._blocks
 
 
-def _taken(taken: Taken | None, end: End, stage: str, is_slow: bool) -> Taken:
-    """Return the record of the steps of a process; a group that is slow anyway does not fail by that."""
+def _run_of(run: PracticeRun | None, end: End, stage: str, is_slow: bool) -> PracticeRun:
+    """Return the record of the steps of a process; a time limit is no failure if plain steps are slow."""
     if end.cause == "error":
         raise RuntimeError(end.message)
     if end.cause == "done":
-        assert taken is not None
-        return taken
+        assert run is not None
+        return run
     is_foreign = end.cause in FOREIGN or (is_slow and end.cause == "time limit")
-    return Taken(stage=stage, error=Fault(end.cause, end.message, end.frames, is_foreign))
+    return PracticeRun(stage=stage, error=Fault(end.cause, end.message, end.frames, is_foreign))

@@ -17,35 +17,35 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import BadPractice, Dressed, Group, Rank, library
-from gclint.verify.worker.training.looks import CachesGiven
+from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
+from gclint.verify.worker.training.group import BadPractice, Group, Prepared, Rank, library
+from gclint.verify.worker.training.observers import CachesGiven
 from gclint.verify.worker.training.parallel import join
-from gclint.verify.worker.training.usual import batches, switch_on, trained_parameters
 from gclint.verify.worker.training.wrapping_advice import advise
 
 _WRAPPED = "_checkpoint_wrapped_module"
 _DROPOUT = scenario_named("dropout")
 
 
-def _dress(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Dressed:
+def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Prepared:
     assert isinstance(practice, WrapperPractice)
     if practice.has_dropout:
         subject.prepare(_DROPOUT)
     # Wrapped modules have other names.
     parameters, given = trained_parameters(subject.model), CachesGiven(subject.model, blocks)
-    made = batches(subject, says_cache=not practice.is_cached)
+    made = batches(subject, sets_cache=not practice.is_cached)
     if practice.by == SHARDED:
         _shard(subject, blocks, rank)
-        switch_on(subject, practice.mode)
-        return Dressed(subject.model, trained_parameters(subject.model), made)
+        enable_checkpointing(subject, practice.mode)
+        return Prepared(subject.model, trained_parameters(subject.model), made)
     if practice.mode == "plain":
-        return Dressed(subject.model, parameters, made)
+        return Prepared(subject.model, parameters, made)
     if practice.by in _CUSTOM:
         _set_custom(subject.model, _CUSTOM[practice.by])
     else:
         plugin = _plugin(subject.model, practice, blocks)
         _FSDP[practice.by](subject.model, plugin)
-    return Dressed(
+    return Prepared(
         subject.model,
         parameters,
         made,
@@ -65,21 +65,22 @@ def _wrapped_parts(model: nn.Module, blocks: Sequence[Block]) -> dict[str, nn.Mo
 
 def _remark(practice: WrapperPractice, model: nn.Module, given: CachesGiven) -> str:
     """Return the likely reason why a row fails."""
-    said = []
+    remarks = []
     if given.names:
-        said.append(f"{names(given.names)} got a cache, and nothing takes it away before they are recomputed")
+        remarks.append(f"{names(given.names)} got a cache, which is not removed before they are recomputed")
     if practice.by in _FSDP:
         wrapped = [each.checkpoint_fn for each in model.modules() if hasattr(each, _WRAPPED)]
         if not wrapped:
-            said.append("the model names none of its blocks in _no_split_modules")
-        if practice.has_dropout and any(_forgets_randomness(each) for each in wrapped):
-            said.append(
-                "what is recomputed draws its dropout anew, as accelerate passes preserve_rng_state=False"
+            remarks.append("the model names none of its blocks in _no_split_modules")
+        if practice.has_dropout and any(_loses_random_state(each) for each in wrapped):
+            remarks.append(
+                "the recomputation draws other dropout masks, since accelerate passes "
+                "preserve_rng_state=False"
             )
-    return "; ".join(said)
+    return "; ".join(remarks)
 
 
-def _forgets_randomness(function: Any) -> bool:
+def _loses_random_state(function: Any) -> bool:
     return isinstance(function, partial) and function.keywords.get("preserve_rng_state") is False
 
 
@@ -103,9 +104,9 @@ def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> A
     try:
         plugin.set_auto_wrap_policy(model)
     except ValueError as error:
-        # These are in a set; it raises for whichever comes first.
-        there = {type(each).__name__ for each in model.modules()}
-        missing = sorted(set(model._no_split_modules) - there)
+        # The names are in a set, and the error is about whichever comes first.
+        present = {type(each).__name__ for each in model.modules()}
+        missing = sorted(set(model._no_split_modules) - present)
         if not missing:
             raise
         message = f"accelerate finds no {names(missing)} in the model, which names them in _no_split_modules"
@@ -166,5 +167,5 @@ def _exists(practice: Practice, subject: Subject) -> bool:
     return not practice.has_dropout or subject.allows(_DROPOUT, ())
 
 
-WRAPPING = Group(_dress, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
+WRAPPING = Group(_prepare, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
 """Training with blocks that other libraries checkpoint."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gclint.verify.worker.examination.words import capitalised
 from gclint.verify.worker.practices import SHARDED, WRAPPER
 from gclint.verify.worker.protocol import Advice, SetUp
 
@@ -22,10 +23,10 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
     outcomes = {each.name: each.outcome for each in rows}
     settings = [*_sharding(outcomes), *_custom(outcomes)]
     if settings:
-        return Advice(WRAPPER, "; ".join(settings), f"{_capital('; '.join(settings))}.")
+        return Advice(WRAPPER, "; ".join(settings), f"{capitalised('; '.join(settings))}.")
     failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
     if failing:
-        return Advice(WRAPPER, "", f"Nothing that was run works: {', '.join(failing)}.")
+        return Advice(WRAPPER, "", f"No set-up that was run works: {', '.join(failing)}.")
     return None
 
 
@@ -50,7 +51,3 @@ def _custom(outcomes: Mapping[str, str]) -> list[str]:
         if working and (len(working) < len(tried) or len(tried) == 1)
         else []
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -20,6 +20,8 @@ FROZEN = frozenset(("frozen base",))
 SIDE_EFFECTS = VALUES | FROZEN
 COUNTS = frozenset(("recomputation", "double recomputation", "saved bytes"))
 _LONGEST = 40
+_SINGULAR = {"checkpoint": "checkpoints", "pass": "passes", "run": "runs"}
+"""Verbs that calls are the subject of, with their form for a single call."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class PossibleCause:
     """A possible cause."""
 
     explains: frozenset[str]
@@ -47,14 +49,23 @@ def places(calls: Iterable[Call]) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(call.place for call in calls))
 
 
-def where(calls: Iterable[Call]) -> str:
-    """Return the places of calls, in words."""
-    return at(places(calls))
+def where(calls: Iterable[Call], verb: str) -> str:
+    """Return the places of calls with a verb, such as "the calls at a.py:1 and b.py:2 pass"."""
+    return at(places(calls), verb)
 
 
-def at(lines: Iterable[Place | None]) -> str:
-    """Return the place of a call, in words."""
-    return " and ".join(dict.fromkeys(f"the call at {line(each)}" for each in lines if each is not None))
+def at(lines: Iterable[Place], verb: str = "") -> str:
+    """Return the places of calls, in words, with a verb.
+
+    Args:
+        lines: the places.
+        verb: a key of :data:`_SINGULAR`, or nothing.
+    """
+    shown = list(dict.fromkeys(map(line, lines)))
+    if len(shown) > 1:
+        return f"the calls at {' and '.join(shown)} {verb}".rstrip()
+    words = f"the call at {shown[0]}" if shown else "a call"
+    return f"{words} {_SINGULAR[verb]}" if verb else words
 
 
 def checkpoint_at(checkpointed: Checkpointed) -> str:

@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     VALUES,
     Explanation,
-    Suspect,
+    PossibleCause,
     at,
     places,
     where,
@@ -34,7 +34,7 @@ _LOST = (
 
 
 def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    written = case.run.consequences.caches
+    written = case.run.side_effects.caches
     calls = [
         each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)
     ]
@@ -43,19 +43,19 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return Explanation(
         Cause.POSITIONAL_CACHE,
-        f"{where(calls)} passes {names(arguments)} by position, so the base class cannot disable it and "
+        f"{where(calls, 'pass')} {names(arguments)} by position, so the base class cannot disable it and "
         "the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
         places(calls),
     )
 
 
 def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    calls = [each for each in case.run.calls if not case.run.consequences.caches.isdisjoint(each.caches)]
+    calls = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
     if not calls:
         return None
     return Explanation(
         Cause.WRITTEN_CACHE,
-        f"The cache that {where(calls)} passes is written to by the forward pass and again by the "
+        f"The cache that {where(calls, 'pass')} is written to by the forward pass and again by the "
         "recomputation. Pass it by keyword under a name that the base class disables, or pass no cache "
         "while checkpointing.",
         places(calls),
@@ -63,7 +63,7 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
 
 
 def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    changed = case.run.consequences.dictionaries
+    changed = case.run.side_effects.dictionaries
     calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
     if not calls:
         return None
@@ -72,7 +72,7 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     )
     return Explanation(
         Cause.DICTIONARY,
-        f"The dictionary {names(arguments)} that {where(calls)} passes is changed by the block, so the "
+        f"The dictionary {names(arguments)} that {where(calls, 'pass')} is changed by the block, so the "
         "recomputation finds and leaves different values in it. Pass and return tensors instead.",
         places(calls),
     )
@@ -102,7 +102,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
     if calls:
         return Explanation(
             Cause.KEYWORD_ACTIVATION,
-            f"{where(calls)} passes {names(keywords)} by keyword, so reentrant checkpointing does not see "
+            f"{where(calls, 'pass')} {names(keywords)} by keyword, so reentrant checkpointing does not see "
             "that it requires grad. Pass it by position.",
             places(calls),
         )
@@ -111,7 +111,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
         return None
     return Explanation(
         Cause.CONTAINED_ACTIVATION,
-        f"{where(calls)} passes tensors that require grad inside {names(contained)}, where reentrant "
+        f"{where(calls, 'pass')} tensors that require grad inside {names(contained)}, where reentrant "
         "checkpointing does not see them. Pass each tensor by position, as a separate argument.",
         places(calls),
     )
@@ -145,7 +145,7 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
     lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
     return Explanation(
         Cause.CAPTURED_ACTIVATION,
-        f"The function that {at(lines)} checkpoints reads {names(variables)} from the enclosing scope, so "
+        f"The function that {at(lines, 'checkpoint')} reads {names(variables)} from the enclosing scope, so "
         "reentrant checkpointing does not see that it requires grad. Pass it to the function by position.",
         lines,
     )
@@ -160,7 +160,7 @@ def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     containers = dict.fromkeys(each.returned_in for each in seen)
     return Explanation(
         Cause.NESTED_OUTPUT,
-        f"The block that {at(lines)} runs returns tensors in {', '.join(containers)}, but reentrant "
+        f"The block that {at(lines, 'run')} returns tensors in {', '.join(containers)}, but reentrant "
         "checkpointing passes gradients only through a tensor or a flat tuple of tensors. Return one of "
         "these.",
         lines,
@@ -209,21 +209,21 @@ def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanatio
     return None
 
 
-RECORDED = (Suspect(GRADIENTS, _recorded_output),)
+RECORDED = (PossibleCause(GRADIENTS, _recorded_output),)
 CACHES = (
-    Suspect(VALUES | {"cache"}, _positional_cache),
-    Suspect(VALUES | {"cache"}, _written_cache),
+    PossibleCause(VALUES | {"cache"}, _positional_cache),
+    PossibleCause(VALUES | {"cache"}, _written_cache),
 )
 LOST = (
     # If a layer's output reaches a later one by keyword, the backward pass recurses endlessly.
-    Suspect(_DEATHS, _keyword_activation),
-    Suspect(GRADIENTS | FROZEN, _lost_activation),
-    Suspect(GRADIENTS | FROZEN, _hidden_output),
-    Suspect(GRADIENTS | FROZEN, _captured_activation),
+    PossibleCause(_DEATHS, _keyword_activation),
+    PossibleCause(GRADIENTS | FROZEN, _lost_activation),
+    PossibleCause(GRADIENTS | FROZEN, _hidden_output),
+    PossibleCause(GRADIENTS | FROZEN, _captured_activation),
 )
-DICTIONARIES = (Suspect(SIDE_EFFECTS, _shared_dictionary),)
+DICTIONARIES = (PossibleCause(SIDE_EFFECTS, _shared_dictionary),)
 UNSEEN = (
-    Suspect(GRADIENTS | FROZEN, _keyword_activation),
-    Suspect(GRADIENTS | FROZEN, _no_gradient_at_first),
-    Suspect(GRADIENTS | FROZEN, _no_input_grads),
+    PossibleCause(GRADIENTS | FROZEN, _keyword_activation),
+    PossibleCause(GRADIENTS | FROZEN, _no_gradient_at_first),
+    PossibleCause(GRADIENTS | FROZEN, _no_input_grads),
 )

@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     VALUES,
     Explanation,
-    Suspect,
+    PossibleCause,
     checkpoint_at,
     difference,
     first_operation,
@@ -21,8 +21,8 @@ from gclint.verify.worker.examination.explaining.explanation import (
 )
 from gclint.verify.worker.examination.inspection.difference import Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
-from gclint.verify.worker.examination.inspection.world import Change, Holder
-from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.examination.inspection.readable import Change, Holder
+from gclint.verify.worker.examination.words import capitalised, line, names
 from gclint.verify.worker.protocol import Place
 
 
@@ -69,14 +69,13 @@ def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
 
 
 def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    generators = case.run.consequences.generators
+    generators = case.run.side_effects.generators
     if not generators or case.divergent is not None:
         return None
     return Explanation(
         Cause.RANDOM_NUMBERS,
         f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does "
-        "not "
-        "restore. Draw them with torch.",
+        "not restore. Draw them with torch.",
         tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place)),
     )
 
@@ -175,7 +174,7 @@ def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequ
         Cause.STATE,
         origin,
         f"The recomputation reads {names(attributes)}, whose value has changed since the forward pass "
-        f"began {checkpoint_at(each)}{values}: {_who(case.inspection, attributes, changed)}. Return such "
+        f"began {checkpoint_at(each)}{values}: {_setter(case.inspection, attributes, changed)}. Return such "
         "values or pass them as arguments instead of storing them, or set them outside the checkpointed "
         "code",
         each,
@@ -183,7 +182,7 @@ def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequ
     )
 
 
-def _who(inspection: Inspection, attributes: dict[str, None], changed: Sequence[Change]) -> str:
+def _setter(inspection: Inspection, attributes: dict[str, None], changed: Sequence[Change]) -> str:
     """Return what has set attributes, in words."""
     for name in attributes:
         setting = inspection.settings.get(name)
@@ -295,8 +294,8 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if case.run.error is not None and case.run.error.kind == "CheckpointError":
         return Explanation(
             Cause.DISAGREEMENT,
-            "The recomputation differs from the forward pass: something that it depends on has changed; "
-            "what it is, is not known.",
+            "The recomputation differs from the forward pass: something that it depends on has changed, but "
+            "it is not known what.",
         )
     return Explanation(Cause.DISAGREEMENT, "The cause is not known.")
 
@@ -340,25 +339,21 @@ def _explained(
     lines: tuple[Place, ...] = (),
 ) -> Explanation:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
-    return Explanation(cause, f"{text}. {_capital(first_operation(origin))}.", shown, difference(origin))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
 
 
 TORCH = "the state of torch's random numbers"
-CLOSURES = (Suspect(VALUES | COUNTS, _late_binding),)
+CLOSURES = (PossibleCause(VALUES | COUNTS, _late_binding),)
 RECOMPUTED = (
-    Suspect(SIDE_EFFECTS, _random_numbers),
-    Suspect(SIDE_EFFECTS, _random_outside),
-    Suspect(SIDE_EFFECTS, _changed_argument),
-    Suspect(SIDE_EFFECTS, _mode),
-    Suspect(SIDE_EFFECTS, _autocast),
-    Suspect(SIDE_EFFECTS, _hooks),
-    Suspect(SIDE_EFFECTS | {"state"}, _attribute),
-    Suspect(SIDE_EFFECTS, _global_state),
+    PossibleCause(SIDE_EFFECTS, _random_numbers),
+    PossibleCause(SIDE_EFFECTS, _random_outside),
+    PossibleCause(SIDE_EFFECTS, _changed_argument),
+    PossibleCause(SIDE_EFFECTS, _mode),
+    PossibleCause(SIDE_EFFECTS, _autocast),
+    PossibleCause(SIDE_EFFECTS, _hooks),
+    PossibleCause(SIDE_EFFECTS | {"state"}, _attribute),
+    PossibleCause(SIDE_EFFECTS, _global_state),
 )
-DETACHED = (Suspect(GRADIENTS | FROZEN, _detached),)
-FORWARD = (Suspect(SIDE_EFFECTS, _other_forward),)
-UNKNOWN = (Suspect(SIDE_EFFECTS, _unknown),)
+DETACHED = (PossibleCause(GRADIENTS | FROZEN, _detached),)
+FORWARD = (PossibleCause(SIDE_EFFECTS, _other_forward),)
+UNKNOWN = (PossibleCause(SIDE_EFFECTS, _unknown),)

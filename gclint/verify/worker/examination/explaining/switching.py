@@ -9,7 +9,7 @@ from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     Explanation,
-    Suspect,
+    PossibleCause,
     at,
 )
 from gclint.verify.worker.examination.hook import (
@@ -19,12 +19,12 @@ from gclint.verify.worker.examination.hook import (
     is_leaf_changed,
     leaf_explanation,
 )
-from gclint.verify.worker.examination.run import SWITCHING_ON
+from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import line, names
 
 
 def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    # A flag that stays disabled has the others as its consequences.
+    # A flag that stays disabled has the others as its side_effects.
     if not any(each.check == "switches" for each in symptoms):
         return None
     verbs = {"set": case.run.still_off, "clear": case.run.still_on}
@@ -49,7 +49,7 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
 
 def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     error = case.run.error
-    if error is None or case.run.stage != SWITCHING_ON:
+    if error is None or case.run.stage != ENABLING:
         return None
     frame = error.place_in(case.source)
     lines = (frame,) if frame is not None else ()
@@ -94,7 +94,7 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
 
 
 def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    attributes = case.run.consequences.attributes
+    attributes = case.run.side_effects.attributes
     if not attributes:
         return None
     settings = case.inspection.settings if case.inspection is not None else {}
@@ -121,12 +121,12 @@ def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
 
 
 SWITCHES = (
-    Suspect(frozenset(("switches", "recomputation", "saved bytes")), _switch),
-    Suspect(frozenset(("error",)), _nothing_to_switch),
-    Suspect(frozenset(("error",)), _cannot_switch),
+    PossibleCause(frozenset(("switches", "recomputation", "saved bytes")), _switch),
+    PossibleCause(frozenset(("error",)), _nothing_to_switch),
+    PossibleCause(frozenset(("error",)), _cannot_switch),
 )
-EMBEDDINGS = (Suspect(SIDE_EFFECTS, _embeddings),)
-NESTED = (Suspect(frozenset(("double recomputation",)), _nested_checkpoint),)
-STATISTICS = (Suspect(frozenset(("buffers",)), _statistics),)
-NOTHING = (Suspect(frozenset(("recomputation", "saved bytes")), _nothing),)
-STATE = (Suspect(frozenset(("state", "second step")), _state_on_self),)
+EMBEDDINGS = (PossibleCause(SIDE_EFFECTS, _embeddings),)
+NESTED = (PossibleCause(frozenset(("double recomputation",)), _nested_checkpoint),)
+STATISTICS = (PossibleCause(frozenset(("buffers",)), _statistics),)
+NOTHING = (PossibleCause(frozenset(("recomputation", "saved bytes")), _nothing),)
+STATE = (PossibleCause(frozenset(("state", "second step")), _state_on_self),)

@@ -46,7 +46,7 @@ class Observer(Protocol):
 
 
 class Checkpoints:
-    """Watches, while it is entered, all calls of torch's checkpoint function in both modes.
+    """Observes, while it is entered, all calls of torch's checkpoint function in both modes.
 
     It replaces the parts that torch's function looks up, so that it sees every call, however it is made.
     """

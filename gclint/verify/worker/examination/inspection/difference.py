@@ -21,8 +21,8 @@ class Origin:
     """The first event that differs although nothing before it differs."""
 
     what: What
-    """An ``input`` of an operation, its ``output`` alone, the ``path`` (something else is done), the
-    ``module`` that is called, or an ``argument`` of one or of the checkpoint."""
+    """An ``input`` of an operation, its ``output`` alone, the ``path`` (other operations run), the ``module``
+    that is called, or an ``argument`` of a module or of the checkpoint."""
     kind: str
     name: str
     """The event in the first pass."""
@@ -181,9 +181,9 @@ def _flat(events: Sequence[Event]) -> Iterator[Event]:
 def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, module: str) -> Origin:
     """Return that two passes do different things, of which one is known here."""
     if mine is not None:
-        yours = _at_the_place_of(mine, one, other)
+        yours = _at_position_of(mine, one, other)
     elif yours is not None:
-        mine = _at_the_place_of(yours, other, one)
+        mine = _at_position_of(yours, other, one)
     known = mine or yours or one
     modules = mine is not None and yours is not None and mine.kind == yours.kind == "module"
     return Origin(
@@ -197,8 +197,8 @@ def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, mod
     )
 
 
-def _at_the_place_of(event: Event, one: Event, other: Event) -> Event | None:
-    """Return the event of the other pass in place of one of the first."""
+def _at_position_of(event: Event, one: Event, other: Event) -> Event | None:
+    """Return the event of the other pass at the position of one of the first."""
     index = next(index for index, each in enumerate(_flat(one.events)) if each is event)
     return next((each for place, each in enumerate(_flat(other.events)) if place == index), None)
 

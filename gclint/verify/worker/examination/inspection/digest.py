@@ -1,4 +1,4 @@
-"""Digests of values, to tell later, or elsewhere, whether another value is the same."""
+"""Digests of values, to compare them with later ones, or in another process."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.readable import Change, ReadableState, closure
 from gclint.verify.worker.examination.inspection.tape import Event, Tape
-from gclint.verify.worker.examination.inspection.world import Change, World, closure
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import checkpoint_place, model_frames
 from gclint.verify.worker.protocol import Place
@@ -76,7 +76,7 @@ class Inspector:
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._tape = Tape(model)
-        self._looked_at: dict[Region, _Look] = {}
+        self._observed: dict[Region, _Observed] = {}
         self._settings: dict[str, Setting] = {}
         self._names = {module: name for name, module in model.named_modules()}
         self._running = 0
@@ -84,7 +84,7 @@ class Inspector:
 
     def __enter__(self) -> Inspector:
         self._exit.enter_context(Checkpoints((self, self._tape)))
-        self._spy_on_attributes()
+        self._record_settings()
         self._exit.enter_context(self._tape)
         return self
 
@@ -99,7 +99,7 @@ class Inspector:
         """Return the results."""
         return Inspection(
             self._tape.root,
-            tuple(self._checkpointed(region, look) for region, look in self._looked_at.items()),
+            tuple(self._checkpointed(region, observed) for region, observed in self._observed.items()),
             self._settings,
         )
 
@@ -107,66 +107,66 @@ class Inspector:
         """Record what a checkpoint can read when it begins."""
         self._running += 1
         with self._tape.quiet():
-            look = self._looked_at.get(region)
-            if look is None:
-                look = self._looked_at[region] = _Look(region, self._model)
-            elif look.changes is None:
-                look.changes = look.world.changes(World(self._model, region.function))
+            observed = self._observed.get(region)
+            if observed is None:
+                observed = self._observed[region] = _Observed(region, self._model)
+            elif observed.changes is None:
+                observed.changes = observed.readable.changes(ReadableState(self._model, region.function))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
         self._running -= 1
-        look = self._looked_at[region]
+        observed = self._observed[region]
         if not region.is_again:
             with self._tape.quiet():
-                look.modified = look.arguments.changed()
-            look.drawn = look.world.drawn()
+                observed.modified = observed.arguments.changed()
+            observed.drawn = observed.readable.drawn()
         if region.is_reentrant and is_complete:
-            look.returned_in = look.returned_in or _hidden_in(result)
+            observed.returned_in = observed.returned_in or _hidden_in(result)
 
     def saved(self, region: Region, tensor: Tensor) -> None:
         """Do nothing."""
 
-    def _checkpointed(self, region: Region, look: _Look) -> Checkpointed:
+    def _checkpointed(self, region: Region, observed: _Observed) -> Checkpointed:
         first, *others = self._tape.runs[region]
         origins = [origin for each in others if (origin := first_difference(first, each)) is not None]
-        outer = self._looked_at[region.outer] if region.outer is not None else None
+        outer = self._observed[region.outer] if region.outer is not None else None
         return Checkpointed(
-            look.place,
+            observed.place,
             tuple(each.name for each in first.events if each.kind == "module"),
             region.is_reentrant,
             region.preserves_random_state,
             outer.place if outer is not None else None,
-            look.returned_in,
-            look.captured,
-            look.has_gradient,
-            look.drawn,
+            observed.returned_in,
+            observed.captured,
+            observed.has_gradient,
+            observed.drawn,
             first,
             next((each for each in origins if not each.is_rounding), origins[0] if origins else None),
-            look.changes or (),
-            look.modified,
+            observed.changes or (),
+            observed.modified,
         )
 
-    def _spy_on_attributes(self) -> None:
+    def _record_settings(self) -> None:
         original = nn.Module.__setattr__
 
-        def spied(module: nn.Module, name: str, value: Any) -> None:
+        def recorded(module: nn.Module, name: str, value: Any) -> None:
             original(module, name, value)
             place = next(model_frames(), None)
             if module in self._names and place is not None:
                 owner = self._names[module]
                 self._settings[f"{owner}.{name}" if owner else name] = Setting(place, self._running > 0)
 
-        nn.Module.__setattr__ = spied
+        nn.Module.__setattr__ = recorded
         self._exit.callback(setattr, nn.Module, "__setattr__", original)
 
 
-class _Look:
+class _Observed:
     """The observations on a checkpoint while it runs."""
 
     def __init__(self, region: Region, model: nn.Module) -> None:
         self.place = checkpoint_place()
-        self.world = World(model, region.function)
+        self.readable = ReadableState(model, region.function)
         self.arguments = _Contents(region)
         self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)
         self.captured = tuple(dict.fromkeys(_captured(region.function)))

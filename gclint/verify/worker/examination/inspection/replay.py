@@ -1,4 +1,4 @@
-"""Compares what is recomputed with the forward pass, tensor by tensor."""
+"""Compares the recomputation with the forward pass, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Replays:
     def _kept(self, tensor: Tensor) -> Tensor | None:
         """Return a copy of a tensor to compare, or None if it is not compared."""
         try:
-            # Nothing changes a parameter before the backward pass is over, running statistics are saved and
-            # not used, and what has one element only may be a seed, which is another one each time.
+            # Parameters do not change before the backward pass is over, running statistics are saved but not
+            # used, and a single integer may be a seed, which is a different one each time.
             if (
                 tensor.untyped_storage().data_ptr() in self._known
                 or tensor.dtype in _OPAQUE

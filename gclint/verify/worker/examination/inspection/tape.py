@@ -1,4 +1,4 @@
-"""Records what a model does, operation by operation, with the source lines."""
+"""Records the operations of a model, with their source lines."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Tape(TorchFunctionMode):  # type: ignore[misc]
         """The arguments of the current checkpoint."""
         self._is_forward = False
         self._is_busy = False
-        """Whether the examination itself is running operations."""
+        """Whether the operations that run are those of the inspection itself."""
 
     def __enter__(self) -> Tape:
         for module in self._modules:

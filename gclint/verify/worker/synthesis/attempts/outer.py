@@ -1,7 +1,7 @@
 """Records the inputs of an inner model while a model that contains it runs.
 
-No rule can invent what only an outer model computes, such as reference points, the levels of a pyramid or
-codes of another tower: shapes and values depend on what ran before.
+No rule can make up what an outer model computes, such as reference points, the levels of a pyramid or the
+codes of another tower: their shapes and values depend on what ran before.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from transformers import PreTrainedModel
 from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 
-_HOLDERS = 3
-"""The most outer classes to try."""
+_MOST_OUTER = 3
+"""How many outer classes are tried at most."""
 
 
 def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -> Specimen | None:
@@ -32,12 +32,12 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -
         make: Makes a specimen of an outer class.
 
     Raises:
-        NotSynthesisable: None does, and one lacks a library.
+        NotSynthesisable: No model runs it, and one could not be built because a library is not installed.
     """
     lacking: NotSynthesisable | None = None
-    for holder in _holders(model_class)[:_HOLDERS]:
+    for outer_class in _outer_classes(model_class)[:_MOST_OUTER]:
         try:
-            outer = make(holder)
+            outer = make(outer_class)
         except NotSynthesisable as error:
             lacking = error if error.category == EXTRA_LIBRARY else lacking
             continue
@@ -49,7 +49,7 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -
     return None
 
 
-def _holders(model_class: Any) -> list[Any]:
+def _outer_classes(model_class: Any) -> list[Any]:
     """Return the models in the file whose code leads to ``model_class``, the nearest first."""
     module = inspect.getmodule(model_class)
     classes = {
@@ -115,8 +115,8 @@ def _inner_specimen(
             model = build()
             not_covered = trial.step(model, _detached(arguments))
         except Exception:
-            # Its constructor may want more than a configuration; and not every inner model has an output
-            # that requires grad.
+            # Its constructor may need more than a configuration, and not every inner model has an output that
+            # requires grad.
             continue
         return Specimen(
             scenario=scenario,

@@ -22,7 +22,7 @@ from gclint.verify.worker.protocol import Place
 from gclint.verify.worker.specimen import BrokenModel
 
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
-"""Modules through which calls pass, with whatever arguments."""
+"""Modules that pass on calls with any arguments."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _METHOD = re.compile(r"(\w+)\.\w+\(\)")
 _COUNTED = re.compile(
@@ -31,7 +31,7 @@ _COUNTED = re.compile(
 
 
 def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel | None:
-    """Return the error for a model that cannot run at all; None if other inputs may help.
+    """Return the error of a model that cannot run at all; None if other inputs may help.
 
     Args:
         errors: the errors of the attempts to run it.
@@ -48,7 +48,7 @@ def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel 
     }
     error, frame = found[0]
     if isinstance(error, UnboundLocalError) and frame and len(kinds) == 1:
-        return _broken(error, frame, "no attempt came past this line")
+        return _broken(error, frame, "every attempt failed on this line")
     return None
 
 
@@ -80,25 +80,25 @@ def _reason(error: BaseException, frame: TracebackType, package: str) -> str | N
         return None
     if isinstance(error, NameError):
         name = error.name
-        return f"nothing in this file is called `{name}`" if name and _is_unknown(name, [module]) else None
+        return f"`{name}` is not defined in this file" if name and _is_unknown(name, [module]) else None
     if isinstance(error, AttributeError):
         return _about_attribute(error, package)
     if isinstance(error, TypeError):
         return _about_call(str(error), frame)
     if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
-        return "the installed library has nothing of that name" if error.name in sys.modules else None
+        return "the installed library has no such name" if error.name in sys.modules else None
     return None
 
 
 def _about_attribute(error: AttributeError, package: str) -> str | None:
     """Return why no instance of a class has an attribute, if the class is the model's own."""
     name, kind = error.name, type(error.obj)
-    # A published configuration may have what this one lacks.
+    # The configuration of a published checkpoint may have the attribute.
     if not name or not kind.__module__.startswith(package) or isinstance(error.obj, PretrainedConfig):
         return None
     modules = [each.__module__ for each in kind.__mro__]
     own = [each for each in modules if each.partition(".")[0] not in ("builtins", "torch")]
-    return f"nothing gives a {kind.__name__} an attribute `{name}`" if _is_unknown(name, own) else None
+    return f"no code sets an attribute `{name}` on `{kind.__name__}`" if _is_unknown(name, own) else None
 
 
 def _about_call(message: str, frame: TracebackType) -> str | None:
@@ -112,13 +112,13 @@ def _about_call(message: str, frame: TracebackType) -> str | None:
     calls = list(_calls(frame))
     unexpected = _UNEXPECTED.search(message)
     if unexpected and any(each.arg == unexpected[1] for call in calls for each in call.keywords):
-        return f"`{unexpected[1]}` is written in this call"
+        return f"this call passes `{unexpected[1]}` explicitly"
     is_plain = (
         calls
         and not any(each.arg is None for call in calls for each in call.keywords)
         and not any(isinstance(each, ast.Starred) for call in calls for each in call.args)
     )
-    return "all arguments are written in this call" if is_plain and _COUNTED.search(message) else None
+    return "this call passes all its arguments explicitly" if is_plain and _COUNTED.search(message) else None
 
 
 def _calls(frame: TracebackType) -> Iterator[ast.Call]:

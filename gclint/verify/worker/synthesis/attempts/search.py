@@ -16,7 +16,7 @@ from gclint.verify.worker.synthesis.attempts.options import Option, find_options
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
 from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
-from gclint.verify.worker.synthesis.configurations.backbones import refused_in_place
+from gclint.verify.worker.synthesis.configurations.backbones import unsuitable_backbone
 from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
 from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
@@ -32,7 +32,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 _ATTEMPTS = 10
 _SECONDS = 6.0
 """The limit in processor time, so that a busy machine finds as much as an idle one."""
-_LADDER = (
+_SIZES = (
     Sizes(),
     Sizes(derived=True),
     Sizes(multiples=True),
@@ -42,6 +42,7 @@ _LADDER = (
     Sizes(proportional=True),
     Sizes(plain=True),
 )
+"""The sizes to try, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
     try:
         found = _find(model_class)
     except NotSynthesisable:
-        within = recorded(model_class, "default", _whole)
+        within = recorded(model_class, "default", _default_specimen)
         if within is None:
             raise
         yield within
@@ -75,7 +76,7 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
     yield _as_trained(found, "default")
     default = found.situation
     for feature, plan in further_plans(default):
-        further = _further(default, feature, plan)
+        further = _with_feature(default, feature, plan)
         if further is not None:
             yield further
     optional = _with_runnable_options(found)
@@ -101,15 +102,19 @@ def _run_with(situation: Situation) -> _Found | None:
     """Return what runs with the plan of ``situation``, after making its configuration."""
     model_class = situation.model_class
     try:
-        made = _situate(model_class, default_configuration(model_class), situation.plan)
+        made = _make_situation(model_class, default_configuration(model_class), situation.plan)
         return _Found(made, *_attempt(made))
     except Exception:
         # Options may be incompatible, or need something that is not installed.
         return None
 
 
-def _again_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
-    """Return the specimen with these options, if they work without the others."""
+def _retry_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
+    """Return the specimen with these options alone.
+
+    Raises:
+        NotSynthesisable: The class does not run with them.
+    """
     found = _run_with(with_options(default, options))
     if found is None:
         raise NotSynthesisable("options", f"{_name(options)}: no longer runs")
@@ -117,9 +122,9 @@ def _again_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
 
 
 def _with_options(default: Situation, options: tuple[Option, ...], found: _Found) -> Specimen:
-    """Return the specimen that ran with these options, which can make those with one less."""
+    """Return the specimen that ran with these options, which can make those with one option less."""
     fewer = [tuple(each for each in options if each is not one) for one in options]
-    without = tuple(partial(_again_with, default, each) for each in fewer if each)
+    without = tuple(partial(_retry_with, default, each) for each in fewer if each)
     return replace(_as_trained(found, _name(options)), without=without)
 
 
@@ -127,15 +132,15 @@ def _name(options: tuple[Option, ...]) -> str:
     return f"{OPTION} {', '.join(map(str, options))}"
 
 
-def _whole(model_class: Any) -> Specimen:
+def _default_specimen(model_class: Any) -> Specimen:
     found = _find(model_class)
     return _specimen(found.situation, "default", found.not_covered)
 
 
-def _further(default: Situation, feature: str, plan: Plan) -> Specimen | None:
+def _with_feature(default: Situation, feature: str, plan: Plan) -> Specimen | None:
     """Return the specimen with an optional ``feature``, or None if the class cannot be run with it."""
     errors: list[Exception] = []
-    found = _climb(
+    found = _try_with_hints(
         default.model_class, default_configuration(default.model_class), plan, errors, time.process_time()
     )
     if found is None or not takes_part(default, feature, found.model):
@@ -149,15 +154,15 @@ def _find(model_class: Any) -> _Found:
     errors: list[Exception] = []
     started = time.process_time()
     plan = Plan()
-    for sizes in _LADDER[:1] if is_given(model_class, config) else _LADDER:
+    for sizes in _SIZES[:1] if is_given(model_class, config) else _SIZES:
         plan = replace(plan, sizes=replace(sizes, image=plan.sizes.image), shapes={}, counts={})
-        found = _climb(model_class, config, plan, errors, started)
+        found = _try_with_hints(model_class, config, plan, errors, started)
         if found is not None:
             return found
-    raise refused_in_place(config, errors[0]) or own_error(errors, model_class) or _explained(errors)
+    raise unsuitable_backbone(config, errors[0]) or own_error(errors, model_class) or _first_error(errors)
 
 
-def _climb(
+def _try_with_hints(
     model_class: Any, config: Any, plan: Plan, errors: list[Exception], started: float
 ) -> _Found | None:
     """Try ``plan``, and the plans that hints make from errors; return what ran."""
@@ -165,7 +170,7 @@ def _climb(
     for _ in range(_ATTEMPTS):
         tried.append(plan)
         try:
-            situation = _situate(model_class, config, plan)
+            situation = _make_situation(model_class, config, plan)
         except Exception as error:
             # A configuration class may reject the tiny values of its fields.
             errors.append(error)
@@ -186,7 +191,7 @@ def _climb(
     return None
 
 
-def _situate(model_class: Any, default: Any, plan: Plan) -> Situation:
+def _make_situation(model_class: Any, default: Any, plan: Plan) -> Situation:
     """Return the situation of a class with the configuration ``default`` under ``plan``."""
     whole = make_tiny(model_class, default, plan.sizes)
     config = whole if plan.inside is None else getattr(whole, plan.inside)
@@ -211,7 +216,7 @@ def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
 
 
 def _as_trained(found: _Found, scenario: str) -> Specimen:
-    """Return what was found, with the optional inputs and the second length of training."""
+    """Return the specimen of what was found, with optional inputs and a second length as in training."""
     situation, refused = as_trained(found.situation, found.model)
     other = with_other_length(situation, found.model)
     made = replace(_specimen(situation, scenario, found.not_covered), refused=refused)
@@ -229,7 +234,7 @@ def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...])
     )
 
 
-def _explained(errors: list[Exception]) -> NotSynthesisable:
+def _first_error(errors: list[Exception]) -> NotSynthesisable:
     """Return the error to raise after all attempts failed with ``errors``.
 
     It is about the first one, before anything was changed.
@@ -237,9 +242,9 @@ def _explained(errors: list[Exception]) -> NotSynthesisable:
     first = errors[0]
     if isinstance(first, ImportError):
         return NotSynthesisable.for_import(first)
-    told = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
-    told.__cause__ = first
-    return told
+    raised = NotSynthesisable(_category(first), f"{type(first).__name__}: {first}"[:400])
+    raised.__cause__ = first
+    return raised
 
 
 def _category(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Makes inputs as in training: with the optional ones that a class takes, and batches of two lengths."""
+"""Makes inputs as in training: the optional ones that a class takes, and batches of two lengths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, 
         The situation, and the names of the optional inputs that made it fail.
     """
     bare = make_inputs(situation)
-    # Which labels count depends on the masks.
+    # The labels are always kept, since which of them count depends on the masks.
     names = [name for name in optional_inputs(situation) if name == LABELS or _changes(situation, name, bare)]
     if not set(names) - {LABELS}:
         return situation, ()
@@ -73,7 +73,7 @@ def _with(situation: Situation, names: Sequence[str]) -> Situation:
 
 
 def _changes(situation: Situation, name: str, bare: dict[str, Any]) -> bool:
-    """Tell whether there are any optional inputs to make."""
+    """Tell whether the optional input ``name`` can be made, and differs from the one in ``bare``."""
     value = make_inputs(_with(situation, [name])).get(name)
     return value is not None and (bare.get(name) is None or not torch.equal(value, bare[name]))
 
@@ -89,7 +89,7 @@ def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
         with nullcontext() if cached else _uncached(model):
             trial.step(model, inputs)
     except Exception:
-        # Any error: the class has run without these inputs.
+        # Whatever the error is, these inputs caused it: the class has run without them.
         return False
     return trial.has_finite_gradients(model) or not was_finite
 
@@ -97,12 +97,15 @@ def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
 @contextmanager
 def _uncached(model: Any) -> Iterator[None]:
     """Disable the cache in all configurations of a model."""
-    before = [(each, getattr(each, USE_CACHE, None)) for each in descendants(model.config)]
-    asking = [(each, value) for each, value in before if value is not None]
-    for each, _ in asking:
+    before = [
+        (each, value)
+        for each in descendants(model.config)
+        if (value := getattr(each, USE_CACHE, None)) is not None
+    ]
+    for each, _ in before:
         setattr(each, USE_CACHE, False)
     try:
         yield
     finally:
-        for each, value in asking:
+        for each, value in before:
             setattr(each, USE_CACHE, value)

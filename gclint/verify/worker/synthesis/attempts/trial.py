@@ -23,6 +23,7 @@ _DIGITS = re.compile(r"\d+")
 _SHARE = 0.05
 """The share of the parameters below which an unused part, such as a pooler, does not matter."""
 _SMALL = 0.05
+"""The standard deviation of the random numbers that replace zeros and uninitialised memory."""
 
 
 def seed() -> None:
@@ -63,10 +64,10 @@ def size(model_class: Any, config: Any) -> int:
         with torch.device("meta"):
             model = create(model_class, config)
     except ImportError:
-        # A missing library would also fail the build, but only after a long time.
+        # The build would fail as well, but only after a long time.
         raise
     except Exception:
-        # Some constructors read the values of tensors; whatever else is wrong, building shows it as well.
+        # Some constructors read the values of tensors, and any other error occurs in the build again.
         return 0
     count: int = sum(parameter.numel() for parameter in model.parameters())
     if count > LARGEST:
@@ -170,7 +171,7 @@ def _perturb(model: Any) -> None:
 
 @contextmanager
 def _marked_memory() -> Iterator[None]:
-    """Fill uninitialised memory with NaN, so that it can be told from weights."""
+    """Fill uninitialised memory with NaN, which distinguishes it from weights."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -1,4 +1,4 @@
-"""Backbones of another library in favour of native ones."""
+"""Replaces backbones of the timm library by native ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants, fiel
 
 
 def use_native_backbones(config: Any) -> None:
-    """Put a residual network in place of each backbone below ``config`` that the timm library would build."""
+    """Replace each backbone below ``config`` that the timm library would build by a native one."""
     for part in list(descendants(config)):
         fields = fields_of(part)
         if fields.get("use_timm_backbone") and fields.get("backbone_config", 0) is None:
             levels = int(fields.get("num_feature_levels", 1))
-            fields["backbone_config"] = _residual(out_indices=[2, 3, 4] if levels > 1 else [4])
+            fields["backbone_config"] = _residual_network(out_indices=[2, 3, 4] if levels > 1 else [4])
             fields["use_timm_backbone"] = fields["use_pretrained_backbone"] = False
             fields["backbone"] = fields["backbone_kwargs"] = None
         for name, value in list(fields.items()):
@@ -26,35 +26,35 @@ def use_native_backbones(config: Any) -> None:
             if name == "backbone_config" and kind == "timm_backbone":
                 indices = value.get("out_indices") if isinstance(value, dict) else value.out_indices
                 wanted = [index for index in indices or (4,) if 1 <= index <= 4]
-                fields[name] = _residual(out_indices=wanted or [4])
+                fields[name] = _residual_network(out_indices=wanted or [4])
                 fields["use_timm_backbone"] = False
                 fields["backbone"] = None
             elif all(hasattr(value, field) for field in ("architecture", "model_args", "do_pooling")):
                 fields[name] = _native_tower(value, has_class_token="vision_use_cls_token" in fields)
 
 
-def refused_in_place(config: Any, error: BaseException) -> NotSynthesisable | None:
-    """Return the reason where a native tower in ``config`` cannot take the place of another library's."""
+def unsuitable_backbone(config: Any, error: BaseException) -> NotSynthesisable | None:
+    """Return the error to report if ``error`` shows that a native tower cannot replace one of timm."""
     found = re.match(r"(ResNet|ViT)Model\.forward\(\) got an unexpected keyword", str(error))
     if found is None or not any("architecture" in fields_of(part) for part in descendants(config)):
         return None
-    message = f"the tower is one of the timm library, which no {found[1]} can take the place of"
-    told = NotSynthesisable(EXTRA_LIBRARY, f"{message} ({error}); it needs timm: pip install timm")
-    told.__cause__ = error
-    return told
+    message = f"the tower is a timm model, and a native {found[1]} cannot replace it"
+    raised = NotSynthesisable(EXTRA_LIBRARY, f"{message} ({error}); it needs timm: pip install timm")
+    raised.__cause__ = error
+    return raised
 
 
-def _residual(**given: Any) -> ResNetConfig:
-    # A model may scale in place what its backbone returns, which autograd forbids where that is a ReLU's.
+def _residual_network(**given: Any) -> ResNetConfig:
+    # A model may scale the output of its backbone in place, which autograd forbids for the output of a ReLU.
     return ResNetConfig(hidden_act="gelu", **given)
 
 
 def _native_tower(timm: Any, has_class_token: bool) -> Any:
-    """Return a vision transformer or a residual network with what else the fields of ``timm`` say."""
+    """Return a vision transformer or a residual network that has the other fields of ``timm`` as well."""
     if has_class_token or timm.architecture.startswith("vit"):
         native = ViTConfig()
     else:
-        native = _residual()
+        native = _residual_network()
         native.hidden_size = native.hidden_sizes[-1]
     for name, value in own_fields(timm):
         if not hasattr(native, name):

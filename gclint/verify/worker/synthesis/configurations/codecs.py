@@ -1,4 +1,4 @@
-"""Codecs of audio: channels that double with each step down in time and halve with each step up."""
+"""Audio codecs, whose channels double with each downsampling step and halve with each upsampling step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ _WIDEST = 128
 
 
 def fit_codec(part: Any, original: dict[str, Any]) -> None:
-    """Let the first of the channels of ``part`` be few, and those after all steps what they were made of."""
+    """Reduce the first channels of the codec ``part``, and all widths that follow from them.
+
+    Args:
+        part: the tiny configuration, changed in place.
+        original: its fields before it was made tiny.
+    """
     fields = fields_of(part)
     _fit_vocoder(fields, original)
     _fit_quantiser(fields, original)
@@ -23,14 +28,14 @@ def fit_codec(part: Any, original: dict[str, Any]) -> None:
     fields["encoder_hidden_size"] = _STEM
     width = original.get("hidden_size")
     if isinstance(width, int) and original.get("quantization_dim") == 2 * width:
-        # What the samples and what the spectrogram became, one beside the other.
+        # The features of the samples and those of the spectrogram, concatenated.
         fields["quantization_dim"] = 2 * fields["hidden_size"]
     if original.get("hidden_size") == stem * 2 ** len(down):
         fields["hidden_size"] = _STEM * 2 ** len(down)
 
 
 def _fit_quantiser(fields: dict[str, Any], original: dict[str, Any]) -> None:
-    """Let attention be as wide as the stage that it works on, where it was."""
+    """Keep attention as wide as the last stage, if it was before."""
     first, factors = original.get("base_channels"), original.get("channel_multiplier")
     if not isinstance(first, int) or not isinstance(factors, list | tuple) or not factors:
         return
@@ -39,7 +44,7 @@ def _fit_quantiser(fields: dict[str, Any], original: dict[str, Any]) -> None:
 
 
 def _fit_vocoder(fields: dict[str, Any], original: dict[str, Any]) -> None:
-    """Let two channels be left after all of the steps up."""
+    """Choose the first channels so that two are left after all upsampling steps."""
     up, channels = original.get("upsample_rates"), original.get("upsample_initial_channel")
     if isinstance(up, list | tuple) and isinstance(channels, int):
         fields["upsample_initial_channel"] = 2 << len(up)

@@ -20,7 +20,7 @@ def default_configuration(model_class: Any) -> Any:
     """Return the configuration that ``model_class`` has by default, with each tower that it can have.
 
     Raises:
-        NotSynthesisable: It names no configuration class, or that class refuses its own defaults.
+        NotSynthesisable: The class names no configuration class, or that one rejects its own defaults.
     """
     config_class = configuration_class(model_class)
     if config_class is None:
@@ -39,7 +39,7 @@ def completed(config: Any) -> Any:
 
 
 def configuration_class(model_class: Any) -> Any:
-    """Return the class of the configurations that ``model_class`` takes, or None where it names none."""
+    """Return the configuration class of ``model_class``, or None if it names none."""
     try:
         types = typing.get_type_hints(model_class.__init__)
     except (NameError, TypeError):
@@ -52,12 +52,12 @@ def configuration_class(model_class: Any) -> Any:
 
 
 def _make_default(config_class: Any) -> Any:
-    """Return a ``config_class`` with its defaults, and with what its validation asks for.
+    """Return a ``config_class`` with its defaults, and with the values that its validation asks for.
 
-    One that has no defaults is made as its documentation makes one.
+    If the class rejects its defaults, the example in its documentation is used.
 
     Raises:
-        NotSynthesisable: The class refuses its own defaults for another reason.
+        NotSynthesisable: The class rejects its defaults, and its documentation has no example.
     """
     given: dict[str, dict[str, int]] = {}
     while True:
@@ -66,14 +66,16 @@ def _make_default(config_class: Any) -> Any:
         except ImportError as error:
             raise NotSynthesisable.for_import(error) from error
         except Exception as error:
-            refused = error
-        wanted = re.search(r"\b(\w+) must be (\d+), got \d+", str(refused))
+            rejection = error
+        wanted = re.search(r"\b(\w+) must be (\d+), got \d+", str(rejection))
         part = next(iter(getattr(config_class, "sub_configs", {})), None)
         if wanted is None or part is None or wanted[1] in given.get(part, {}):
-            shown = example_of(config_class)
-            if shown is not None:
-                return shown
-            raise NotSynthesisable("configuration", f"{type(refused).__name__}: {refused}"[:400]) from refused
+            example = example_of(config_class)
+            if example is not None:
+                return example
+            raise NotSynthesisable(
+                "configuration", f"{type(rejection).__name__}: {rejection}"[:400]
+            ) from rejection
         given.setdefault(part, {})[wanted[1]] = int(wanted[2])
 
 
@@ -84,7 +86,7 @@ def _complete(config: Any) -> None:
             if fields_of(part).get(name, 0) is None and not child.__name__.startswith("Auto"):
                 fields_of(part)[name] = child()
         for name, spec in getattr(type(part), "sub_configs_defaults", {}).items():
-            # Without a backbone, a model that can do without one cuts patches by itself.
+            # Without a backbone, a model for which it is optional cuts patches itself.
             if (
                 name != "backbone_config"
                 and fields_of(part).get(name, 0) is None

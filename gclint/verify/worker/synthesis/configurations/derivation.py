@@ -1,4 +1,4 @@
-"""Fields that a configuration class works out from others."""
+"""Fields that a configuration class derives from others."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _STAGES = ("stage_names", "_out_indices", "_out_features")
 
 
 def derive(config: Any) -> Any:
-    """Return ``config`` built anew from the fields that its class takes, so that all others follow from them.
+    """Return ``config`` rebuilt from the fields that its class takes, so that it derives all others again.
 
-    A number that is None by default was derived as well. Whatever the class refuses raises what it raises.
+    A number whose default is None counts as derived. Errors of the class are passed on.
     """
     rebuilt: dict[int, Any] = {}
     for part in reversed(list(descendants(config))):
         if is_configuration_class(type(part)):
-            rebuilt[id(part)] = _built_anew(part, rebuilt)
+            rebuilt[id(part)] = _rebuild(part, rebuilt)
     return rebuilt[id(config)]
 
 
-def _built_anew(part: Any, rebuilt: dict[int, Any]) -> Any:
+def _rebuild(part: Any, rebuilt: dict[int, Any]) -> Any:
     fields = fields_of(part)
     given: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(part).__init__).parameters.items():

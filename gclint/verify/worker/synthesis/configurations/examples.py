@@ -1,4 +1,4 @@
-"""Configurations as the documentation of their class makes them."""
+"""Configurations from the examples in the documentation of their classes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from transformers import PretrainedConfig
 
 
 def example_of(config_class: Any) -> Any:
-    """Return the first ``config_class`` that the example in its documentation makes, or None if none does.
+    """Return the first ``config_class`` that the example in its documentation makes, or None.
 
-    Nothing is executed but what makes configurations of others: constructors, and methods called ``from_…``
-    that load nothing.
+    Only constructors of configurations are executed, and methods called ``from_…`` that load nothing.
     """
     values: dict[str, Any] = {config_class.__name__: config_class}
     for name, expression in _assignments(inspect.getdoc(config_class) or ""):
         try:
             values[name] = _Configurations(config_class, values).evaluate(expression)
         except Exception:
-            # An example may be about a model or use what is not known here; what follows need not.
+            # A line may build a model or use an unknown name; a later one may still make a configuration.
             continue
         if type(values[name]) is config_class:
             return values[name]
@@ -32,7 +31,7 @@ def example_of(config_class: Any) -> Any:
 
 
 def _assignments(text: str) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names that the examples in ``text`` assign to, and what they assign."""
+    """Yield the names that the examples in ``text`` assign to, with the expressions assigned."""
     try:
         examples = doctest.DocTestParser().get_examples(text)
         statements = [each for example in examples for each in ast.parse(example.source).body]

@@ -1,4 +1,4 @@
-"""What a field of a configuration means, told from its name."""
+"""The meaning of a field of a configuration, judged by its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Kind(Enum):
     LAYERS = auto()
     """Blocks in a stack."""
     WIDTH = auto()
-    """Channels of a stream or of what is inside a block."""
+    """Channels of the hidden states, or inside a block."""
     HEADS = auto()
     KEY_HEADS = auto()
     """Heads of keys and values that several query heads share."""
@@ -38,36 +38,37 @@ class Kind(Enum):
     IMAGE_TOKENS = auto()
     """Tokens that stand for an image."""
     HALF = auto()
-    """Half the width of a stream, for sines and for cosines."""
-    PLACES = auto()
+    """Half the width of the hidden states, for the sines or the cosines of positions."""
+    PATCHES_PER_SIDE = auto()
     """Patches along the side of an image."""
     STEM = auto()
     """The channels of the first of several convolutions, each of which doubles them."""
     CODEBOOKS = auto()
-    """Quantisers of one another's residue."""
+    """Quantisers, each of the residual of the one before."""
     QUERIES = auto()
-    """Learned places that read from a sequence."""
+    """Learned queries that attend to a sequence."""
     PERIOD = auto()
-    """Every how many layers there is one of another kind."""
+    """The distance between layers of another kind, such as 4 if every fourth layer is one."""
     OFFSET = auto()
+    """The index of the first such layer."""
     DENSE = auto()
     """How many of the first layers are of another kind."""
     MASK = auto()
     """The length of a span that is masked at random."""
     DROP = auto()
-    """The probability with which a whole layer is left out."""
+    """The probability with which a whole layer is skipped."""
     DEPTH = auto()
-    """By how much stacks are deeper than their lists say."""
+    """The factor by which stacks are deeper than their lists of layers say."""
     SPREAD = auto()
     """The standard deviation of new weights."""
     RANK = auto()
     """The rank of a low-rank projection, or the size of a recurrent state."""
     PINPOINTS = auto()
-    """Sizes that a large image is brought to before it is cut into tiles."""
+    """Sizes to which a large image is resized before it is cut into tiles."""
     COORDINATE = auto()
-    """The width of one of the coordinates of a box, six of which make a stream's."""
+    """The width of the embedding of one coordinate of a box; six of them make up the hidden states."""
     CHUNK = auto()
-    """How many places of a sequence are worked on at once."""
+    """How many positions of a sequence are processed at once."""
     KEEP = auto()
     """A number that must stay as it is."""
 
@@ -77,7 +78,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r".*layer_?drop.*", Kind.DROP),
     (r"depth_coefficient", Kind.DEPTH),
     (r"num_block_repeats", Kind.LAYERS),
-    # Of audio, in spite of its name.
+    # It counts tokens of audio, despite its name.
     (r"audio_soft_tokens_per_image", Kind.KEEP),
     (
         r"mm_tokens_per_image|image_seq_len(gth)?|.*tokens_per_image|num_image_tokens|vision_soft_tokens.*",
@@ -87,7 +88,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"num_filters|n_filters|stem_width", Kind.STEM),
     (r"(num|n)_(codebooks|quantizers|codebook|code_groups)", Kind.CODEBOOKS),
     (r"num_pos_feats", Kind.HALF),
-    (r"image_embedding_size", Kind.PLACES),
+    (r"image_embedding_size", Kind.PATCHES_PER_SIDE),
     (r"image_grid_pinpoints", Kind.PINPOINTS),
     (r"initializer_range|init_std|.*_initializer_range|initializer_std", Kind.SPREAD),
     (
@@ -152,7 +153,7 @@ _PATTERNS: tuple[tuple[str, Kind], ...] = (
     ),
     (r"mask_.*_length", Kind.MASK),
     (r".*lora_rank|.*_rank|.*d_state|state_size|.*ssm_state.*|.*time_step_rank|.*dt_rank", Kind.RANK),
-    # Of samples, many of which become one place.
+    # It counts samples, many of which become one position.
     (r".*tokenizer_chunk_size", Kind.KEEP),
     (r".*chunk_(size|len(gth)?)|.*chunk_size.*", Kind.CHUNK),
     (
@@ -170,7 +171,7 @@ _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in _PATTERNS)
 
 @cache
 def kind_of(name: str) -> Kind | None:
-    """Return what the field ``name`` means, or None where its name says nothing."""
+    """Return the meaning of the field ``name``, or None if its name does not tell."""
     for pattern, kind in _COMPILED:
         if pattern.fullmatch(name):
             return kind

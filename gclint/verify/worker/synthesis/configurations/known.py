@@ -1,6 +1,6 @@
-"""What no rule can know about a class, from gclint's own table and from the user's settings.
+"""What no rule can derive about a class: gclint's own table, and the user's settings.
 
-The users' word counts: what they say about a class is set after what the table says.
+Settings take precedence: they are applied after the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 
 SETTINGS = "settings"
-"""The kind of the reasons that have to do with what users say."""
+"""The category of errors that concern the user's settings."""
 _TABLE = Path(__file__).with_name("known.json")
 
 
@@ -33,15 +33,15 @@ _KNOWN = _shipped()
 
 
 def learn(entries: Iterable[Known]) -> None:
-    """Take in what users say, for this process and those that it forks."""
+    """Add the user's settings, for this process and those that it forks."""
     _KNOWN.extend(entries)
 
 
 def given_configuration(model_class: Any, config_class: Any) -> Any:
-    """Return the configuration that users give for a class, or None where they give none.
+    """Return the configuration that the settings give for a class, or None if they give none.
 
     Raises:
-        NotSynthesisable: The configuration class refuses it.
+        NotSynthesisable: The configuration class rejects it.
     """
     entry = _with_configuration(model_class, config_class)
     if entry is None:
@@ -54,7 +54,7 @@ def given_configuration(model_class: Any, config_class: Any) -> Any:
 
 
 def is_given(model_class: Any, config: Any) -> bool:
-    """Tell whether users give the whole of ``config``, a configuration of ``model_class``."""
+    """Tell whether the settings give the whole of ``config``, a configuration of ``model_class``."""
     return _with_configuration(model_class, type(config)) is not None
 
 
@@ -63,15 +63,15 @@ def _with_configuration(*classes: Any) -> Known | None:
 
 
 def function_for_inputs(model_class: Any) -> Known | None:
-    """Return what names the function that makes the inputs of a model class, or None where nothing does."""
+    """Return the entry that names a function for the inputs of a model class, or None if there is none."""
     return next((entry for entry in _about(model_class) if entry.inputs is not None), None)
 
 
 def apply_known(model_class: Any, config: Any) -> None:
-    """Write what is known into ``config``, a configuration of ``model_class``, and into what is below it.
+    """Write what is known into ``config``, a configuration of ``model_class``, and everything below it.
 
     Raises:
-        NotSynthesisable: Users set a field that there is not, nor anything that reads it.
+        NotSynthesisable: The settings set a field that neither the configuration nor the model's code has.
     """
     for part in list(descendants(config)):
         for entry in _KNOWN:
@@ -80,7 +80,7 @@ def apply_known(model_class: Any, config: Any) -> None:
 
 
 def _about(*classes: Any) -> Iterator[Known]:
-    """Yield what is known about ``classes``, the last word first."""
+    """Yield what is known about ``classes``; entries that take precedence come first."""
     for name in (each.__name__ for each in classes):
         yield from (entry for entry in _KNOWN[::-1] if entry.name == name)
 
@@ -89,23 +89,23 @@ def _write(entry: Known, part: Any, model_class: Any) -> None:
     fields = fields_of(part)
     for name, value in entry.fields.items():
         if entry.origin:
-            _expect(entry, name, part, model_class)
+            _check_field(entry, name, part, model_class)
         own = copy.deepcopy(value)
         before = fields.get(name)
         if isinstance(before, dict) and isinstance(own, dict) and all(isinstance(key, int) for key in before):
-            # Neither JSON nor TOML has numbers for keys.
+            # Keys are strings in JSON and TOML.
             own = {int(key) if key.isdecimal() else key: each for key, each in own.items()}
         fields[getattr(type(part), "attribute_map", {}).get(name, name)] = own
 
 
-def _expect(entry: Known, name: str, part: Any, model_class: Any) -> None:
+def _check_field(entry: Known, name: str, part: Any, model_class: Any) -> None:
     if hasattr(part, name):
         return
     text = inspect.getsource(sys.modules[model_class.__module__])
     if re.search(rf"\b{re.escape(name)}\b", text):
         return
-    there = [each for each in fields_of(part) if isinstance(each, str)]
-    close = difflib.get_close_matches(name, there, n=1)
+    names = [each for each in fields_of(part) if isinstance(each, str)]
+    close = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     message = f"fields in {entry.origin}: {type(part).__name__} has no field {name!r}{hint}"
     raise NotSynthesisable(SETTINGS, message)

@@ -1,4 +1,4 @@
-"""Leaving out layers, but keeping two of each kind."""
+"""Removes layers, but keeps two of each kind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from gclint.verify.worker.synthesis.configurations.tree import fields_of, own_fi
 
 _MOST = 10
 _INDICES = re.compile(r".*(layers|layer|indexes|indices|idx|idxs|_ids|layer_list|_index)")
-_ALL_WANTED = re.compile(r".*out_indices|.*(feature|deepstack|select|hook|output|visual|proj|extract).*")
+_READ_LAYERS = re.compile(r".*out_indices|.*(feature|deepstack|select|hook|output|visual|proj|extract).*")
+"""Fields with the indices of layers whose output is read, all of which must be kept."""
 _SHARED = re.compile(r".*num_kv_shared_layers")
 
 
 def name_layers(part: Any, least: int) -> None:
-    """Give a list of the kinds of feed-forward layers to a configuration that leaves it open."""
+    """List the kinds of feed-forward layers in a configuration in which that list is None."""
     fields = fields_of(part)
     if fields.get("mlp_layer_types", 0) is None and "num_hidden_layers" in fields:
         fields["mlp_layer_types"] = ["dense"] * least + ["sparse"] * least
@@ -23,10 +24,9 @@ def name_layers(part: Any, least: int) -> None:
 
 
 def compress_layers(part: Any, least: int) -> None:
-    """Leave out layers of the stacks of ``part``: ``least`` of each kind are left.
+    """Remove layers from the stacks of ``part``, so that ``least`` of each kind are left.
 
-    The lists with an entry for each layer lose the same entries, and in lists of layers' numbers those of
-    the layers that are left are put right.
+    Lists with an entry per layer lose the same entries, and lists of layer indices are renumbered.
     """
     stages = {len(value) for name, value in own_fields(part) if is_stages(name, value)}
     counts = {
@@ -44,87 +44,86 @@ def compress_layers(part: Any, least: int) -> None:
 
 
 def clamp_layer_numbers(part: Any, least: int) -> None:
-    """Bring numbers of layers into range where the stack belongs to another part of the configuration."""
+    """Bring layer indices into range if the stack belongs to another part of the configuration."""
     counts = [v for n, v in own_fields(part) if kind_of(n) is Kind.LAYERS and isinstance(v, int)]
     for name, value in own_fields(part):
         if (
-            _is_numbers(name, value, 1000)
-            and _ALL_WANTED.fullmatch(name)
+            _is_indices(name, value, 1000)
+            and _READ_LAYERS.fullmatch(name)
             and max(value) >= max(counts, default=0)
         ):
-            fields_of(part)[name] = type(value)(min(max(number, -least), least - 1) for number in value)
+            fields_of(part)[name] = type(value)(min(max(index, -least), least - 1) for index in value)
 
 
 def _select(part: Any, count: int, least: int) -> list[int] | None:
-    """Return the numbers of the layers to keep, or None where nothing tells one layer from another."""
+    """Return the indices of the layers to keep, or None if nothing distinguishes the layers."""
     fields = own_fields(part)
-    per_layer = [value for name, value in fields if _is_per_layer(name, value, count)]
-    per_layer_all = {name: value for name, value in fields if _is_per_layer(name, value, count)}
-    per_layer = [values for values in per_layer if len({repr(each) for each in values}) <= 4]
-    numbers = {name: _positive(value, count) for name, value in fields if _is_numbers(name, value, count)}
-    starts = [at for name, value in fields for at in _borders(name, value, count)]
+    lists = {name: value for name, value in fields if _is_per_layer(name, value, count)}
+    kinds = [values for values in lists.values() if len({repr(each) for each in values}) <= 4]
+    indices = {name: _positive(value, count) for name, value in fields if _is_indices(name, value, count)}
+    starts = [at for name, value in fields for at in _first_of_others(name, value, count)]
     overrides = _overrides(part)
-    if not (per_layer or numbers or starts or overrides):
+    if not (kinds or indices or starts or overrides):
         return None
     keys = [
         (
-            tuple(repr(values[layer]) for values in per_layer),
-            tuple(layer in value for name, value in numbers.items() if not _ALL_WANTED.fullmatch(name)),
+            tuple(repr(values[layer]) for values in kinds),
+            tuple(layer in value for name, value in indices.items() if not _READ_LAYERS.fullmatch(name)),
             tuple(layer >= start for start in starts),
             repr(sorted(overrides.get(layer, {}).items())),
         )
         for layer in range(count)
     ]
-    wanted = {layer for name, value in numbers.items() if _ALL_WANTED.fullmatch(name) for layer in value}
+    wanted = {layer for name, value in indices.items() if _READ_LAYERS.fullmatch(name) for layer in value}
     kept: list[int] = []
     for layer, key in enumerate(keys):
         if layer in wanted or (keys[:layer].count(key) < least and len(kept) < _MOST):
-            # Of a kind that there is one of, there shall be two: defects of what several share need them.
-            kept += [each for each in _sources(per_layer_all, layer) if each not in kept]
-            kept += [layer] * (1 if numbers or overrides or keys.count(key) >= least else least)
+            # A kind that occurs once gets two layers, since defects of shared state need at least two.
+            kept += [each for each in _sources(lists, layer) if each not in kept]
+            kept += [layer] * (1 if indices or overrides or keys.count(key) >= least else least)
     return sorted(kept)
 
 
 def _sources(per_layer: dict[str, Any], layer: int) -> list[int]:
-    """Return the numbers of the layers that ``layer`` takes something from."""
+    """Return the indices of the layers that ``layer`` takes something from."""
     named = (values[layer] for name, values in per_layer.items() if "source" in name)
     return [each for each in named if isinstance(each, int) and each < layer]
 
 
 def _apply(part: Any, count: int, kept: list[int]) -> None:
     fields = fields_of(part)
-    place = {layer: new for new, layer in enumerate(kept)}
+    new_index = {layer: new for new, layer in enumerate(kept)}
     for name, value in own_fields(part):
         if _is_per_layer(name, value, count):
             entries = [value[layer] for layer in kept]
             if re.search("source|shared", name) and all(isinstance(each, int) for each in entries):
                 entries = [
-                    new if each == kept[new] else place.get(each, new) for new, each in enumerate(entries)
+                    new if each == kept[new] else new_index.get(each, new) for new, each in enumerate(entries)
                 ]
             fields[name] = type(value)(entries)
-        elif _is_numbers(name, value, count):
-            left = (place.get(layer, layer if layer < 0 else None) for layer in value)
+        elif _is_indices(name, value, count):
+            left = (new_index.get(layer, layer if layer < 0 else None) for layer in value)
             fields[name] = type(value)(layer for layer in left if layer is not None)
-        elif borders := _borders(name, value, count):
-            beyond = sum(layer >= borders[0] for layer in kept)
+        elif starts := _first_of_others(name, value, count):
+            beyond = sum(layer >= starts[0] for layer in kept)
             fields[name] = beyond if _SHARED.fullmatch(name) else len(kept) - beyond
         elif kind_of(name) is Kind.LAYERS and value == count:
             fields[name] = len(kept)
     overrides = _overrides(part)
-    moved = {place[layer]: value for layer, value in overrides.items() if layer in place}
+    moved = {new_index[layer]: value for layer, value in overrides.items() if layer in new_index}
     overrides.clear()
     overrides.update(moved)
 
 
 def _overrides(part: Any) -> dict[int, dict[str, Any]]:
-    """Return what single layers have in place of the fields of the whole."""
+    """Return the fields that single layers override, by the index of the layer."""
     spec = fields_of(part).get("_heterogeneity_spec")
     found: dict[int, dict[str, Any]] = spec.per_layer_overrides if spec is not None else {}
     return found
 
 
-def _borders(name: str, value: Any, count: int) -> list[int]:
-    """Return the number of the layer from which on layers are of another kind, if ``name`` says one."""
+def _first_of_others(name: str, value: Any, count: int) -> list[int]:
+    """Return the index of the first layer of another kind, in a list that is empty if ``name`` sets none."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= count:
         return []
     if _SHARED.fullmatch(name):
@@ -133,7 +132,7 @@ def _borders(name: str, value: Any, count: int) -> list[int]:
 
 
 def is_stages(name: str, value: Any) -> bool:
-    """Tell whether ``value`` says how many layers each stage has."""
+    """Tell whether ``value`` lists how many layers each stage has."""
     if kind_of(name) is not Kind.LAYERS or not isinstance(value, list | tuple):
         return False
     return len(value) <= _MOST and all(isinstance(each, int) and each > 0 for each in value)
@@ -143,7 +142,7 @@ def _is_per_layer(name: str, value: Any, count: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == count and name != "stage_names"
 
 
-def _is_numbers(name: str, value: Any, count: int) -> bool:
+def _is_indices(name: str, value: Any, count: int) -> bool:
     return (
         isinstance(value, list | tuple)
         and 0 < len(value) < count
@@ -155,5 +154,5 @@ def _is_numbers(name: str, value: Any, count: int) -> bool:
     )
 
 
-def _positive(numbers: Any, count: int) -> set[int]:
-    return {number % count if number < 0 else number for number in numbers}
+def _positive(indices: Any, count: int) -> set[int]:
+    return {index % count if index < 0 else index for index in indices}

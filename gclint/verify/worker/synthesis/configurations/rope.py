@@ -1,4 +1,4 @@
-"""Rotary positions: sections and factors that add up to half the width of a head."""
+"""Rotary position embeddings: sections and factors that add up to half the width of a head."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants, fiel
 
 
 def shrink_rope(part: Any, original: dict[str, Any]) -> None:
-    """Let the rotary sections and factors of ``part`` fit its smaller heads."""
+    """Fit the rotary sections and factors of ``part`` to its smaller heads."""
     fields = fields_of(part)
-    turned, whole = fields.get("qk_rope_head_dim"), fields.get("head_dim")
-    if isinstance(turned, int) and isinstance(whole, int) and isinstance(fields.get("rope_parameters"), dict):
+    rotary, whole = fields.get("qk_rope_head_dim"), fields.get("head_dim")
+    if isinstance(rotary, int) and isinstance(whole, int) and isinstance(fields.get("rope_parameters"), dict):
         for rope in (fields["rope_parameters"], *fields["rope_parameters"].values()):
             if isinstance(rope, dict) and rope.get("partial_rotary_factor", 1.0) != 1.0:
-                rope["partial_rotary_factor"] = turned / whole
+                rope["partial_rotary_factor"] = rotary / whole
     before, after = head_width(original), head_width(fields)
     if not before or not after:
         return
@@ -31,7 +31,7 @@ def shrink_rope(part: Any, original: dict[str, Any]) -> None:
 
 
 def fill_sections(config: Any, source: str) -> None:
-    """Write sections into the rotary parameters where only the text of the model has a default for them."""
+    """Write rotary sections into ``config`` if only the ``source`` of the model has a default for them."""
     found = re.search(r"mrope_section\W+\[(\d+), *(\d+), *(\d+)\]", source)
     if found is None:
         return
@@ -39,8 +39,8 @@ def fill_sections(config: Any, source: str) -> None:
         rope, width = fields_of(part).get("rope_parameters"), head_width(fields_of(part))
         if isinstance(rope, dict) and "rope_type" in rope and "mrope_section" not in rope and width:
             sections = [int(each) for each in found.groups()]
-            turned = int(width * rope.get("partial_rotary_factor", 1.0))
-            rope["mrope_section"] = _sections(sections, 2 * sum(sections), turned)
+            rotary = int(width * rope.get("partial_rotary_factor", 1.0))
+            rope["mrope_section"] = _sections(sections, 2 * sum(sections), rotary)
 
 
 def _scale(rope: dict[str, Any], before: int, after: int) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _sections(sections: Any, before: int, after: int) -> list[int]:
 
 
 def head_width(fields: dict[str, Any]) -> int | None:
-    """Return the width of the heads whose queries and keys are turned, where ``fields`` say it."""
+    """Return the width of the heads whose queries and keys are rotated; None if ``fields`` do not give it."""
     for name in ("head_dim", "attention_head_dim", "qk_rope_head_dim"):
         if isinstance(fields.get(name), int):
             return int(fields[name])

@@ -1,4 +1,4 @@
-"""Making a configuration tiny by rule."""
+"""Makes a configuration tiny by rules."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from gclint.verify.worker.synthesis.configurations.tokens import remap_tokens
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
 
 _WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
+_MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
+"""Fields for the width of the hidden states; the first that a configuration has counts."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,17 @@ class Sizes:
     stage_width: int = 16
     """The width of the first stage of a pyramid, which doubles from stage to stage."""
     multiples: bool = False
-    """Let what was a multiple or a part of the width of the stream be the same one of the smaller width."""
+    """Keep each width that is a multiple or a divisor of that of the hidden states the same one."""
     proportional: bool = False
-    """Divide all widths by the same power of two, so that their sums and products stay what they are."""
+    """Divide all widths by the same power of two, so that equations between them still hold."""
     plain: bool = False
-    """Leave the widths and the numbers of heads alone."""
+    """Leave widths and numbers of heads unchanged."""
     derived: bool = False
-    """Let the configuration class work out again what follows from the smaller fields."""
+    """Let the configuration class derive again what follows from the smaller fields."""
 
 
 def shrink(config: Any, sizes: Sizes) -> Any:
-    """Return a tiny copy of ``config`` whose fields still fit one another."""
+    """Return a tiny copy of ``config`` whose fields still agree with one another."""
     small = copy.deepcopy(config)
     parts = list(descendants(small))
     factor = _factor(parts, sizes) if sizes.proportional else 0
@@ -72,9 +74,8 @@ def shrink(config: Any, sizes: Sizes) -> Any:
 
 
 def _factor(parts: list[Any], sizes: Sizes) -> int:
-    """Return the power of two that makes the widest stream about as wide as ``sizes`` says."""
-    names = ("hidden_size", "d_model", "embed_dim", "n_embd", "dim", "hidden_dim")
-    widths = [fields_of(part).get(name) for part in parts for name in names]
+    """Return the power of two that divides the widest hidden states to about the width in ``sizes``."""
+    widths = [fields_of(part).get(name) for part in parts for name in _MAIN_WIDTHS]
     widest = max((width for width in widths if _is_int(width)), default=sizes.width)
     return 1 << max(0, (widest // sizes.width).bit_length() - 1)
 
@@ -103,7 +104,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         if kind is None and _is_int(value) and value > sizes.width and value in widths:
             kind = Kind.WIDTH
         if value is True and re.fullmatch(r"use_\w*kernels?", name):
-            # The kernels are for GPUs, and the model asks to be told where there are none.
+            # The kernels need a GPU, and the model requires this to be false on other machines.
             fields[name] = False
             continue
         if sizes.plain and kind in _WIDTHS:
@@ -111,7 +112,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         if re.fullmatch("(width|depth)_coefficient", name):
             fields[name] = min(value, 1.0)
         if pyramid and name == "out_channels":
-            # What one stage gives out is what the next one takes, and that stays as it is.
+            # These are the input channels of the next stage, which stay as they are.
             continue
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
@@ -147,7 +148,7 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
     if kind is Kind.WIDTH:
         return _shrink_width(value, original, sizes)
     if kind is Kind.WINDOW and _is_int(original.get("patch_size")) and value > 2 * original["patch_size"]:
-        # A window in pixels.
+        # The window is in pixels.
         patch: int = original["patch_size"]
         return value // patch * min(sizes.patch, patch)
     if kind is Kind.PINPOINTS:
@@ -162,7 +163,7 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
 
 
 def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, int]:
-    """Return what a number of each kind is at most."""
+    """Return the largest number of each kind."""
     return {
         Kind.HEADS: _power_of_two(sizes.heads, value),
         Kind.HEAD_WIDTH: sizes.width // sizes.heads,
@@ -182,7 +183,7 @@ def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, in
         Kind.DENSE: 2,
         Kind.MASK: 2,
         Kind.RANK: 16,
-        Kind.PLACES: sizes.image // sizes.patch,
+        Kind.PATCHES_PER_SIDE: sizes.image // sizes.patch,
         Kind.HALF: sizes.width // 2,
         Kind.STEM: 8,
         Kind.CODEBOOKS: 4,
@@ -192,7 +193,10 @@ def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, in
 
 
 def _least_image(original: dict[str, Any]) -> int:
-    """Return the side of an image of which the last stage of a pyramid has two places left."""
+    """Return the side of the smallest image, in pixels, that leaves two positions in the last stage.
+
+    It is 0 for a model that is not a pyramid.
+    """
     depths, patch = original.get("depths"), original.get("patch_size")
     return (
         int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
@@ -213,12 +217,11 @@ def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
 
 
 def _main_width(original: dict[str, Any]) -> int | None:
-    names = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
-    return next((original[name] for name in names if _is_int(original.get(name))), None)
+    return next((original[name] for name in _MAIN_WIDTHS if _is_int(original.get(name))), None)
 
 
 def _repeats(original: dict[str, Any]) -> int:
-    """Return how many layers a pattern needs to come twice, where there is one that is repeated."""
+    """Return how many layers two repetitions of a pattern of layers take; 0 without such a pattern."""
     patterns = [
         len(value)
         for name, value in original.items()
@@ -228,7 +231,7 @@ def _repeats(original: dict[str, Any]) -> int:
 
 
 def _image_tokens(value: int, original: dict[str, Any], sizes: Sizes) -> int:
-    """Return how many tokens stand for an image, as large a part of its patches as before."""
+    """Return how many tokens stand for an image: the same share of its patches as before."""
     vision = original.get("vision_config")
     image, patch = (getattr(vision, name, None) for name in ("image_size", "patch_size"))
     small = (sizes.image // sizes.patch) ** 2
@@ -243,7 +246,7 @@ def _power_of_two(limit: int, value: int) -> int:
 
 
 def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
-    """Return how many layers are needed so that there are two of each kind that a period makes."""
+    """Return how many layers are needed for two of each kind in a periodic stack."""
     alternating = any(
         kind_of(name) in (Kind.PERIOD, Kind.DENSE)
         and _is_int(value)
@@ -254,7 +257,7 @@ def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
 
 
 def _restore_products(part: Any, original: dict[str, Any]) -> None:
-    """Let the width of a head times the number of heads be the multiple of a width that it was."""
+    """Keep the width of a head times the number of heads the same multiple of a width as before."""
     fields = fields_of(part)
     nope, rope = fields.get("qk_nope_head_dim"), fields.get("qk_rope_head_dim")
     latent = _is_int(nope) and _is_int(rope)
@@ -266,7 +269,7 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
         if kind_of(name) is not Kind.HEAD_WIDTH or not _is_int(value):
             continue
         if latent and name in ("qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "head_dim"):
-            # The widths of the parts of a head, one of which is what is turned.
+            # The widths of the parts of a head, of which one is rotated.
             continue
         for head_name, count in heads.items():
             if _stem(head_name) != _stem(name):

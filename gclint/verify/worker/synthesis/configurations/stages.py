@@ -1,4 +1,4 @@
-"""The named stages of a backbone, and which of them it gives out."""
+"""The named stages of a backbone, and those that it returns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gclint.verify.worker.synthesis.configurations.tree import fields_of
 
 
 def fit_stages(part: Any, original: dict[str, Any]) -> None:
-    """Let the names of the stages of ``part`` be as many as it has layers now.
+    """Name as many stages of the backbone ``part`` as it has layers now.
 
-    It gives out as many stages as before, the last ones where there are not enough of them.
+    It returns as many stages as before: the last ones.
     """
     fields = fields_of(part)
     names = fields.get("stage_names")

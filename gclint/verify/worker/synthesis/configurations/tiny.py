@@ -19,7 +19,7 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants
 def make_tiny(model_class: Any, default: Any, sizes: Sizes) -> Any:
     """Return a tiny copy of ``default``, a configuration of ``model_class``.
 
-    One that users give is as they want it, but for single fields that they set.
+    One from the user's settings is kept, except for the single fields that they set.
     """
     if is_given(model_class, default):
         given = copy.deepcopy(default)
@@ -31,8 +31,8 @@ def make_tiny(model_class: Any, default: Any, sizes: Sizes) -> Any:
     drop_unread_layers(small)
     fill_sections(small, _source(model_class))
     for part in list(descendants(small)):
-        # A part may belong to a model of its own, whose text has a default for it.
-        fill_sections(part, _source_beside(type(part).__module__))
+        # A part may belong to another model, whose source has the default.
+        fill_sections(part, _source_of_modeling(type(part).__module__))
     return small
 
 
@@ -41,16 +41,16 @@ def _source(model_class: Any) -> str:
     try:
         return inspect.getsource(sys.modules[model_class.__module__])
     except (KeyError, OSError):
-        # A class made on the fly has no text; then there are no defaults to be read from it.
+        # A class that was created dynamically has no source, and hence no defaults to read.
         return ""
 
 
 @cache
-def _source_beside(name: str) -> str:
+def _source_of_modeling(name: str) -> str:
     if ".configuration_" not in name:
         return ""
     try:
         return inspect.getsource(importlib.import_module(name.replace(".configuration_", ".modeling_")))
     except ImportError:
-        # The model needs what is not installed, or has no file of its own.
+        # The model needs a library that is not installed, or has no file of its own.
         return ""

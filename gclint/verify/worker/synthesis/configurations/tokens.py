@@ -13,32 +13,32 @@ _PLACEHOLDER = re.compile(r"(image|video|audio|speech)_token_(id|index)")
 
 
 def remap_tokens(parts: list[Any], vocabulary: int) -> None:
-    """Give the special tokens of all ``parts`` numbers below ``vocabulary``.
+    """Give the special tokens of all ``parts`` ids below ``vocabulary``.
 
-    The same number stays the same, and different ones stay different, across all sub-configurations.
+    Equal ids stay equal and different ones stay different, across all sub-configurations.
     """
-    values = sorted({token for part in parts for _, value in token_fields(part) for token in _numbers(value)})
-    place: dict[int, int] = {}
+    values = sorted({token for part in parts for _, value in token_fields(part) for token in _ids(value)})
+    new_ids: dict[int, int] = {}
     free = iter(number for number in range(vocabulary - 1, 0, -1) if number not in values)
     for token in values:
-        place[token] = token if token < vocabulary // 2 else next(free, token % vocabulary)
-    _fill(parts, free)
+        new_ids[token] = token if token < vocabulary // 2 else next(free, token % vocabulary)
+    _fill_placeholders(parts, free)
     for part in parts:
         fields = fields_of(part)
         for name, value in token_fields(part):
             if isinstance(value, int):
-                fields[name] = place.get(value, value)
-            elif isinstance(value, list | tuple) and _numbers(value):
-                fields[name] = type(value)(place.get(each, each) for each in value)
+                fields[name] = new_ids.get(value, value)
+            elif isinstance(value, list | tuple) and _ids(value):
+                fields[name] = type(value)(new_ids.get(each, each) for each in value)
         if fields.get("vocab_size", 0) is None:
             fields["vocab_size"] = vocabulary
         if fields.get("vocab_size") and fields.get("pad_token_id", 0) is None:
-            # Classification of a batch looks for padding, and fails where there is no such token.
+            # Classification of a batch looks for padding, and fails without such a token.
             fields["pad_token_id"] = 0
 
 
-def _fill(parts: list[Any], free: Iterator[int]) -> None:
-    """Give a number to each placeholder that has none, the same one under the same name."""
+def _fill_placeholders(parts: list[Any], free: Iterator[int]) -> None:
+    """Give an id to each placeholder that has none, the same one under the same name."""
     given: dict[str, int] = {}
     for part in parts:
         for name, value in own_fields(part):
@@ -48,7 +48,7 @@ def _fill(parts: list[Any], free: Iterator[int]) -> None:
 
 
 def token_fields(part: Any) -> list[tuple[str, Any]]:
-    """Return the fields of ``part`` that hold numbers of tokens."""
+    """Return the fields of ``part`` that hold ids of tokens."""
     return [
         (name, value)
         for name, value in own_fields(part)
@@ -57,11 +57,11 @@ def token_fields(part: Any) -> list[tuple[str, Any]]:
 
 
 def special_tokens(parts: list[Any]) -> set[int]:
-    """Return the numbers that the configuration gives a meaning of their own."""
-    return {token for part in parts for _, value in token_fields(part) for token in _numbers(value)}
+    """Return the ids of all special tokens in ``parts``."""
+    return {token for part in parts for _, value in token_fields(part) for token in _ids(value)}
 
 
-def _numbers(value: Any) -> list[int]:
+def _ids(value: Any) -> list[int]:
     if isinstance(value, int):
         return [value] if value >= 0 else []
     if isinstance(value, list | tuple):

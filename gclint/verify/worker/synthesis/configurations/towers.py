@@ -1,4 +1,4 @@
-"""Towers of which an outer model reads other layers than the last one."""
+"""Towers of which an outer model reads other layers than the last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ADDED = re.compile(r"deepstack_\w*(indexes|indices)")
 
 
 def deepen_towers(config: Any, layers: int) -> None:
-    """Give the vision tower of each model that reads it some layers before its end so many more layers."""
+    """Add layers to vision towers that are read before their end, so that ``layers`` run before that."""
     for part in list(descendants(config)):
         read = fields_of(part).get("vision_feature_layer")
         if not isinstance(read, int) or read >= -1:
@@ -23,7 +23,7 @@ def deepen_towers(config: Any, layers: int) -> None:
 
 
 def drop_unread_layers(config: Any) -> None:
-    """Let a tower hand on no more layers than the text has layers, to each of which one of them is added."""
+    """Let a tower return at most as many layers as the text model has, since each is added to one of them."""
     for part in list(descendants(config)):
         below = dict(children(part))
         counts = [

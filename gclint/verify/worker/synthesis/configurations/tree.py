@@ -1,4 +1,4 @@
-"""Walking the tree of a configuration and its sub-configurations."""
+"""Walks the tree of a configuration and its sub-configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOOKKEEPING = {
 def is_configuration_class(value: Any) -> bool:
     """Tell whether ``value`` is a class of configurations.
 
-    It is known by what every such class has, so that nothing has to be imported for it.
+    It is recognised by attributes of every such class, so that nothing has to be imported.
     """
     return isinstance(value, type) and hasattr(value, "model_type") and hasattr(value, "attribute_map")
 
@@ -22,13 +22,13 @@ def is_configuration_class(value: Any) -> bool:
 def fields_of(config: Any) -> dict[str, Any]:
     """Return the mutable mapping behind ``config``, which may be a configuration or a plain mapping.
 
-    Writing into it passes by the validation of single fields, which a change of many has to.
+    Writing to it bypasses the validation of single fields, which would reject a change of several in turn.
     """
     return config if isinstance(config, dict) else vars(config)
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Return whether a field of this name says how a model was loaded, and nothing about the model."""
+    """Tell whether a field of this name says how a model was loaded, and nothing about the model."""
     return name in _BOOKKEEPING
 
 
@@ -42,7 +42,7 @@ def own_fields(config: Any) -> list[tuple[str, Any]]:
 
 
 def children(config: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the sub-configurations of ``config`` with their names, those written as mappings as well."""
+    """Yield the sub-configurations of ``config`` with their names, including plain mappings."""
     for name, value in own_fields(config):
         if is_configuration_class(type(value)) or (
             isinstance(value, dict) and _is_configuration(name, value)
@@ -68,7 +68,7 @@ def descendants(config: Any) -> Iterator[Any]:
 
 
 def find(config: Any, *names: str, default: Any = None) -> Any:
-    """Return the first of the fields ``names`` that ``config`` or something below it has and is not None."""
+    """Return the first of the fields ``names`` in ``config``, or anything below it, that is not None."""
     for each in descendants(config):
         fields = fields_of(each)
         for name in names:

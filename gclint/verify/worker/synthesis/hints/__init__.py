@@ -1,1 +1,1 @@
-"""Hints: how to try again after an attempt failed, told from its error."""
+"""Hints: how to try again after an attempt failed, judged by its error."""

@@ -1,4 +1,4 @@
-"""Configurations that suit a class: the part of it that is wanted, kinds of layers, heads, attention."""
+"""Configurations that suit a class: the right sub-configuration, kinds of layers, heads, attention."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _SEVERAL = 3
+"""How many fields a configuration must lack before another one is considered."""
 
 
 def another_part(situation: Situation, failure: Failure) -> Plan | None:
-    """A field that only a sub-configuration has: the class wants that one."""
+    """A field that only a sub-configuration has, which is the one that the class takes."""
     missing = re.search(r"'(\w+)' object has no attribute '(\w+)'", failure.message)
     if missing is None or type(situation.config).__name__ != missing[1] or situation.plan.inside is not None:
         return None
@@ -30,16 +31,16 @@ def another_part(situation: Situation, failure: Failure) -> Plan | None:
     named = [
         name for name in fitting if name.removesuffix("_config") in situation.model_class.__name__.lower()
     ]
-    named = named or _fitting_by_text(situation, failure, fitting)
+    named = named or _fitting_by_source(situation, failure, fitting)
     other = "encoder" if "Decoder" in situation.model_class.__name__ else "decoder"
     fitting = named or [name for name in fitting if not name.startswith(other) and not explicit]
     return replace(situation.plan, inside=fitting[0]) if fitting else None
 
 
-def _fitting_by_text(situation: Situation, failure: Failure, names: list[str]) -> list[str]:
-    """Return those of the parts ``names`` with each field that the failing constructors read.
+def _fitting_by_source(situation: Situation, failure: Failure, names: list[str]) -> list[str]:
+    """Return the sub-configurations among ``names`` that have each field that the failing constructors read.
 
-    One field may be missing for another reason, so the whole has to lack several of them.
+    A single field may be missing for another reason, so the configuration must lack several of them.
     """
     texts = (
         constructor_of(module)
@@ -53,7 +54,7 @@ def _fitting_by_text(situation: Situation, failure: Failure, names: list[str]) -
 
 
 def attention_layers(situation: Situation, failure: Failure) -> Plan | None:
-    """A hybrid whose default has no layer with attention."""
+    """A hybrid model whose default configuration has no attention layer."""
     types = situation.get("layer_types")
     if "can only be called on Attention layers" not in failure.message:
         return None
@@ -75,7 +76,7 @@ def encoder_only(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def backbone_stages(situation: Situation, failure: Failure) -> Plan | None:
-    """A head that reads several stages of its backbone."""
+    """A head that needs a given number of stages of its backbone."""
     found = re.search(r"(out_indices) to be a list of (\d+) integers", failure.message)
     if found is None:
         return None
@@ -91,7 +92,7 @@ def backbone_stages(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def no_cache(situation: Situation, failure: Failure) -> Plan | None:
-    """A stack that refuses a cache."""
+    """A stack that rejects a cache."""
     if "`use_cache` can only be set to `True`" not in failure.message:
         return None
     return situation.plan.with_values({("=", "use_cache"): False})
@@ -106,7 +107,7 @@ def lists_for_tuples(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def more_heads(situation: Situation, failure: Failure) -> Plan | None:
-    """Maps of attention, a channel each, of which a convolution or a normalisation wants so many."""
+    """Attention maps used as channels, whose number a convolution or normalisation restricts."""
     numbers = failure.numbers(r"(?:input_channels|attention heads) must be divisible by (\d+)")
     sizes = situation.plan.sizes
     return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None

@@ -1,6 +1,6 @@
-"""An error, the lines of source that it came through, and the inputs that were given.
+"""An error, the source lines that it passed, and the inputs of the model.
 
-Hints look at tensors and modules, and make none: so neither torch nor transformers has to be there for them.
+Hints inspect tensors and modules but create none, so they need neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
     """Tell whether ``value`` is a tensor."""
-    # The type of its elements has the second as well.
+    # ``torch.dtype`` has ``is_floating_point`` as well.
     return hasattr(type(value), "dim") and hasattr(type(value), "is_floating_point")
 
 
@@ -28,16 +28,16 @@ def is_module(value: Any) -> bool:
 
 
 def constructor_of(module: Any) -> str:
-    """Return the text of the constructor of a part of a model; empty where there is none."""
+    """Return the source of the constructor of a part of a model; empty if it has none."""
     try:
         return inspect.getsource(type(module).__init__)
     except (OSError, TypeError):
-        # A class that was made on the fly.
+        # The class was created dynamically.
         return ""
 
 
 class Failure:
-    """An exception with the code and the variables of the frames that it passed, and with what led to it."""
+    """An exception, with the code and the variables of the frames that it passed, and the model's inputs."""
 
     def __init__(self, error: BaseException, make: Callable[[], dict[str, Any]]) -> None:
         self.error = error
@@ -46,7 +46,7 @@ class Failure:
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        """What was given to the model, made anew: what it was given may have been changed by it."""
+        """The inputs of the model, made again, since the model may have changed those that it got."""
         return self._make()
 
     @cached_property
@@ -63,7 +63,7 @@ class Failure:
 
     @property
     def line(self) -> str:
-        """The line that raised the error; empty where it came from nowhere."""
+        """The line that raised the error; empty for an error without a traceback."""
         return self.frames[0][1] if self.frames else ""
 
     def words(self) -> Iterator[str]:
@@ -73,6 +73,6 @@ class Failure:
             yield from re.findall(r"[A-Za-z_]\w+", line)
 
     def numbers(self, pattern: str) -> tuple[int, ...] | None:
-        """Return the groups of ``pattern`` in the message as numbers, or None where it does not match."""
+        """Return the groups of ``pattern`` in the message as numbers, or None if it does not match."""
         found = re.search(pattern, self.message, re.S)
         return tuple(int(group) for group in found.groups()) if found else None

@@ -1,4 +1,4 @@
-"""Fields that are missing or empty, and what tiny models have there."""
+"""Fields that are missing or None, and their values in tiny models."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def empty(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def all_empty(situation: Situation, failure: Failure) -> Plan | None:
-    """Every field that is None and that the rules know a number for, where the error does not name one."""
+    """All fields that are None and have a usual number, if the error names none of them."""
     if "None" not in failure.message and not isinstance(failure.error, TypeError):
         return None
     if re.search(r"required (positional|keyword-only) argument", failure.message):
@@ -87,14 +87,11 @@ def all_empty(situation: Situation, failure: Failure) -> Plan | None:
     for part in situation.parts:
         annotations = getattr(type(part), "__annotations__", {})
         for name, value in fields_of(part).items():
-            counted = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
-            if (
-                value is None
-                and isinstance(name, str)
-                and counted
-                and _listed(situation, name, _usual(name, situation)) is not None
-            ):
-                values.setdefault(("", name), _listed(situation, name, _usual(name, situation)))
+            is_number = kind_of(name) in _NUMBERS or "int" in str(annotations.get(name))
+            if value is None and isinstance(name, str) and is_number:
+                usual = _listed(situation, name, _usual(name, situation))
+                if usual is not None:
+                    values.setdefault(("", name), usual)
     return replace(situation.plan, values=values)
 
 
@@ -107,16 +104,16 @@ def _with_value(situation: Situation, owner: str, name: str) -> Plan | None:
 
 
 def _listed(situation: Situation, name: str, value: Any) -> Any:
-    """Return two of ``value`` where its class says that the field ``name`` is a list."""
+    """Return two of ``value`` if a configuration class declares the field ``name`` as a list."""
     for part in situation.parts:
-        said = str(getattr(type(part), "__annotations__", {}).get(name, ""))
-        if name in fields_of(part) and re.match(r"(list|tuple)\[(int|float)", said):
+        declared = str(getattr(type(part), "__annotations__", {}).get(name, ""))
+        if name in fields_of(part) and re.match(r"(list|tuple)\[(int|float)", declared):
             return [fields_of(part).get(name.removesuffix("s"), value)] * 2
     return value
 
 
 def _usual(name: str, situation: Situation) -> Any:
-    """Return what the field ``name`` has in tiny models."""
+    """Return the value of the field ``name`` in tiny models, or None if it has no usual one."""
     sizes = situation.plan.sizes
     if "theta" in name:
         return 10000.0

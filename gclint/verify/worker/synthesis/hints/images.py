@@ -37,14 +37,14 @@ def fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def larger_for_padding(situation: Situation, failure: Failure) -> Plan | None:
-    """Images whose last stage is smaller than the border that is reflected around it."""
+    """Images so small that the last stage is smaller than its reflection padding."""
     if "Padding size should be less than the corresponding input dimension" not in failure.message:
         return None
     return _twice(situation)
 
 
 def larger_for_windows(situation: Situation, failure: Failure) -> Plan | None:
-    """Stages that are smaller than the windows that attention is limited to."""
+    """Stages that are smaller than the windows of attention."""
     sides = next(filter(None, map(failure.numbers, _WINDOWS)), None)
     if sides is None or not isinstance(situation.get("window_size"), int):
         return None
@@ -54,7 +54,7 @@ def larger_for_windows(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def larger_patches(situation: Situation, failure: Failure) -> Plan | None:
-    """A neck that brings patches back to pixels by a fixed factor, beside a pyramid of the pixels."""
+    """A neck that upsamples patches by a fixed factor, to the sizes of a pyramid made of the pixels."""
     sides = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
     patch = situation.get("patch_size")
     if sides is None or not isinstance(patch, int) or 2 * min(sides) != max(sides):
@@ -72,7 +72,7 @@ def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def all_stages(situation: Situation, failure: Failure) -> Plan | None:
-    """A neck that puts all stages of its backbone together, where that gives out the last one."""
+    """A neck that joins all stages of its backbone, which returns only the last one."""
     channels = failure.numbers(r"expected input\[.{0,100}\] to have (\d+) channels, but got (\d+) channels")
     names = situation.get("stage_names")
     if channels is None or not isinstance(names, list) or channels[0] != channels[1] * (len(names) - 1):
@@ -81,7 +81,7 @@ def all_stages(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def every_stage(situation: Situation, failure: Failure) -> Plan | None:
-    """A head that reads more stages of its backbone than that gives out."""
+    """A head that reads more stages than its backbone returns."""
     names, given = situation.get("stage_names"), situation.get("_out_indices")
     if not isinstance(failure.error, IndexError) or "list index out of range" not in failure.message:
         return None
@@ -97,9 +97,9 @@ def _all_stages(situation: Situation, names: list[str]) -> Plan:
 
 
 def stated_size(situation: Situation, failure: Failure) -> Plan | None:
-    """Images, or images of audio, of the size that the message asks for."""
-    said = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
-    found = re.search(said, failure.message)
+    """Images, or spectrograms used as images, of the size that the message states."""
+    pattern = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
+    found = re.search(pattern, failure.message)
     if found is None:
         return None
     numbers = [int(each) for each in found.groups()[1:]]
@@ -107,14 +107,14 @@ def stated_size(situation: Situation, failure: Failure) -> Plan | None:
     shapes = {}
     for name, value in failure.inputs.items():
         if any(word in name for word in words) and is_tensor(value) and value.dim() == 4:
-            # Some put two images together first, so it is the ratio that counts.
+            # Some models concatenate two images first, so only the ratio counts.
             height = value.shape[-2] * numbers[2] // numbers[0]
             shapes[name] = (*value.shape[:-2], height, value.shape[-1] * numbers[3] // numbers[1])
     return situation.plan.with_shapes(shapes)
 
 
 def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
-    """Images that shrink to nothing on their way through a pyramid."""
+    """Images that a pyramid shrinks to nothing."""
     if not re.search(
         "input with spatial size|output size is too small|be greater than actual input size"
         "|reshape tensor of 0 elements",
@@ -129,7 +129,7 @@ def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def larger_for_crops(situation: Situation, failure: Failure) -> Plan | None:
-    """Windows that are larger than what is left of an image that they are cut out of."""
+    """Crops that are larger than the feature map that they are cut from."""
     found = failure.numbers(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
     if found is None or situation.model_class.main_input_name != "pixel_values":
         return None
@@ -137,10 +137,10 @@ def larger_for_crops(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def _twice(situation: Situation) -> Plan | None:
-    """Return the plan for images twice as large, or None where they are as large as they may be."""
+    """Return the plan for images twice as large, or None if they would be too large."""
     sizes = situation.plan.sizes
     if 2 * sizes.image > _LARGEST:
         return None
-    # The shapes that were learnt are those of the small images.
+    # Shapes that were learnt from errors are those of the smaller images.
     shapes = {name: shape for name, shape in situation.plan.shapes.items() if "pixel" not in name}
     return replace(situation.plan, shapes=shapes, sizes=replace(sizes, image=2 * sizes.image))

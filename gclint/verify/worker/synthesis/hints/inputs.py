@@ -15,12 +15,12 @@ _NOT_GIVEN = CACHE_ARGUMENTS | {
     "return_dict", "output_attentions", "output_hidden_states", "cache_position", "inputs_embeds",
     "decoder_inputs_embeds", "labels", "position_ids", "encoder_outputs", "return_loss",
 }  # fmt: skip
-"""Parameters that are not given just because an error has to do with them."""
+"""Parameters that are not given for an error alone."""
 _LABELS = {"labels", "start_positions", "end_positions"}
 
 
 def unset_variable(situation: Situation, failure: Failure) -> Plan | None:
-    """A variable that is set only where an input is given."""
+    """A variable that is set only if an input is given."""
     if not isinstance(failure.error, UnboundLocalError):
         return None
     variables, _ = failure.frames[0]
@@ -30,7 +30,7 @@ def unset_variable(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def embeddings(situation: Situation, failure: Failure) -> Plan | None:
-    """A stack that embeds no tokens by itself."""
+    """A stack that does not embed tokens itself."""
     refused = r"no attribute 'embed_tokens'|`?input_ids`? is (not expected|expected to be `?None)"
     plan = situation.plan
     if re.search(refused, failure.message) is None or "inputs_embeds" not in situation.parameters:
@@ -39,7 +39,7 @@ def embeddings(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def not_both(situation: Situation, failure: Failure) -> Plan | None:
-    """Two inputs that exclude each other: the first one stays."""
+    """Inputs that exclude each other, of which the first is kept."""
     if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
         return None
     given = [name for name in failure.inputs if re.search(rf"\b{name}\b", failure.message)]
@@ -55,7 +55,7 @@ def not_both(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def unwanted(situation: Situation, failure: Failure) -> Plan | None:
-    """An input that is handed on to a part that does not take it."""
+    """An input that is passed on to a part that does not take it."""
     found = re.search(r"unexpected keyword argument '(\w+)'", failure.message)
     if found is None or found[1] not in failure.inputs:
         return None
@@ -63,7 +63,7 @@ def unwanted(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def instead(situation: Situation, failure: Failure) -> Plan | None:
-    """An input that another one shall take the place of."""
+    """An input that must be replaced by another one."""
     found = re.search(r"cannot pass `?(\w+)`?.{0,400}[Pp]ass `?(\w+)`? instead", failure.message, re.S)
     if found is None:
         return None
@@ -94,22 +94,22 @@ def asked_for(situation: Situation, failure: Failure) -> Plan | None:
     names = {name for name in situation.parameters if re.search(rf"\b{name}\b", failure.message)}
     names -= situation.plan.also | _NOT_GIVEN
     names -= set(failure.inputs)
-    # What is required is given in any case, where anything is known of it.
+    # A required input is given anyway, unless nothing is known about it.
     names = {name for name in names if situation.parameters[name].default is not inspect.Parameter.empty}
     if len(names) == 2 and re.search(r"\beither\b.* or ", failure.message):
-        # The first one of two that exclude each other.
+        # The two exclude each other.
         names = {min(names, key=failure.message.index)}
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
 def without_labels(situation: Situation, failure: Failure) -> Plan | None:
-    """A loss that fails, where the model can do without one."""
+    """A loss that fails, in a model that can run without one."""
     given = _LABELS & set(failure.inputs)
     return replace(situation.plan, without=situation.plan.without | given) if given else None
 
 
 def without_sizes(situation: Situation, failure: Failure) -> Plan | None:
-    """An optional input that the failing line works on, and that not every tower can do something with."""
+    """Optional sizes that the failing line uses, which not every tower can handle."""
     if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
         return None
     given = set(failure.inputs)

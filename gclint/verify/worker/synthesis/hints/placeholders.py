@@ -1,4 +1,4 @@
-"""As many placeholders among the tokens as a modality has features."""
+"""Placeholder tokens, of which a modality needs as many as it has features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def counted(situation: Situation, failure: Failure) -> Plan | None:
-    """Another number of placeholders than of features."""
+    """A number of placeholders that differs from the number of features, both of which the message states."""
     numbers = failure.numbers(r"tokens:? *(\d+)\b.{0,200}features:? *(\d+)")
     pattern = (
         r"value tensor of shape \[(\d+)(?:, \d+)?\] cannot be broadcast to indexing result of shape \[(\d+)\b"
@@ -35,7 +35,7 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
     if modality not in placeholder_tokens(situation):
         return None
     given = situation.plan.counts.get(modality, default_count(situation, modality))
-    # Where the numbers agree, it is not the features that were counted.
+    # If the two numbers agree, the second is not that of the features.
     wanted = numbers[1] if numbers[0] != numbers[1] else _features(situation, failure, modality)
     if wanted is None:
         return None
@@ -44,29 +44,29 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
-    """More or fewer placeholders than features, which writing these into their places shows."""
+    """More or fewer placeholders than features, which fail to be written to the positions of these."""
     scattered = "Number of elements of source < number of ones in mask" in failure.message
     if not isinstance(failure.error, IndexError) and not scattered:
         return None
     for modality in placeholder_tokens(situation):
         found = _features(situation, failure, modality)
         if found is not None:
-            # So many for the whole batch.
+            # The features are those of the whole batch.
             count = max(1, found // situation.plan.batch)
             return replace(situation.plan, counts={**situation.plan.counts, modality: count})
     return None
 
 
 def _first_modality(message: str) -> str | None:
-    """Return the modality that ``message`` is about: the first one, where it speaks of several tokens."""
+    """Return the modality that ``message`` is about: the first one if it names several."""
     found = re.search("image|video|audio|speech", message.lower())
     return {"speech": "audio"}.get(found[0], found[0]) if found else None
 
 
 def _features(situation: Situation, failure: Failure, modality: str) -> int | None:
-    """Return how many features of a modality there are: vectors as wide as the text's hidden states.
+    """Return how many features a modality has: vectors as wide as the hidden states of the text.
 
-    They may lie one behind the other, in one dimension.
+    They may be flattened into one dimension.
     """
     width = situation.text.hidden_size
     for variables, _ in failure.frames:
@@ -81,7 +81,7 @@ def _features(situation: Situation, failure: Failure, modality: str) -> int | No
 
 
 def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
-    """Return the plan that leaves out a modality that has no placeholder of its own."""
+    """Return the plan without a modality that has no placeholder of its own."""
     word = next((each for each in ("video", "audio", "image") if each in failure.message.lower()), None)
     names = {name for name in failure.inputs if word and word in name}
     return replace(situation.plan, without=situation.plan.without | names) if names else None

@@ -13,21 +13,21 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def scaling(situation: Situation, failure: Failure) -> Plan | None:
-    """Rotary parameters that are None by default and needed nevertheless, with sections for three axes."""
+    """Rotary parameters that are None by default although they are needed, with sections for three axes."""
     field = re.search(r"rope_scaling|rope_parameters", failure.line)
     empty = re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message)
     if field is None or empty is None:
         return None
     text = situation.text
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _three(width // 2)}
-    # Newer releases keep under the newer name what is read under the older one.
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _sections_of_axes(width // 2)}
+    # Newer releases store under the newer name what is read under the older one.
     plan = situation.plan.with_values({("", "rope_scaling"): rope, ("", "rope_parameters"): rope})
     return plan if plan != situation.plan else None
 
 
 def named_sections(situation: Situation, failure: Failure) -> Plan | None:
-    """Sections of rotary positions that there is no default for."""
+    """Rotary sections that have no default."""
     name = failure.error.args[0] if isinstance(failure.error, KeyError) and failure.error.args else None
     if not isinstance(name, str) or not name.endswith("section"):
         return None
@@ -37,18 +37,18 @@ def named_sections(situation: Situation, failure: Failure) -> Plan | None:
         width = head_width(fields_of(part))
         if isinstance(rope, dict) and name not in rope and width:
             field = "rope_parameters" if fields_of(part).get("rope_parameters") else "rope_scaling"
-            values[type(part).__name__, field] = {**rope, name: _three(width // 2)}
+            values[type(part).__name__, field] = {**rope, name: _sections_of_axes(width // 2)}
     return situation.plan.with_values(values) if values else None
 
 
-def _three(total: int) -> list[int]:
+def _sections_of_axes(total: int) -> list[int]:
     """Return sections for time, height and width that add up to ``total``."""
     side = total * 3 // 8
     return [total - 2 * side, side, side]
 
 
 def sections(situation: Situation, failure: Failure) -> Plan | None:
-    """Sections of rotary positions that the model file has a default for."""
+    """Rotary sections for which the model file has a default."""
     numbers = failure.numbers(r"split_sizes to sum exactly to (\d+)")
     rope = situation.get("rope_parameters", "rope_scaling")
     if (
@@ -58,16 +58,16 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
     ):
         return None
     name = "rope_parameters" if situation.get("rope_parameters") else "rope_scaling"
-    said = re.search(r"split_sizes=\[([^]]{0,400})\]", failure.message)
-    sizes = said[1].split(", ") if said else []
-    # Some split sines and cosines that stand twice, with the sections twice.
+    found = re.search(r"split_sizes=\[([^]]{0,400})\]", failure.message)
+    sizes = found[1].split(", ") if found else []
+    # Some models repeat sines and cosines once, and split them by the sections repeated once.
     is_doubled = len(sizes) == 6 and sizes[:3] == sizes[3:]
-    divided = _three(numbers[0] // 2 if is_doubled else numbers[0])
+    divided = _sections_of_axes(numbers[0] // 2 if is_doubled else numbers[0])
     return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
 
 
 def turned_width(situation: Situation, failure: Failure) -> Plan | None:
-    """Heads of another width than the angles, which are worked out from the width of the stream alone."""
+    """Heads that are not as wide as the rotary angles, which follow from the hidden size alone."""
     widths = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
     )

@@ -1,4 +1,4 @@
-"""Shapes that an inner module expects of an input."""
+"""Shapes of inputs that an inner module expects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def dimensions(situation: Situation, failure: Failure) -> Plan | None:
-    """An input whose shape is unpacked into another number of names."""
+    """An input whose shape is unpacked into a different number of names."""
     numbers = failure.numbers(r"(?:not enough|too many) values to unpack \(expected (\d+)")
     if numbers is None:
         numbers = failure.numbers(r"range of \[-\d+, (\d+)\], but got (\d+)\)")
@@ -28,17 +28,17 @@ def dimensions(situation: Situation, failure: Failure) -> Plan | None:
                 rank = numbers[0] + ("[:-1]" in line)
                 given: Any = failure.inputs.get(name)
                 if given is not None and given.numel() == value.numel() and given.dim() < value.dim():
-                    # An outer module puts dimensions of its own in front.
+                    # An outer module has prepended dimensions.
                     rank -= value.dim() - given.dim()
                 if given is not None and given.dim() > value.dim():
-                    # The outer module has put the first two dimensions together.
+                    # An outer module has merged the first two dimensions.
                     rank += given.dim() - value.dim()
                 return _with_rank(situation.plan, name, rank)
     return _rank_by_content(situation, failure, numbers[0])
 
 
 def width(situation: Situation, failure: Failure) -> Plan | None:
-    """An input whose last dimension, or whose channels, a first layer expects to be of another size."""
+    """An input whose last dimension or channels differ from the size that the first layer expects."""
     normalised = failure.numbers(r"expected input with shape \[\*, (\d+)\], but got input of size")
     if normalised:
         return _resized(situation, failure, -1, normalised[0], None)
@@ -71,7 +71,7 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def mask(situation: Situation, failure: Failure) -> Plan | None:
-    """A mask that has to have the shape of what it selects from."""
+    """A mask that must have the shape of the tensor that it selects from."""
     found = re.search(
         r"shape of the mask \[([^]]{0,100})\].{0,200}indexed tensor \[([^]]{0,100})\]", failure.message
     )
@@ -86,13 +86,13 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
-    """A mask over what attention reads beside the sequence itself."""
+    """A mask that must cover what attention reads besides the sequence itself."""
     sizes = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
     )
     if sizes is None or "attention_mask" not in situation.parameters:
         return None
-    # Where none is given, the model makes one that is as long as the sequence.
+    # Without one, the model makes a mask that is as long as the sequence.
     given = failure.inputs.get("attention_mask")
     shape = (situation.plan.batch, situation.plan.length) if given is None else given.shape
     if len(shape) != 2 or shape[1] != sizes[1]:
@@ -102,7 +102,7 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def lengths(situation: Situation, failure: Failure) -> Plan | None:
-    """Lengths of the parts of an input that have to add up to the whole."""
+    """Lengths of the parts of an input, which must add up to its length."""
     found = re.search(
         r"split_sizes to sum exactly to (\d+) .{0,400}split_sizes=\[([^]]{0,400})\]", failure.message
     )
@@ -144,7 +144,7 @@ def stated(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def single_item(situation: Situation, failure: Failure) -> Plan | None:
-    """A batch of one, where the model gives every item of it the memory of one."""
+    """A batch of one, for a model that reshapes the state of a single item to the size of the batch."""
     found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
     shape = [int(each) for each in found[1].split(", ")] if found else []
     if (
@@ -157,7 +157,7 @@ def single_item(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
-    """Find the input by its content, where an inner module calls it something else."""
+    """Find the input by its number of elements, since an inner module may call it something else."""
     inputs = {n: v for n, v in failure.inputs.items() if is_tensor(v) and v.is_floating_point()}
     for variables, line in failure.frames[:4]:
         for local, value in variables.items():
@@ -170,13 +170,13 @@ def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan 
 
 
 def _with_rank(plan: Plan, name: str, rank: int) -> Plan:
-    # A shape that was learnt before has another number of dimensions.
+    # A shape that was learnt before has a different number of dimensions.
     shapes = {each: shape for each, shape in plan.shapes.items() if each != name}
     return replace(plan, shapes=shapes, ranks={**plan.ranks, name: rank})
 
 
 def _known_last(failure: Failure, sizes: tuple[int, ...]) -> tuple[int, int]:
-    """Return the two ``sizes``, the one that an input has last."""
+    """Return the two ``sizes``, that of the last dimension of an input second."""
     last = {value.shape[-1] for value in failure.inputs.values() if is_tensor(value) and value.dim()}
     return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
 
@@ -184,14 +184,14 @@ def _known_last(failure: Failure, sizes: tuple[int, ...]) -> tuple[int, int]:
 def _resized(
     situation: Situation, failure: Failure, dimension: int, size: int, before: int | None
 ) -> Plan | None:
-    """Give the input that the failing line works on another size in ``dimension``."""
+    """Resize ``dimension`` of the input that the failing line uses from ``before`` to ``size``."""
     reached = [
         value for variables, line in failure.frames for value in variables.values() if is_tensor(value)
     ]
     numbers_of_elements = {value.numel() for value in reached[:6]}
-    said = " ".join(line for _, line in failure.frames[:6])
-    # Of several of the same size, it is the one that the failing lines name.
-    inputs = sorted(failure.inputs.items(), key=lambda each: each[0] not in said)
+    lines = " ".join(line for _, line in failure.frames[:6])
+    # Among several of the same size, the one that the failing lines name comes first.
+    inputs = sorted(failure.inputs.items(), key=lambda each: each[0] not in lines)
     for name, value in inputs:
         if not is_tensor(value) or not value.is_floating_point():
             continue
@@ -206,7 +206,7 @@ def _resized(
 def _with_size(
     plan: Plan, name: str, shape: tuple[int, ...], dimension: int, size: int, before: int | None, flat: bool
 ) -> Plan:
-    """Give the input ``name`` the ``size`` in ``dimension``, maybe by another order of dimensions."""
+    """Give the input ``name`` the ``size`` in ``dimension``, if possible by transposing it."""
     reordered = len(shape) == 3 and name not in plan.transposed
     if reordered and size in (shape[1:] if dimension == 1 else shape[1:2]):
         return replace(plan, transposed=plan.transposed | {name})
@@ -217,7 +217,7 @@ def _with_size(
         return plan.with_shapes({name: (shape[0], 16, size)})
     changed = list(shape)
     given = shape[dimension]
-    # What the layer sees may be several times as wide as the input.
+    # What reaches the layer may be several times as wide as the input.
     several = before is not None and given not in (before, size) and given * size % before == 0
     changed[dimension] = given * size // before if several and before else size
     return plan.with_shapes({name: tuple(changed)})

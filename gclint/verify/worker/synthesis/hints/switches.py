@@ -1,4 +1,4 @@
-"""Parts of a model that it only has where the configuration enables them."""
+"""Parts that a model only has if the configuration enables them."""
 
 from __future__ import annotations
 

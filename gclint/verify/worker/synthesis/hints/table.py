@@ -1,4 +1,4 @@
-"""Which hints there are, and in which order they are asked."""
+"""All hints, in the order in which they are asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gclint.verify.worker.synthesis.inputs.plan import Plan
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 Hint = Callable[[Situation, Failure], Plan | None]
-"""Proposes another plan for a situation in which an attempt failed, or None if the failure is not its own."""
+"""Proposes another plan after an attempt failed in a situation, or None if the failure is a different one."""
 
 HINTS: tuple[Hint, ...] = (
     # Messages and numbers that leave little doubt.
@@ -85,14 +85,14 @@ HINTS: tuple[Hint, ...] = (
     inputs.without_sizes,
     fields.all_empty,
     images.larger_for_crops,
-    # Whatever it was: what is trained without a loss is better than nothing.
+    # For any error: to train without a loss is better than not to train at all.
     inputs.without_labels,
 )
 """Every hint, in the order in which they are asked: the first new plan is tried."""
 
 
 def next_plan(situation: Situation, failure: Failure, tried: list[Plan]) -> Plan | None:
-    """Return a plan that is not among those ``tried``, or None where the error says nothing that helps."""
+    """Return the first plan that is not among those ``tried``, or None if no hint has one."""
     for hint in HINTS:
         plan = hint(situation, failure)
         if plan is not None and plan not in tried:

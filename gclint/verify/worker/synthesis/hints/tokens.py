@@ -1,4 +1,4 @@
-"""Tokens where a model has several codebooks or streams of them."""
+"""Tokens of models with several codebooks or streams of tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def codebooks(situation: Situation, failure: Failure) -> Plan | None:
-    """Tokens of several codebooks in rows below one another."""
+    """Tokens of several codebooks, as further rows of the batch."""
     if "view size is not compatible" in failure.message:
         names = {"decoder_input_ids", "input_ids"} & set(situation.plan.shapes)
         shapes = {name: shape for name, shape in situation.plan.shapes.items() if name not in names}
@@ -32,7 +32,7 @@ def codebooks(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def streams(situation: Situation, failure: Failure) -> Plan | None:
-    """Tokens of several streams beside one another."""
+    """Tokens of several streams, along a further dimension."""
     numbers = failure.numbers(
         r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
     )
@@ -49,22 +49,22 @@ def streams(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
-    """Tokens of which the failing line takes one codebook, the last of three dimensions."""
+    """Tokens of several codebooks along a third dimension, by which the failing line indexes them."""
     if "too many indices for tensor of dimension 2" not in failure.message:
         return None
     for name, value in failure.inputs.items():
-        if _is_rows(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.line):
+        if _is_token_batch(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.line):
             count = situation.get("num_codebooks", "n_codes_total", "num_channels", default=1)
             return situation.plan.with_shapes({name: (*value.shape, count)})
     return None
 
 
-def _is_rows(value: Any) -> bool:
+def _is_token_batch(value: Any) -> bool:
     return is_tensor(value) and value.dim() == 2 and not value.is_floating_point()
 
 
 def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
-    """An input of tokens under a name that the rules take for audio."""
+    """Tokens under a name that the rules take for that of audio."""
     if "got torch.FloatTensor" not in failure.message or "indices" not in failure.message:
         return None
     names = {name for name in failure.inputs if "values" in name}
@@ -72,7 +72,7 @@ def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def shorter(situation: Situation, failure: Failure) -> Plan | None:
-    """A sequence that has as many places as there are codebooks at most."""
+    """A sequence that can have at most as many positions as there are codebooks."""
     count = situation.get("num_codebooks")
     last = failure.numbers(r"index (\d+) is out of range")
     if not isinstance(count, int) or "out of range" not in failure.message:

@@ -13,11 +13,11 @@ import torch
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 FRAMES = 64
-"""How many frames a spectrogram has, where nothing asks for another number of them."""
+"""How many frames a spectrogram has, unless a class needs another number."""
 
 
 def input_values(situation: Situation) -> torch.Tensor:
-    """Return samples, or a spectrogram where a class calls it so."""
+    """Return samples, or a spectrogram for a class that uses this name for one."""
     bands = situation.get("num_mel_bins")
     if bands is not None and situation.get("conv_stride") is None:
         return situation.floats(
@@ -38,7 +38,7 @@ def _input_features(situation: Situation) -> torch.Tensor:
         default=32,
     )
     if "feature_lens" in situation.parameters:
-        # All recordings of a batch, one after the other.
+        # All recordings of a batch, concatenated.
         return situation.floats("input_features", bands, situation.plan.batch * FRAMES)
     if "chunk_sample_lengths" in situation.parameters:
         return situation.floats("input_features", situation.plan.batch, bands, FRAMES)
@@ -57,7 +57,7 @@ def _audio_mel(situation: Situation) -> torch.Tensor:
 
 
 def _audio_mel_mask(situation: Situation) -> torch.Tensor:
-    # True is what is padding.
+    # True marks padding.
     return torch.zeros(situation.plan.batch, FRAMES, dtype=torch.bool)
 
 
@@ -67,7 +67,7 @@ def _mel_spectrogram(situation: Situation) -> torch.Tensor:
     )
 
 
-def _past(situation: Situation) -> int:
+def _past_length(situation: Situation) -> int:
     lags: list[int] = situation.get("lags_sequence", default=[0])
     return int(situation.get("context_length", default=8)) + max(lags)
 
@@ -83,7 +83,7 @@ def _series(situation: Situation, name: str, length: int) -> torch.Tensor:
 
 
 def _past_values(situation: Situation) -> torch.Tensor:
-    return _series(situation, "past_values", _past(situation))
+    return _series(situation, "past_values", _past_length(situation))
 
 
 def _future_values(situation: Situation) -> torch.Tensor:
@@ -98,7 +98,7 @@ def _time_features(name: str) -> Any:
     def provide(situation: Situation) -> torch.Tensor:
         count = int(situation.get("num_time_features", default=1))
         length = (
-            _past(situation)
+            _past_length(situation)
             if name.startswith("past")
             else int(situation.get("prediction_length", default=4))
         )

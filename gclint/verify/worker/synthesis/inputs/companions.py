@@ -1,4 +1,4 @@
-"""What only makes sense beside another input: lengths, grids and indices of it, and the state of a robot."""
+"""Inputs that describe another one, such as its lengths, grids and indices, and the state of a robot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.tiles import CAMERAS, is_robot
 
 _POOLED = 4
-"""Patches that become one token."""
+"""How many patches are pooled into one token."""
 
 
 def _patch_count(situation: Situation) -> int:
@@ -24,12 +24,12 @@ def _patch_count(situation: Situation) -> int:
 
 
 def _pooling(situation: Situation) -> torch.Tensor:
-    """Return which patches of all images each token is made of."""
+    """Return the indices of the patches that each token is made of, a row per token."""
     return torch.arange(situation.plan.batch * _patch_count(situation)).reshape(-1, _POOLED)
 
 
 def _pooled_grids(situation: Situation) -> torch.Tensor:
-    """Return rows and columns of tokens of each image, and of its crops, of which there are none."""
+    """Return the rows and columns of tokens of each image, and zeros for its crops, since it has none."""
     return torch.tensor([[1, _patch_count(situation) // _POOLED, 0, 0]] * situation.plan.batch)
 
 
@@ -41,7 +41,7 @@ def _frame_lengths(situation: Situation) -> torch.Tensor:
     return torch.full((situation.plan.batch,), FRAMES)
 
 
-def _seen(situation: Situation) -> Any:
+def _pixel_mask(situation: Situation) -> Any:
     if is_robot(situation):
         return torch.ones(situation.plan.batch, CAMERAS, dtype=torch.bool)
     return patch_mask(situation)
@@ -67,17 +67,17 @@ def _codes(situation: Situation) -> Any:
     )
 
 
-def _characters(situation: Situation) -> torch.Tensor:
+def _character_counts(situation: Situation) -> torch.Tensor:
     """Return how many characters each token has: one, since there are as many characters as tokens."""
     return torch.ones(situation.plan.batch, situation.plan.length, dtype=torch.long)
 
 
-def _ends(situation: Situation) -> torch.Tensor:
-    """Return where the only recording of each item ends."""
+def _cutoffs(situation: Situation) -> torch.Tensor:
+    """Return the number of samples in the only recording of each item."""
     return torch.full((situation.plan.batch, 1), input_values(situation).shape[-1])
 
 
-def _spoken(situation: Situation) -> Any:
+def _decoder_values(situation: Situation) -> Any:
     return documented(situation, "decoder_input_values")
 
 
@@ -86,10 +86,10 @@ COMPANIONS = (
     (r"image_grids", _pooled_grids, True),
     (r"chunk_sample_lengths", _sample_lengths, True),
     (r"feature_lens", _frame_lengths, True),
-    (r"pixel_attention_mask", _seen, True),
+    (r"pixel_attention_mask", _pixel_mask, True),
     (r"codes", _codes, False),
-    (r"char_count_per_id", _characters, False),
-    (r"input_values_cutoffs", _ends, False),
-    (r"decoder_input_values", _spoken, True),
+    (r"char_count_per_id", _character_counts, False),
+    (r"input_values_cutoffs", _cutoffs, False),
+    (r"decoder_input_values", _decoder_values, True),
     (r"state", _state, False),
 )

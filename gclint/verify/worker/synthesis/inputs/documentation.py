@@ -1,4 +1,4 @@
-"""Inputs made from what the documentation of ``forward`` and its annotations say about them."""
+"""Makes inputs from the docstring and the annotations of ``forward``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def documented(situation: Situation, name: str) -> Any:
-    """Return a value for the parameter ``name``, or None where nothing says what it is."""
+    """Return a value for the parameter ``name``, or None if nothing says what it is."""
     shape = documented_shape(situation, name)
     annotation = str(situation.parameters[name].annotation)
     text = entry(situation, name)
@@ -29,10 +29,10 @@ def documented(situation: Situation, name: str) -> Any:
             return situation.ones(situation.plan.batch, situation.plan.length)
         return 1 if re.search(r"\bint\b", annotation) or re.match(r"\s*\(`?int`?\b", text) else None
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
-        # An image of what was masked in another one.
+        # A mask with the shape of an image has values of its own, such as those of another image.
         return situation.floats(name, *shape)
     if "hidden_state" in name:
-        # Whatever the documentation calls it: some was copied from that of tokens.
+        # The docstring may call them integers, where it was copied from that of tokens.
         return situation.floats(name, *shape)
     if "mask" in name:
         return situation.ones(*shape, boolean="Bool" in annotation + text[:80])
@@ -47,7 +47,7 @@ def documented(situation: Situation, name: str) -> Any:
 
 
 def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
-    """Return the shape that the documentation gives for the parameter ``name``."""
+    """Return the shape that the docstring gives for the parameter ``name``, or None if it gives none."""
     found = re.search(r"of shape\s+`?\(?`?\(([^)]{0,400})\)", entry(situation, name)[:400])
     if found is None:
         return None
@@ -56,12 +56,12 @@ def documented_shape(situation: Situation, name: str) -> tuple[int, ...] | None:
 
 
 def entry(situation: Situation, name: str) -> str:
-    """Return what the documentation of ``forward`` says about the parameter ``name``."""
+    """Return the entry for the parameter ``name`` in the docstring of ``forward``, or an empty string."""
     return _entry(typing.cast(str, situation.model_class.forward.__doc__ or ""), name)
 
 
 def layout(situation: Situation, name: str) -> str:
-    """Return what all classes in the file say about the parameter ``name``."""
+    """Return the entries for the parameter ``name`` in the docstrings of all classes in the file."""
     return _described(situation.model_class.__module__, name)
 
 
@@ -82,7 +82,7 @@ def _described(module: str, name: str) -> str:
 
 
 def dimension(situation: Situation, word: str) -> int:
-    """Return the size that ``word`` stands for in the documentation of a shape."""
+    """Return the size that ``word`` stands for in a documented shape."""
     if "*" in word:
         return math.prod(dimension(situation, each.strip()) for each in word.split("*"))
     if word.isdecimal():

@@ -1,4 +1,4 @@
-"""Inputs of a model by the names of the parameters of its ``forward``."""
+"""Makes the inputs of a model from the names of the parameters of its ``forward``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
 
 
 def make_inputs(situation: Situation) -> dict[str, Any]:
-    """Return the keyword arguments for ``forward``.
+    """Return the keyword arguments for ``forward``, the same ones each time.
 
     Raises:
-        NotSynthesisable: The user's function that makes them cannot be used.
+        NotSynthesisable: The user's function that makes them failed.
     """
     given = given_inputs(situation)
     return _by_rule(situation) if given is None else given
@@ -61,15 +61,16 @@ def _by_rule(situation: Situation) -> dict[str, Any]:
                 inputs[name] = _adjust(situation, name, hidden_states(situation))
     fit_masks(situation, inputs)
     if situation.plan.single:
-        whole = {
+        tensors = {
             name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()
         }
-        inputs |= {name: value[:1] for name, value in whole.items() if len(value) == situation.plan.batch}
+        inputs |= {name: value[:1] for name, value in tensors.items() if len(value) == situation.plan.batch}
     add_training_inputs(situation, inputs, situation.plan.training)
     return inputs
 
 
 def _provider(name: str) -> tuple[Provider | None, bool]:
+    """Return the function that makes the input ``name``, and whether the input is given though optional."""
     for pattern, provider, wanted in _PROVIDERS:
         if pattern.fullmatch(name):
             return provider, wanted
@@ -77,6 +78,7 @@ def _provider(name: str) -> tuple[Provider | None, bool]:
 
 
 def _adjust(situation: Situation, name: str, value: Any) -> Any:
+    """Return the input ``name`` as the plan requires it; ``value`` is what the rules made."""
     plan = situation.plan
     if not isinstance(value, torch.Tensor):
         return value
@@ -101,7 +103,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
 
 
 def _raised(situation: Situation, name: str, value: torch.Tensor, rank: int) -> torch.Tensor:
-    """Return ``value`` with dimensions put in until it has ``rank`` of them."""
+    """Return ``value`` with dimensions inserted until it has ``rank`` of them."""
     side = patch_side(situation)
     if name.startswith("pixel") and value.dim() == 2 and rank >= 4 and value.shape[1] % side**2 == 0:
         value = value.unflatten(1, (-1, side, side))
@@ -118,8 +120,9 @@ def _raised(situation: Situation, name: str, value: torch.Tensor, rank: int) -> 
 
 
 def _like(situation: Situation, name: str, value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return a mask or tokens of the type of ``value`` with another ``shape``."""
     if value.dtype is torch.bool:
-        # What is masked and what is not are two halves of the same size in each row.
+        # Every second position is masked, since a model may need as many in each row.
         return torch.arange(math.prod(shape)).reshape(shape) % 2 == 0
     if "mask" in name:
         return torch.ones(shape, dtype=value.dtype)

@@ -1,4 +1,4 @@
-"""Inputs made by a function of the user's."""
+"""Inputs made by a function that the user's settings name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ _SEED = 20
 
 
 def given_inputs(situation: Situation) -> dict[str, Any] | None:
-    """Return what the user's function makes for a class, or None where there is none.
+    """Return the inputs that the user's function makes for a class, or None if there is no such function.
 
-    It is called with the configuration and, if it takes two arguments, the model class; the random numbers
-    that torch gives it are the same each time.
+    It is called with the configuration and, if it takes two arguments, the model class, after seeding torch.
 
     Raises:
-        NotSynthesisable: It cannot be imported, fails, or returns something else than keyword arguments.
+        NotSynthesisable: The function cannot be imported, fails, or does not return keyword arguments.
     """
     known = function_for_inputs(situation.model_class)
     if known is None:
@@ -45,7 +44,7 @@ def given_inputs(situation: Situation) -> dict[str, Any] | None:
     if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
         message = (
             f"inputs in {known.origin}: {known.inputs} returned {type(inputs).__name__}; "
-            "it has to return the keyword arguments of forward, as a dict"
+            "it must return the keyword arguments of forward, as a dict"
         )
         raise NotSynthesisable(SETTINGS, message)
     return inputs
@@ -56,7 +55,7 @@ def _function(inputs: str, folder: str) -> Callable[..., Any]:
     where, _, name = inputs.rpartition(":")
     sys.path.insert(0, folder)
     try:
-        module = _of_file(where) if where.endswith(".py") else importlib.import_module(where)
+        module = _module_from_file(where) if where.endswith(".py") else importlib.import_module(where)
     finally:
         sys.path.remove(folder)
     found: Callable[..., Any] = getattr(module, name)
@@ -68,7 +67,7 @@ def _imported(known: Known) -> Callable[..., Any]:
     return _function(known.inputs, known.folder)
 
 
-def _of_file(path: str) -> Any:
+def _module_from_file(path: str) -> Any:
     spec = importlib.util.spec_from_file_location(f"gclint_inputs_{Path(path).stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -78,7 +77,7 @@ def _of_file(path: str) -> Any:
 
 
 def _positional(function: Callable[..., Any]) -> int:
-    """Return how many arguments ``function`` can be given by position, at most two."""
+    """Return how many positional arguments ``function`` takes, at most two."""
     parameters = inspect.signature(function).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
         return 2

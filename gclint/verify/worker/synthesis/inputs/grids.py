@@ -1,4 +1,4 @@
-"""How images and videos are cut into patches: what says it, and how many there are of them."""
+"""How images and videos are cut into patches, and into how many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MERGES = ("spatial_merge_size", "merge_size", "merge_kernel_size", "pooling_kern
 
 
 def vision(situation: Situation) -> Any:
-    """Return the part of the configuration that is about images, or the whole."""
+    """Return the sub-configuration for images, or the whole configuration if there is none."""
     level = [situation.config]
     while level:
         below = [pair for each in level for pair in children(each)]
@@ -27,7 +27,7 @@ def vision(situation: Situation) -> Any:
 
 
 def get_vision(situation: Situation, *names: str, default: Any = None) -> Any:
-    """Return the first of these fields in the part about images, or in the whole where it has none."""
+    """Return the first of these fields in the sub-configuration for images, or else in the whole one."""
     found = find(vision(situation), *names)
     return situation.get(*names, default=default) if found is None else found
 
@@ -54,14 +54,14 @@ def is_packed(situation: Situation) -> bool:
 
 
 def in_blocks(situation: Situation) -> bool:
-    """Tell whether the class takes whole blocks of the patches that it merges, with the channels last."""
+    """Tell whether each row of the input is a block of the patches to merge, with the channels last."""
     return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(
         situation, "pixel_values"
     )
 
 
 def is_cut(situation: Situation) -> bool:
-    """Tell whether the class takes patches in place of images."""
+    """Tell whether the class takes patches instead of images."""
     return is_packed(situation) or any(name in situation.parameters for name in (*POSITIONS, "target_sizes"))
 
 

@@ -1,4 +1,4 @@
-"""What a loss compares the output with."""
+"""Labels, which a loss compares the output with."""
 
 from __future__ import annotations
 

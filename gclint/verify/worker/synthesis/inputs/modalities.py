@@ -1,4 +1,4 @@
-"""What a batch holds beside text, and batches without some of it."""
+"""The modalities of a batch besides text, and batches without some of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 _MODALITIES = {
-    # In this order: what is a video's is called after pixels and grids, too.
+    # Videos come first, since their inputs are named after pixels and grids as well.
     "video": re.compile(r"video|second_per_grid"),
     "audio": re.compile(r"audio|speech|input_features|input_values|feature_lens|feature_attention|mel_spec"),
     "image": re.compile(
@@ -21,18 +21,18 @@ _MODALITIES = {
         r"|cross_attention_mask"
     ),
 }
-"""Modalities, and the names of inputs that bring them, or say something of them."""
+"""Modalities, with the names of the inputs that contain or describe them."""
 
 
 @dataclass(frozen=True)
 class Variants:
-    """The batches of a class that can be made of its usual one by leaving modalities out."""
+    """The batches that can be made from the usual one of a class by leaving out modalities."""
 
     situation: Situation
 
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
-        """The names of the usual inputs of each modality, none of which the class requires."""
+        """The names of the usual inputs of each modality that the class does not require."""
         if function_for_inputs(self.situation.model_class) is not None:
             return {}
         given = make_inputs(self.situation)
@@ -54,7 +54,7 @@ class Variants:
         return frozenset(self._names)
 
     def inputs(self, kept: Collection[str]) -> dict[str, Any]:
-        """Return a batch of text and of the modalities in ``kept``, which has not been tried."""
+        """Return a batch of text and of the modalities in ``kept``; the class may fail on it."""
         dropped = frozenset().union(*(names for each, names in self._names.items() if each not in kept))
         plan = replace(self.situation.plan, without=self.situation.plan.without | dropped)
         return make_inputs(replace(self.situation, plan=plan))

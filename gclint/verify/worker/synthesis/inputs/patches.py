@@ -1,4 +1,4 @@
-"""Images and videos that a processor has cut into patches, with what says where each patch was."""
+"""Images and videos that a processor has cut into patches, with the positions of the patches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def patches(situation: Situation, name: str) -> torch.Tensor | None:
-    """Return the patches of the images ``name``, or None where the class takes whole images."""
+    """Return the patches of the images ``name``, or None if the class takes whole images."""
     _, height, width = grid(situation)
     side, channels = patch_side(situation), channel_count(situation)
     if in_blocks(situation):
@@ -41,7 +41,7 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
 
 
 def _grid_thw(situation: Situation) -> torch.Tensor:
-    # Where images are counted by sample, the last one of a sample is the one to be made, and has no pixels.
+    # If images are counted per sample, the last one of each is to be generated, and has no pixels.
     each = 2 if "images_per_sample" in situation.parameters else 1
     return torch.tensor([grid(situation)] * situation.plan.batch * each)
 
@@ -51,9 +51,10 @@ def _images_per_sample(situation: Situation) -> torch.Tensor:
 
 
 def _video_frames(situation: Situation) -> int:
-    """Return how many patches a video has in time.
+    """Return how many patches a video has along time.
 
-    As few as possible: some models put the time between frames in words, so that each needs its own.
+    There are as few as possible: some models write time stamps between frames, so that each frame would need
+    placeholders of its own.
     """
     return int(get_vision(situation, "temporal_merge_size", default=1))
 
@@ -73,7 +74,7 @@ def _positions(situation: Situation) -> torch.Tensor:
 
 
 def _flattened(situation: Situation) -> torch.Tensor:
-    """Return patches with row and column, counted from 1, in front."""
+    """Return patches, each preceded by its row and column, counted from 1."""
     places = torch.cartesian_prod(torch.arange(1, 5), torch.arange(1, 5)).expand(situation.plan.batch, -1, -1)
     width = get_vision(
         situation, "patch_embed_hidden_size", default=channel_count(situation) * patch_side(situation) ** 2
@@ -84,9 +85,9 @@ def _flattened(situation: Situation) -> torch.Tensor:
 
 
 def patch_mask(situation: Situation) -> torch.Tensor | None:
-    """Return which patches are no padding, where the class takes patches in place of images."""
+    """Return a mask of the patches that are not padding, if the class takes patches instead of images."""
     if not any(each in situation.parameters for each in POSITIONS):
-        # Elsewhere it masks pixels or tiles, and is seldom needed.
+        # For other classes, it masks pixels or tiles, and is seldom needed.
         given = "pixel_attention_mask" in situation.plan.also
         return documented(situation, "pixel_attention_mask") if given else None
     _, height, width = grid(situation)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _VIDEO = ("video_token_id", "video_token_index")
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    # modality, fields that hold its placeholder, inputs that bring its content
+    # modality, fields with its placeholder, inputs with its content
     (
         "image",
         (
@@ -35,7 +35,7 @@ _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
-    """Return ``ids`` with the placeholders of each modality that the class takes put in front."""
+    """Return ``ids`` with the placeholders of each modality of the class inserted after the first token."""
     import torch
 
     pieces = []
@@ -50,7 +50,7 @@ def with_placeholders(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
 
 
 def placeholder_tokens(situation: Situation) -> dict[str, int]:
-    """Return the placeholder of each modality whose content is among the inputs."""
+    """Return the id of the placeholder of each modality whose content is among the inputs."""
     found = {}
     inputs = set(situation.parameters) - situation.plan.without
     for modality, names, contents in _MODALITIES:
@@ -60,13 +60,13 @@ def placeholder_tokens(situation: Situation) -> dict[str, int]:
     video = situation.get(*_VIDEO)
     is_for_videos = "pixel_values" in inputs and "pixel_values_videos" not in situation.parameters
     if not found and isinstance(video, int) and is_for_videos:
-        # A class for videos alone has no other name for them than one for images.
+        # A class for videos alone may call them ``pixel_values``.
         found["video"] = video
     return found
 
 
 def modality_of_tokens(situation: Situation, ids: torch.Tensor) -> torch.Tensor:
-    """Return 0 for each token of ``ids`` that is text, 1 where it stands for an image, 2 video, 3 audio."""
+    """Return a number for each token of ``ids``: 0 for text, 1 for images, 2 for videos, 3 for audio."""
     kinds = ids.new_zeros(ids.shape)
     numbers = {modality: number for number, (modality, _, _) in enumerate(_MODALITIES, 1)}
     for modality, token in placeholder_tokens(situation).items():

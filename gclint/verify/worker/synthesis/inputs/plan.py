@@ -1,4 +1,4 @@
-"""What is decided about one attempt to run a model class."""
+"""The plan of one attempt to run a model class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 
 @dataclass(frozen=True)
 class Plan:
-    """What an attempt does differently from the rules, learnt from the attempts before it."""
+    """What an attempt does differently from the rules, learnt from the errors of earlier attempts."""
 
     sizes: Sizes = field(default_factory=Sizes)
     attention: str | None = None
@@ -27,24 +27,24 @@ class Plan:
     training: tuple[str, ...] = ()
     """Optional inputs to give as training does, such as a mask with padding."""
     ranks: dict[str, int] = field(default_factory=dict)
-    """The number of dimensions that an input shall have."""
+    """The number of dimensions of an input, by its name."""
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """The shape that an input shall have."""
+    """The shape of an input, by its name."""
     counts: dict[str, int] = field(default_factory=dict)
-    """How many placeholders of a modality a sequence has."""
+    """How many placeholders a sequence has, by modality."""
     given: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Integers that an input consists of."""
+    """The integers that an input consists of, by its name."""
     single: bool = False
-    """Whether the batch is one of one."""
+    """Whether the batch has only one item."""
     tokens: frozenset[str] = frozenset()
     """Inputs that hold tokens, whatever they are called."""
     transposed: frozenset[str] = frozenset()
-    """Inputs whose last two dimensions are the other way round."""
+    """Inputs whose last two dimensions are swapped."""
     values: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """Values of fields, by the class that has the field and its name. Without a class, where it is None; with
-    ``=``, wherever there is such a field."""
+    """Values of fields, by configuration class and field. An empty class stands for every part in which the
+    field is None, and ``=`` for every part that has it."""
     inside: str | None = None
-    """The sub-configuration that the class wants in place of the whole."""
+    """The name of the sub-configuration that the class takes instead of the whole."""
 
     def with_values(self, values: Mapping[tuple[str, str], Any]) -> Plan:
         """Return this plan with these ``values`` of fields as well."""

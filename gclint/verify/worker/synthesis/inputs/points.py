@@ -1,4 +1,4 @@
-"""What somebody points at in an image: points, boxes and rough masks that a mask is predicted from."""
+"""Prompts for segmentation: points, boxes and rough masks, from which a mask is predicted."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _points(situation: Situation) -> torch.Tensor:
 
 
 def _point_labels(situation: Situation) -> torch.Tensor:
-    # A point inside, one outside, and one that is none.
+    # A point of the object, one of the background, and one that is padding.
     return torch.tensor([1, 0, -1]).expand(situation.plan.batch, 1, _POINTS).clone()
 
 
 def _boxes(situation: Situation) -> torch.Tensor | None:
     if "input_points" not in situation.parameters:
-        # Boxes by themselves are cut out of the features, by a function of another library.
+        # Without points, boxes are cropped from the features by a function of another library.
         return None
     corner = _places(situation, "input_boxes", situation.plan.batch, 1, 2) / 2
     return torch.cat([corner, corner + 4], dim=-1)

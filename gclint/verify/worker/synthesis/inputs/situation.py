@@ -1,4 +1,4 @@
-"""What an attempt to run a model class goes by: the class, its configuration and a plan."""
+"""The situation in which a model class is tried: the class, its configuration and a plan."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 from gclint.verify.worker.synthesis.inputs.plan import Plan
 
 if TYPE_CHECKING:
-    # What only looks at a situation, as hints do, needs no tensors.
+    # Hints only read a situation, and must not need torch.
     import torch
     from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A class, its configuration and a plan: everything that inputs are made from, and that hints look at."""
+    """A class, its configuration and a plan: everything that inputs are made from, and that hints read."""
 
     model_class: Any
     config: PretrainedConfig
     plan: Plan
     whole: PretrainedConfig
-    """What ``config`` is a part of, or itself."""
+    """The configuration that ``config`` is a part of, or ``config`` itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is cached is found again.
+        # The cached properties are computed again.
         return Situation, (self.model_class, self.config, self.plan, self.whole)
 
     @cached_property
@@ -41,24 +41,24 @@ class Situation:
             each.name: each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
         }
         if not named:
-            # What only passes everything on takes what the inner model takes.
+            # A ``forward`` that only passes on its arguments takes those of the inner model.
             name = "input_ids" if self.is_for("Decoder") else self.model_class.main_input_name
             named = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)}
         return named
 
     @cached_property
     def parts(self) -> list[Any]:
-        """The configuration and all that are below it."""
+        """The configuration and everything below it."""
         return list(descendants(self.config))
 
     @cached_property
     def special(self) -> set[int]:
-        """Numbers of tokens that no text contains."""
+        """The ids of special tokens, which no text contains."""
         return special_tokens(self.parts)
 
     @cached_property
     def text(self) -> Any:
-        """The configuration of what reads the tokens."""
+        """The configuration of the part that reads text."""
         return self.config.get_text_config(decoder=True)
 
     @property
@@ -71,14 +71,14 @@ class Situation:
         return find(self.config, *names, default=default)
 
     def width(self) -> int:
-        """Return the width of the stream of hidden states."""
+        """Return the width of the hidden states."""
         return int(
             getattr(self.config, "hidden_size", None)
             or self.get("hidden_size", "d_model", "embed_dim", "dim", default=64)
         )
 
     def is_for(self, pattern: str) -> bool:
-        """Tell whether the name of the class says that it is for a task."""
+        """Tell whether the name of the class matches ``pattern``, such as the name of a task."""
         return re.search(pattern, self.model_class.__name__) is not None
 
     def floats(self, name: str, *shape: int) -> torch.Tensor:
@@ -94,7 +94,7 @@ class Situation:
         return torch.ones(shape, dtype=torch.bool if boolean else torch.long)
 
     def integers(self, name: str, low: int, high: int, *shape: int) -> torch.Tensor:
-        """Return evenly distributed integers from ``low`` up to and without ``high``."""
+        """Return uniformly distributed integers from ``low`` up to but excluding ``high``."""
         import torch
 
         return torch.randint(low, max(high, low + 1), shape, generator=_generator(name))

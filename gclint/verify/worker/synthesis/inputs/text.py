@@ -12,7 +12,7 @@ from gclint.verify.worker.synthesis.inputs.situation import Situation
 
 
 def input_ids(situation: Situation) -> torch.Tensor:
-    """Return tokens, with placeholders for what other modalities put among them."""
+    """Return tokens, with placeholders for other modalities."""
     ids = situation.tokens("input_ids", situation.plan.batch, situation.plan.length)
     ids = with_placeholders(situation, ids)
     end = situation.get("eos_token_id")
@@ -47,7 +47,7 @@ def _zeros(situation: Situation) -> torch.Tensor:
 
 
 def _token_type_ids(situation: Situation) -> torch.Tensor:
-    # Where images stand among the tokens, these are the second type.
+    # Placeholders of images are of the second type.
     return modality_of_tokens(situation, input_ids(situation)).clamp(max=1)
 
 
@@ -56,7 +56,7 @@ def _modalities(situation: Situation) -> torch.Tensor:
 
 
 def hidden_states(situation: Situation) -> torch.Tensor | None:
-    """Return a stream of hidden states, or patches where a tower calls them so."""
+    """Return hidden states, or patches for a tower that uses this name for them."""
     if "grid_thw" in situation.parameters:
         return patches(situation, "hidden_states")
     return situation.floats("hidden_states", situation.plan.batch, situation.plan.length, situation.width())
@@ -90,7 +90,7 @@ def _entity_positions(situation: Situation) -> torch.Tensor:
 
 
 def _of_choices(situation: Situation, value: torch.Tensor) -> torch.Tensor:
-    """Return ``value`` for each of two choices, where a class takes several."""
+    """Return ``value`` for each of two choices, if the class takes several."""
     return torch.stack([value, value], dim=1) if situation.is_for("MultipleChoice") else value
 
 
@@ -108,7 +108,7 @@ def _position_embeddings(situation: Situation) -> tuple[torch.Tensor, torch.Tens
 
 def _languages(situation: Situation) -> Any:
     if any("sp" in name and name.endswith("_id") for name in situation.parameters):
-        # Beside a speaker, it is a sequence of one place that is embedded.
+        # Together with a speaker, it is embedded as a sequence of one position.
         return _speaker(situation)
     return torch.zeros(situation.plan.batch, dtype=torch.long)
 

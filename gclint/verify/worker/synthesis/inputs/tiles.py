@@ -1,4 +1,4 @@
-"""Images in tiles, images in a row, and masks that say which token sees which of them."""
+"""Images in tiles, several images per item, and masks of which token attends to which image or tile."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gclint.verify.worker.synthesis.inputs.text import input_ids
 
 _IMAGES = 1
 CAMERAS = 2
-"""How many images a robot sees at once."""
+"""How many images a robot gets at once."""
 
 
 def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
-    """Return images in tiles, or None where the class takes whole ones."""
+    """Return images in tiles, or None if the class takes whole images."""
     if "aspect_ratio_ids" in situation.parameters:
         return situation.floats(
             "pixel_values", situation.plan.batch, _IMAGES, _tiles(situation), channel_count(situation), *side
@@ -30,25 +30,25 @@ def tiles(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
 
 
 def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
-    """Return as many images in a row as the documentation or the name of the class speaks of, or None."""
+    """Return several images per item if a docstring or the name of the class asks for them, else None."""
     if is_robot(situation):
         return situation.floats(
             "pixel_values", situation.plan.batch, CAMERAS, channel_count(situation), *side
         )
     pattern = r"of shape `?\(batch_size, (num_tiles|num_frames|num_cameras|num_images)[,)]"
-    said = re.search(pattern, entry(situation, "pixel_values"))
-    if said is None and "input_ids" in situation.parameters:
-        said = re.search(
+    found = re.search(pattern, entry(situation, "pixel_values"))
+    if found is None and "input_ids" in situation.parameters:
+        found = re.search(
             pattern, layout(situation, "pixel_values") + layout(situation, "pixel_attention_mask")
         )
-    if said is None and not situation.is_for("ImagesAnd"):
+    if found is None and not situation.is_for("ImagesAnd"):
         return None
-    count = situation.get(said[1] if said else "num_images", default=2)
+    count = situation.get(found[1] if found else "num_images", default=2)
     return situation.floats("pixel_values", situation.plan.batch, count, channel_count(situation), *side)
 
 
 def is_robot(situation: Situation) -> bool:
-    """Tell whether the class makes actions of what several cameras see."""
+    """Tell whether the class predicts the actions of a robot from the images of several cameras."""
     return any(name in situation.parameters for name in ("action_embeds", "state"))
 
 
@@ -64,7 +64,7 @@ def _ratio_mask(situation: Situation) -> torch.Tensor:
     return torch.ones(situation.plan.batch, _IMAGES, _tiles(situation), dtype=torch.long)
 
 
-def _seen_tiles(situation: Situation) -> torch.Tensor | None:
+def _tile_mask(situation: Situation) -> torch.Tensor | None:
     if "aspect_ratio_ids" not in situation.parameters:
         return None
     return torch.ones(
@@ -72,17 +72,17 @@ def _seen_tiles(situation: Situation) -> torch.Tensor | None:
     )
 
 
-def _seen_images(situation: Situation) -> torch.Tensor | None:
+def _image_mask(situation: Situation) -> torch.Tensor | None:
     if "perceiver_embeddings" not in situation.parameters:
         return None
     return torch.ones(situation.plan.batch, input_ids(situation).shape[1], _IMAGES, dtype=torch.long)
 
 
-def _places(situation: Situation) -> torch.Tensor:
-    """Mark as many places of a text as an image has queries."""
-    places = torch.zeros(situation.plan.batch, input_ids(situation).shape[1], dtype=torch.long)
-    places[:, 1 : 1 + situation.get("latent_query_num", default=4)] = 1
-    return places
+def _query_positions(situation: Situation) -> torch.Tensor:
+    """Mark as many positions of a text as an image has queries."""
+    positions = torch.zeros(situation.plan.batch, input_ids(situation).shape[1], dtype=torch.long)
+    positions[:, 1 : 1 + situation.get("latent_query_num", default=4)] = 1
+    return positions
 
 
 def _regions(situation: Situation) -> torch.Tensor:
@@ -100,7 +100,7 @@ TILES = (
     (r"visual_attention_mask", _region_mask, True),
     (r"aspect_ratio_ids", _ratios, True),
     (r"aspect_ratio_mask", _ratio_mask, True),
-    (r"cross_attention_mask", _seen_tiles, True),
-    (r"image_attention_mask", _seen_images, True),
-    (r"image_embeds_position_mask", _places, True),
+    (r"cross_attention_mask", _tile_mask, True),
+    (r"image_attention_mask", _image_mask, True),
+    (r"image_embeds_position_mask", _query_positions, True),
 )

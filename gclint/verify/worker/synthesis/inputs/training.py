@@ -1,4 +1,4 @@
-"""Optional inputs as training has them: masks with padding, positions, segments, and labels to ignore."""
+"""Optional inputs as in training: masks with padding, positions, segments, and labels to ignore."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LABELS = "labels"
 _IGNORED = -100
 """The label that a loss ignores."""
 _PADDED = 6
-"""The last item of a batch is padded by one part in so many."""
+"""The padding of the last item of a batch is its length divided by this number."""
 _MASKED = {
     "attention_mask": ("input_ids", "inputs_embeds", "input_values", "input_features"),
     "decoder_attention_mask": ("decoder_input_ids", "decoder_inputs_embeds"),
     "encoder_attention_mask": ("encoder_hidden_states",),
 }
-"""Masks, and what each masks: the first of these that is given."""
+"""Masks, and the inputs that each masks: the first of these that is given."""
 
 Given = dict[str, Any]
 Provider = Callable[[Situation, Given, str], "torch.Tensor | None"]
@@ -30,12 +30,12 @@ Provider = Callable[[Situation, Given, str], "torch.Tensor | None"]
 
 def optional_inputs(situation: Situation) -> list[str]:
     """Return the names of the optional inputs that training gives and that ``forward`` takes."""
-    # Which labels count depends on the masks.
+    # Labels come last, since which of them count depends on the masks.
     return sorted((name for name in situation.parameters if _provider(name)), key=lambda name: name == LABELS)
 
 
 def add_training_inputs(situation: Situation, inputs: Given, names: Iterable[str]) -> None:
-    """Give the optional inputs of these ``names`` as training does, where there is what they are made for."""
+    """Add the optional inputs ``names`` as in training, each if the input that it describes is given."""
     for name in names:
         provider = _provider(name)
         value = provider(situation, inputs, name) if provider else None
@@ -65,7 +65,7 @@ def _mask(situation: Situation, inputs: Given, name: str) -> torch.Tensor | None
 
 
 def _positions(_situation: Situation, inputs: Given, name: str) -> torch.Tensor | None:
-    """Return positions that begin anew within the last item, as where two texts are packed into one."""
+    """Return positions that restart within the last item, as if two texts were packed into it."""
     ids = inputs.get("decoder_input_ids" if name.startswith("decoder") else "input_ids")
     if not _is_batch(ids):
         return None
@@ -76,7 +76,7 @@ def _positions(_situation: Situation, inputs: Given, name: str) -> torch.Tensor 
 
 
 def _segments(situation: Situation, inputs: Given, _name: str) -> torch.Tensor | None:
-    """Return the segment of each token: its modality where there are several, else one of two texts."""
+    """Return the segment of each token: its modality if there are several, else the first or second text."""
     ids = inputs.get("input_ids")
     if not _is_batch(ids):
         return None
@@ -108,7 +108,7 @@ def _global(_situation: Situation, inputs: Given, _name: str) -> torch.Tensor | 
 
 
 def _labels(_situation: Situation, inputs: Given, _name: str) -> torch.Tensor | None:
-    """Return the labels, ignored where there is padding."""
+    """Return the labels, of which those of padding are ignored."""
     labels = inputs.get(LABELS)
     if not isinstance(labels, torch.Tensor) or labels.is_floating_point():
         return None

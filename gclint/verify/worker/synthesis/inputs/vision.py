@@ -54,7 +54,7 @@ def _bool_masked_pos(situation: Situation) -> Any:
 
 
 def _codes_of_patches(situation: Situation) -> torch.Tensor:
-    """Return which of the codes of a codebook each patch of an image is."""
+    """Return the index of each patch of an image in a codebook."""
     return situation.integers("mim_labels", 0, 8, *_bool_masked_pos(situation).shape)
 
 

@@ -1,4 +1,4 @@
-"""The findings of an examination so far, and their result."""
+"""Collects the findings of an examination, and makes the result of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gclint.verify.worker.specimen import Specimen
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why something cannot be judged."""
+    """The reason why something cannot be judged."""
 
     category: str
     """The kind of the reason in a word or two."""
@@ -49,7 +49,7 @@ _IDLE = Doubt(
 )
 
 
-class Ledger:
+class Findings:
     """Collects the findings on one class."""
 
     def __init__(self, source: Source, model_class: Any, without: Collection[str]) -> None:
@@ -78,16 +78,16 @@ class Ledger:
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
 
-    def separate(self) -> Ledger:
-        """Return an empty ledger of the same class."""
-        return Ledger(self._source, self._class, self._without)
+    def separate(self) -> Findings:
+        """Return empty findings on the same class."""
+        return Findings(self._source, self._class, self._without)
 
     def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
         """Record that a further specimen cannot be judged."""
         self.notes.append(f"{specimen.scenario}: {doubt.reason}")
 
-    def news(self, other: Ledger) -> frozenset[Any]:
-        """Return the keys of the failures in another ledger that this one does not have."""
+    def new_failures(self, other: Findings) -> frozenset[Any]:
+        """Return the keys of the failures that only ``other`` has."""
         return frozenset(other._failures.keys() - self._failures.keys())
 
     @property
@@ -95,8 +95,8 @@ class Ledger:
         """The keys of the failures."""
         return frozenset(self._failures)
 
-    def take(self, other: Ledger) -> None:
-        """Add what another ledger has collected about further scenarios."""
+    def take(self, other: Findings) -> None:
+        """Add the findings in further scenarios."""
         self.scenarios += other.scenarios
         self.verdicts += other.verdicts
         self.fingerprints += other.fingerprints
@@ -104,32 +104,32 @@ class Ledger:
         self.doubt = self.doubt or other.doubt
         self._be(idle=other._is_idle)
         self.sites.take(other.sites)
-        self.feed(other._embeddings.values())
+        self.add_embeddings(other._embeddings.values())
         self._executed |= other._executed
         self._made_of |= other._made_of
         if other._not_covered is not None:
-            self.cover_all_but(other._not_covered)
+            self.add_not_covered(other._not_covered)
         if other._least is not None:
             self._take_least(other._least)
-        for key in self.news(other):
+        for key in self.new_failures(other):
             is_shown = all(each.mode == "plain" for each in self._failures.values())
             if is_shown and other._failures[key].mode != "plain":
                 self._recipe = other._recipe
             self._failures[key] = other._failures[key]
 
-    def come_to(self, places: Collection[Place]) -> None:
+    def add_executed(self, places: Collection[Place]) -> None:
         """Record which watched places of the source a run that can be judged has executed."""
         self._executed.update(places)
 
-    def made_of(self, kinds: Iterable[type]) -> None:
+    def add_classes(self, kinds: Iterable[type]) -> None:
         """Record the classes of the modules that were run."""
         if self.is_complete:
             for kind in {base for each in kinds for base in each.__mro__}:
                 with suppress(TypeError):  # A class without source.
                     self._made_of.add(f"{inspect.getsourcefile(kind)}::{kind.__qualname__}")
 
-    def cover_all_but(self, parts: Collection[str]) -> None:
-        """Record that one more specimen ran all parts of the model except these."""
+    def add_not_covered(self, parts: Collection[str]) -> None:
+        """Record that a specimen ran all parts of the model except these."""
         before = parts if self._not_covered is None else self._not_covered
         self._not_covered = tuple(each for each in before if each in parts)
 
@@ -179,7 +179,7 @@ class Ledger:
             for each in self._failures.values()
         )
 
-    def feed(self, embeddings: Collection[InputEmbedding]) -> None:
+    def add_embeddings(self, embeddings: Collection[InputEmbedding]) -> None:
         """Record which modules would give the first blocks inputs that require grad."""
         for each in embeddings:
             self._embeddings.setdefault((each.place, each.model), each)
@@ -250,7 +250,7 @@ def not_compared(case: Case) -> Doubt:
             f"two plain runs from the same state differ in {len(case.changing)} of {total} gradients "
             f"({conditions.scenario.name}): {names(case.changing)}",
         )
-    why = [f"rounding alone changes {names(case.blurred)} as much"] if case.blurred else []
+    why = [f"the effect of rounding on {names(case.blurred)} is too large"] if case.blurred else []
     if case.not_finite:
         why.append(f"there are no finite values in those of {names(case.not_finite)} without checkpointing")
     how = "without" if conditions.mode == "plain" else f"{conditions.mode}"

@@ -1,4 +1,4 @@
-"""Runs a model in double precision, whatever types it asks for."""
+"""Runs a model in double precision, whatever types it requests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class Exactly(TorchDispatchMode):  # type: ignore[misc]
+class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]
     """Makes, while it is entered, operations return double precision even if another type is requested."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         return func(
-            *(_exact(each) for each in args), **{name: _exact(each) for name, each in (kwargs or {}).items()}
+            *(_doubled_type(each) for each in args),
+            **{name: _doubled_type(each) for name, each in (kwargs or {}).items()},
         )
 
 
@@ -28,5 +29,5 @@ def doubled(value: Any) -> Any:
     return type(value)(doubled(each) for each in value) if type(value) in (list, tuple) else value
 
 
-def _exact(value: Any) -> Any:
+def _doubled_type(value: Any) -> Any:
     return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value

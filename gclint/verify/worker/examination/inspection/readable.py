@@ -1,4 +1,4 @@
-"""What a model can read besides its arguments: attributes, globals, closures, random generators."""
+"""The state that a model can read besides its arguments: attributes, globals, closures, random generators."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Change:
     """The key of the digest of its new value."""
 
 
-class World:
-    """What a model can read when a checkpoint begins."""
+class ReadableState:
+    """The state that a model can read when a checkpoint begins, besides its arguments."""
 
     def __init__(self, model: nn.Module, function: Callable[..., Any]) -> None:
         self._kept: list[Any] = []
@@ -63,7 +63,7 @@ class World:
                 self._generators[f"{owner}.{name}" if owner else name] = value
         self._states = {name: generator_state(each) for name, each in self._generators.items()}
 
-    def changes(self, now: World) -> tuple[Change, ...]:
+    def changes(self, now: ReadableState) -> tuple[Change, ...]:
         """Return what has been replaced or changed since then."""
         return tuple(
             Change(holder, name, _text(before), _text(after), owner, _key(before), _key(after))

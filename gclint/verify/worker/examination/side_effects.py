@@ -1,4 +1,4 @@
-"""Side effects of recomputation: what a backward pass has changed."""
+"""Finds the side effects of recomputation: what a backward pass has changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 5
 
 
 @dataclass(frozen=True)
-class Consequences:
+class SideEffects:
     """The side effects of a backward pass."""
 
     generators: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Consequences:
     """The identities of the dictionaries whose content changed."""
 
 
-class Evidence:
+class Snapshot:
     """The state at the end of a forward pass."""
 
     def __init__(
@@ -48,10 +48,10 @@ class Evidence:
         self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
         self._dictionaries = {key: (each, _content(each)) for key, each in dictionaries.items()}
 
-    def consequences(self) -> Consequences:
-        """Return what has changed since then."""
+    def side_effects(self) -> SideEffects:
+        """Return what has changed since the end of the forward pass."""
         generators = _generators()
-        return Consequences(
+        return SideEffects(
             tuple(name for name, before in self._generators.items() if before != generators[name]),
             tuple(self._attributes.changes()),
             self._set_before,

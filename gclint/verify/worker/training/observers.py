@@ -8,35 +8,37 @@ from typing import Any
 from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.tensors import carries_gradient, is_cache, tensors_in
+from gclint.verify.worker.examination.tensors import is_cache, requires_grad, tensors_in
 from gclint.verify.worker.training.group import BadPractice
 
-Look = Callable[[str, Any, Any], None]
+Observe = Callable[[str, Any, Any], None]
 """Called with the name of a block, and the positional and keyword arguments of its call."""
 
 
-def _before_each(model: nn.Module, blocks: Sequence[Block], look: Look) -> None:
+def _before_each(model: nn.Module, blocks: Sequence[Block], observe: Observe) -> None:
     for block in blocks:
 
         def hook(_block: nn.Module, args: Any, kwargs: Any, name: str = block.name) -> None:
-            look(name, args, kwargs)
+            observe(name, args, kwargs)
 
         model.get_submodule(block.name).register_forward_pre_hook(hook, with_kwargs=True)
 
 
-class Fed:
+class InputGradients:
     """Records whether the inputs of blocks require grad."""
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
-        self._fed: dict[str, bool] = {}
-        _before_each(model, blocks, self._look)
+        self._requires_grad: dict[str, bool] = {}
+        _before_each(model, blocks, self._observe)
 
-    def starved(self) -> list[str]:
+    def without_grad(self) -> list[str]:
         """Return the names of the blocks without an input that required grad in their first run."""
-        return [name for name, is_fed in self._fed.items() if not is_fed]
+        return [name for name, requires_grad in self._requires_grad.items() if not requires_grad]
 
-    def _look(self, name: str, args: Any, kwargs: Any) -> None:
-        self._fed.setdefault(name, any(carries_gradient(each) for _, each in tensors_in((args, kwargs))))
+    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
+        self._requires_grad.setdefault(
+            name, any(requires_grad(each) for _, each in tensors_in((args, kwargs)))
+        )
 
 
 class CachesGiven:
@@ -44,14 +46,14 @@ class CachesGiven:
 
     def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
         self._given: dict[str, None] = {}
-        _before_each(model, blocks, self._look)
+        _before_each(model, blocks, self._observe)
 
     @property
     def names(self) -> list[str]:
         """The names of these blocks."""
         return list(self._given)
 
-    def _look(self, name: str, args: Any, kwargs: Any) -> None:
+    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
         if any(map(is_cache, (*args, *kwargs.values()))):
             self._given[name] = None
 
@@ -61,14 +63,14 @@ class CachesReturned:
 
     def __init__(self, model: nn.Module) -> None:
         self._filled = False
-        model.register_forward_hook(self._look)
+        model.register_forward_hook(self._observe)
 
     def check(self) -> None:
         """Raise :class:`BadPractice` if it did."""
         if self._filled:
             raise BadPractice("cache on", "the layers write to a cache although checkpointing is enabled")
 
-    def _look(self, _model: nn.Module, _args: Any, outputs: Any) -> None:
+    def _observe(self, _model: nn.Module, _args: Any, outputs: Any) -> None:
         caches = vars(outputs).values() if hasattr(outputs, "__dict__") else ()
         self._filled = self._filled or any(map(_is_filled, caches))
 

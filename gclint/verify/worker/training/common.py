@@ -1,4 +1,4 @@
-"""What most practices have in common."""
+"""Functions that most practices share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import scenario_named
 
 
-def switch_on(subject: Subject, mode: Mode) -> None:
+def enable_checkpointing(subject: Subject, mode: Mode) -> None:
     """Enable checkpointing, unless the mode is ``plain``."""
     if mode != "plain":
-        subject.switch_on(mode)
+        subject.enable_checkpointing(mode)
 
 
 def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
@@ -25,16 +25,16 @@ def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
 
 
 def batches(
-    subject: Subject, forwards: int = 1, *, says_cache: bool = True
+    subject: Subject, forwards: int = 1, *, sets_cache: bool = True
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns the batches of each step; two lengths alternate.
 
     Args:
         subject: the model.
         forwards: how many forward passes there are before each backward pass.
-        says_cache: whether to pass ``use_cache=False``, instead of leaving it at its default.
+        sets_cache: whether to pass ``use_cache=False``, instead of leaving it at its default.
     """
     usual = scenario_named("default")
     return lambda step: [
-        subject.inputs(usual, step * forwards + each, says_cache=says_cache) for each in range(forwards)
+        subject.inputs(usual, step * forwards + each, sets_cache=sets_cache) for each in range(forwards)
     ]

@@ -21,13 +21,13 @@ from gclint.verify.worker.examination.tensors import dense, outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Dressed, Group, Rank, Seen
+from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Group, Prepared, Rank, Seen
 
 _ORDINALS = ("", " of the second step", " of the third step")
 
 
 @dataclass
-class Taken:
+class PracticeRun:
     """The record of the steps of a practice; it can be sent to another process."""
 
     gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
@@ -54,16 +54,16 @@ class Taken:
         return self.error is None and self.refusal is None and self.bad is None
 
 
-def take(
+def run_practice(
     practice: Practice,
     group: Group,
     subject: Subject,
     blocks: Sequence[Block],
     scales: Mapping[str, float],
     begin: Callable[[str], None],
-    shaken: int = 0,
+    perturbed: int = 0,
     rank: Rank = ALONE,
-) -> Taken:
+) -> PracticeRun:
     """Run the steps of a practice; an error of the model or a library is part of the record.
 
     Args:
@@ -72,65 +72,72 @@ def take(
         subject: the model to train; it is changed.
         blocks: the blocks whose runs are counted.
         scales: the sizes of the outputs in the run with which this one will be compared.
-        begin: called with what begins.
-        shaken: if not 0, changes the last bit of all parameters, each number in another way.
+        begin: called with the name of each stage when it begins.
+        perturbed: if not 0, the last bit of all parameters is changed, by each number differently.
         rank: the rank of this process among those that train together.
     """
-    taken = Taken(scales=dict(scales))
-    # By the modules before they are wrapped: wrappers take over their names.
+    run = PracticeRun(scales=dict(scales))
+    # Before modules are wrapped, since wrappers take over their names.
     phases = Phases(subject.model, blocks)
 
     def enter(stage: str) -> None:
-        taken.stage = stage
+        run.stage = stage
         begin(stage)
 
-    dressed: Dressed | None = None
+    prepared: Prepared | None = None
     try:
         enter("the set-up")
         seed(0)
         subject.prepare(scenario_named("default"))
-        if shaken:
-            subject.shake(shaken, group.rounding)
-        dressed = group.dress(practice, subject, blocks, rank)
-        _take_steps(group.steps, dressed, phases, taken, enter)
-        dressed.inspect()
+        if perturbed:
+            subject.perturb(perturbed, group.rounding)
+        prepared = group.prepare(practice, subject, blocks, rank)
+        _run_steps(group.steps, prepared, phases, run, enter)
+        prepared.inspect()
     except DoesNotApply as refusal:
-        taken.refusal = refusal
+        run.refusal = refusal
     except BadPractice as bad:
-        taken.bad = bad.symptom, str(bad)
+        run.bad = bad.symptom, str(bad)
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        taken.error = fault_of(error)
-    if dressed is not None:
-        taken.remark = dressed.remark()
+        run.error = fault_of(error)
+    if prepared is not None:
+        run.remark = prepared.remark()
+    _count_runs(run, prepared, phases)
+    return run
+
+
+def _count_runs(run: PracticeRun, prepared: Prepared | None, phases: Phases) -> None:
+    """Record how often each block ran, as counted by hooks if the practice does not count itself."""
     by_hooks = Seen(phases.runs[False], phases.runs[True])
-    seen = by_hooks if dressed is None or dressed.seen is None else dressed.seen()
-    taken.recorded += seen.recorded
-    taken.recomputed += seen.recomputed
-    return taken
+    seen = by_hooks if prepared is None or prepared.seen is None else prepared.seen()
+    run.recorded += seen.recorded
+    run.recomputed += seen.recomputed
 
 
-def _take_steps(
-    count: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Callable[[str], None]
+def _run_steps(
+    count: int, prepared: Prepared, phases: Phases, run: PracticeRun, enter: Callable[[str], None]
 ) -> None:
-    for name, part in dressed.parts.items():
+    for name, part in prepared.parts.items():
         phases.watch(name, part)
-    with nullcontext() if dressed.seen else phases, warnings.catch_warnings():
+    with nullcontext() if prepared.seen else phases, warnings.catch_warnings():
         # Warnings about defaults of libraries, such as the kind of checkpoint.
         warnings.simplefilter("ignore")
         for number in range(count):
-            _step(number, dressed, phases, taken, enter)
+            _step(number, prepared, phases, run, enter)
 
 
-def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Callable[[str], None]) -> None:
+def _step(
+    number: int, prepared: Prepared, phases: Phases, run: PracticeRun, enter: Callable[[str], None]
+) -> None:
     seed(number)
     losses = []
     enter(f"the forward pass{_ORDINALS[number]}")
-    for batch in dressed.batches(number):
-        with dressed.around():
-            outputs = outputs_of(dressed.model(**batch))
-        losses.append(total_loss(dressed.goes_back(outputs), taken.scales))
+    for batch in prepared.batches(number):
+        with prepared.around():
+            outputs = outputs_of(prepared.model(**batch))
+        losses.append(total_loss(prepared.in_loss(outputs), run.scales))
     present = [each for each in losses if each is not None]
     if not present:
         raise NoGradient
@@ -138,14 +145,14 @@ def _step(number: int, dressed: Dressed, phases: Phases, taken: Taken, enter: Ca
     phases.backward = True
     torch.stack(present).sum().backward()
     phases.backward = False
-    parameters = dressed.parameters()
-    taken.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
+    parameters = prepared.parameters()
+    run.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
     for each in parameters.values():
         each.grad = None
 
 
 def _whole(gradient: Tensor | None) -> Tensor | None:
-    """Return a sharded or sparse gradient as a whole; there is only one process."""
+    """Return the whole of a sharded or sparse gradient; there is only one process."""
     if gradient is None:
         return None
     return dense(gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)

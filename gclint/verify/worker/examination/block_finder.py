@@ -1,4 +1,4 @@
-"""Traces once how a model works: which blocks run, what feeds what, and where tokens are mixed."""
+"""Finds the blocks of a model in one forward pass: which modules feed one another, and which mix tokens."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class _Call:
     returned: tuple[Tensor, ...]
 
 
-class Dissection:
-    """Traces, while it is entered, one forward pass without checkpointing."""
+class BlockFinder:
+    """Observes, while it is entered, one forward pass without checkpointing."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -59,7 +59,7 @@ class Dissection:
         self._names = {module: name for name, module in model.named_modules()}
         self._lists = {each: module for module in model.modules() for each in module.children()}
 
-    def __enter__(self) -> Dissection:
+    def __enter__(self) -> BlockFinder:
         for module in self._model.modules():
             self._hooks.append(module.register_forward_pre_hook(self._before))
             if module in self._candidates:
@@ -77,7 +77,7 @@ class Dissection:
         for hook in self._hooks:
             hook.remove()
         if error is None:
-            # Now, since the backward pass frees the graph.
+            # At once, since the backward pass frees the graph.
             self._linked = self._links()
         self._calls = []
 
@@ -113,7 +113,7 @@ class Dissection:
         return frozenset(self._names[each] for each in self._linked)
 
     def _before(self, module: nn.Module, _arguments: Any) -> None:
-        # Without a gradient, there is nothing to recompute. A module may also be created in this very pass.
+        # Without gradients, there is nothing to recompute. A module that this pass creates is in no block.
         for block in self._around.get(module, ()) if torch.is_grad_enabled() else ():
             if block is not module and (block in self._open or block not in self._entered):
                 self._called[block][module] += 1
