@@ -259,13 +259,15 @@ def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
     )
 
 
+CACHE_NAME = "it is named like a cache"
+"""The reason for the role of a cache."""
 _MASK: _Judged = (_Role.OTHER, "its name contains `mask`")
 
 
 def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Judged:
     name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS:
-        return _Role.OTHER, "its name is that of a cache"
+        return _Role.OTHER, CACHE_NAME
     if is_constant(arg.value):
         return _Role.OTHER, "it is a literal"
     if name not in gradients.named:
@@ -312,7 +314,7 @@ def _carried_role(
     """Return the role of an argument, given where its gradients come from."""
     if not carries:
         return _Role.OTHER, "it is None on every path to this call"
-    named = "your settings name it" if name in gradients.named else "its name is that of an activation"
+    named = "your settings name it" if name in gradients.named else "it is named like an activation"
     if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
         return _Role.NESTED, f"it is a list, tuple or dict, and {named}"
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
@@ -338,7 +340,7 @@ def _carried_role(
     if Carries.UNKNOWN not in carries:
         return _Role.OTHER, "none of its possible values is computed from parameters"
     if _CACHE.search(name) is not None:
-        return _Role.OTHER, "its name is that of a cache"
+        return _Role.OTHER, CACHE_NAME
     return _Role.UNCERTAIN, "where it is computed could not be determined"
 
 
