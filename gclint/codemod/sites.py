@@ -49,6 +49,11 @@ class SiteDefects:
         """Return what the arguments lead to: ``now``, or ``then`` where a legacy branch spares it."""
         return f"{then} once `{self.symbol}` is a `{CHECKPOINTING_BASE}`" if is_spared(self.site) else now
 
+    def span(self, bound: BoundArgument) -> tuple[int, int]:
+        """Return where an argument stands in the file; one of an unpacked list or dict is the whole call."""
+        written = bound.arg in self.site.args
+        return self.site.span(bound.arg if written else self.site.call)
+
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
         for info in self.site.blocks if self.positional_caches else ():

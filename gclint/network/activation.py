@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -112,6 +112,10 @@ class SiteBinding:
         """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
+    def defects(self) -> list[BoundArgument]:
+        """Return the arguments that are passed in a wrong way."""
+        return [*self.positional_caches(), *self.keyword_activations(), *self.nested_activations()]
+
     def is_to_be_repaired(self) -> bool:
         """Return whether the call has to be rewritten if the block becomes a checkpointing layer."""
         keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
@@ -138,7 +142,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         return False
     if site.args and may_be_whole_output(site, site.args[0].value):
         return False
-    for index, arg in enumerate(site.args):
+    for index, arg in enumerate(site.written_args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:
             right = index == 0 or arg.star == "**"
@@ -168,10 +172,22 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         block: one of the classes that it can run.
         gradients: traces values back to where their gradients come from.
     """
+    plain = _bind(site, site.args, block, gradients)
+    if not any(arg.star for arg in site.args):
+        return plain
+    written = _bind(site, site.written_args, block, gradients)
+    # What is wrong about the call itself can be repaired without its unpacked list or dict.
+    is_enough = written is None or all(bound.arg in site.args for bound in written.defects())
+    return plain if is_enough and plain is not None else written
+
+
+def _bind(
+    site: RunSite, args: Sequence[cst.Arg], block: ClassInfo, gradients: Gradients
+) -> SiteBinding | None:
     signature = block.signature
     if signature is None:
         return None
-    binding = bind(site.args, signature)
+    binding = bind(args, signature)
     if not binding.complete:
         return None
     arguments = _judged_arguments(site, block, binding, gradients)
