@@ -15,13 +15,13 @@ __version__ = "0.2.0"
 
 
 def _find_rules_of_checkout() -> None:
-    """Let a checkout that is not installed import its folder ``rules`` as ``gclint.rules``."""
+    """Make ``gclint.rules`` importable from the folder ``rules`` of a checkout that is not installed."""
     installed, path = (folder / "rules" / "__init__.py" for folder in Path(__file__).parents[:2])
     if installed.is_file() or not path.is_file():
         return
     spec = spec_from_file_location("gclint.rules", path)
     assert spec is not None and spec.loader is not None
-    # An import would leave the module in these two places.
+    # As an import would do, store the module in both places.
     globals()["rules"] = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[spec.name])
 
@@ -30,7 +30,7 @@ _find_rules_of_checkout()
 
 
 def __getattr__(name: str) -> Any:
-    """Import what tests of models use when it is asked for."""
+    """Import the functions for tests of models on first use."""
     if name in __all__:
         return getattr(import_module("gclint.testing.live"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

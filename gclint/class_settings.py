@@ -1,4 +1,4 @@
-"""``[tool.gclint.verify]``: what users say about their own classes, which no rule can know."""
+"""Reads ``[tool.gclint.verify]``: the settings of model classes that gclint cannot derive itself."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from gclint.verify.worker.known import Known
 
 _FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
 KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
-"""What may be said about classes of each kind."""
+"""The settings of each kind of classes."""
 
 
 class ClassSettingsError(Exception):
-    """The table cannot be used; the message says what in it, and is meant for the user."""
+    """The table is invalid; the message is meant for the user."""
 
     def __init__(self, message: str, *keys: str) -> None:
-        """Hold a message, and the keys that lead to what it is about from the table."""
+        """Store the message, and the path of keys from the table to the invalid value."""
         super().__init__(message)
         self.keys = keys
 
 
 def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
-    """Return what ``[tool.gclint.verify]`` says about classes.
+    """Return the settings of classes in ``[tool.gclint.verify]``.
 
     Args:
-        table: the table, as TOML has it.
-        folder: what paths in it are relative to.
+        table: the table, as read from TOML.
+        folder: the folder that paths in it are relative to.
 
     Raises:
-        ClassSettingsError: it is not as it should be, or names a file that cannot be used.
+        ClassSettingsError: the table is invalid, or names a file that cannot be used.
     """
     place = "[tool.gclint.verify]"
     kinds = _table(table, place)
@@ -61,7 +61,7 @@ def _known(kind: str, name: str, content: object, folder: Path) -> Known:
 
 
 def _configuration(value: object, folder: Path, place: str) -> dict[str, Any] | None:
-    """Return what is in the file ``value``."""
+    """Return the content of the config.json at the path ``value``."""
     if value is None:
         return None
     if not isinstance(value, str):

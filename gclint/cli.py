@@ -1,4 +1,4 @@
-"""The command line: which commands there are."""
+"""The command line: the group of all commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXAMPLES = (
     "  gclint explain modeling_mine.py:42      explain a finding, or its absence\n"
     "  gclint rule GC001                       explain a rule\n"
     "  gclint verify modeling_mine.py          train the model for a few steps\n"
-    "  gclint memory llama --seq 4096          estimate what training it needs"
+    "  gclint memory llama --seq 4096          estimate the memory for training"
 )
 
 _VERIFY = LazyCommand(
@@ -31,7 +31,7 @@ _EXPLAIN = LazyCommand(
     "explain",
     module="gclint.commands.explain",
     attribute="explain_command",
-    short_help="Explain what gclint sees at a place, and why it reports it or not.",
+    short_help="Explain how gclint understands a place, and why it reports something or not.",
 )
 _MEMORY = LazyCommand(
     "memory",
@@ -78,7 +78,7 @@ def main() -> NoReturn:
     """Run the command line and exit with its status."""
     _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A file name or a source line may hold what the terminal's encoding has not.
+        # A file name or line of code may contain characters that the terminal's encoding does not have.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -93,21 +93,21 @@ def main() -> NoReturn:
 
 
 def _replace_closed_streams() -> None:
-    """Let no file that is opened later take the place of a standard stream."""
+    """Make sure that no file that is opened later gets the descriptor of a closed standard stream."""
     for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, flags)
-    # What is written to the first one fails, and is reported; what is written to the other one is lost.
+    # Writing to the first one fails and is reported; what is written to the second one is lost.
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def exit_without_output(error: OSError) -> NoReturn:
-    """Say that the output cannot be written, as far as that can be said, and exit."""
+    """Report, if possible, that the output cannot be written, and exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # What is still to be written is not tried again at exit.
+    os.dup2(nowhere, 1)  # Buffered output is not written again at exit.
     try:
         sys.stderr.write(f"Error: the output cannot be written: {error.strerror or error}\n")
         sys.stderr.flush()

@@ -1,6 +1,6 @@
-"""What a run reads of the disk, so that a trace of it tells a later run whether it would read the same.
+"""Access to the file system that is recorded in a trace, so that a later run can check it again.
 
-Whatever a lint looks up goes through these functions: files, folders, links, and what is not there.
+Everything that a lint run looks up goes through these functions: files, folders, links, and missing paths.
 """
 
 from __future__ import annotations
@@ -21,83 +21,83 @@ _WITHOUT_WAITING: int = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _SETTLED = 3_000_000_000
-"""How many nanoseconds old a file's times have to be, so that a write since then must show in them."""
-_HAS_CHANGE_TIMES = os.name == "posix"  # Elsewhere it is the time of creation.
+"""The age in nanoseconds from which a file's times are reliable: any later write would change them."""
+_HAS_CHANGE_TIMES = os.name == "posix"  # On Windows, `st_ctime` is the time of creation.
 _CHUNK = 1 << 22
 _DIGITS = 40
-"""Of a digest: more than enough, and thousands of them are kept."""
+"""The length of digests, which is more than enough; a cache stores thousands of them."""
 _LEFT_OUT = frozenset(("__pycache__", ".gclint", ".gclint_cache"))
-"""Folders that come and go with runs, and into which none looks."""
+"""Folders that runs create, and whose contents do not matter."""
 
 
 def digest(data: bytes) -> str:
-    """Return what stands for some content."""
+    """Return a digest of some content, in hexadecimal digits."""
     return sha256(data).hexdigest()[:_DIGITS]
 
 
-# -- what the code asks
+# -- questions
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """Return what is in the regular file that ``path`` is, or leads to.
+    """Return the content of a regular file; links are followed.
 
-    A named pipe would be waited for, and a device may do something when it is opened.
+    Anything else is an error: reading a named pipe would block, and opening a device may have effects.
 
     Raises:
-        OSError: it cannot be read, or is something else.
+        OSError: it cannot be read, or is not a regular file.
     """
     return _read_noted("content", path)
 
 
 def read_unnoted(path: Path | str) -> bytes:
-    """Return the same where no trace needs to know of it: what is read is none of a lint's business.
+    """Return the same without recording it, for files that do not affect the result, such as the cache.
 
     Raises:
-        OSError: it cannot be read, or is something else.
+        OSError: it cannot be read, or is not a regular file.
     """
     return _read(path)[0]
 
 
 def search(path: Path | str) -> bytes:
-    """Return the same of a file in which only words are looked for.
+    """Return the same for a file in which only words are searched.
 
     Raises:
-        OSError: it cannot be read, or is something else.
+        OSError: it cannot be read, or is not a regular file.
     """
     return _read_noted("search", path)
 
 
 def read_text(path: Path | str, errors: str = "strict") -> str:
-    """Return the text of a file in UTF-8, with line ends as Python knows them.
+    """Return the text of a UTF-8 file, with line ends normalized to LF.
 
     Raises:
         OSError: it cannot be read.
-        UnicodeDecodeError: it is something else.
+        UnicodeDecodeError: it is not UTF-8.
     """
     text = read_bytes(path).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def is_file(path: Path | str) -> bool:
-    """Tell whether there is a file."""
+    """Return whether a path is a file; links are followed."""
     return _ask("kind", path) == "file"
 
 
 def is_dir(path: Path | str) -> bool:
-    """Tell whether there is a folder."""
+    """Return whether a path is a folder; links are followed."""
     return _ask("kind", path) == "folder"
 
 
 def exists(path: Path | str) -> bool:
-    """Tell whether a path leads to something."""
+    """Return whether a path exists; links are followed."""
     return _ask("kind", path) != ""
 
 
 def mode(path: Path | str) -> int:
-    """Return what kind of thing a path leads to, as the system numbers them.
+    """Return the type of a file as in ``st_mode``; links are followed.
 
     Raises:
-        OSError: it leads nowhere.
+        OSError: it does not exist.
         ValueError: it is not a path.
     """
     _note("state", path, _state(str(path)))
@@ -105,28 +105,28 @@ def mode(path: Path | str) -> int:
 
 
 def is_link(path: Path | str) -> bool:
-    """Tell whether a path is a link."""
+    """Return whether a path is a symbolic link."""
     return _ask("link", path) != ""
 
 
 def is_there(path: Path | str) -> bool:
-    """Tell whether there is something, though it may be a link that leads nowhere."""
+    """Return whether a path exists, or is a broken link."""
     return _ask("there", path) != ""
 
 
 def real_path(path: Path | str) -> Path:
-    """Return a path without links."""
+    """Return a path with all links resolved."""
     return Path(_ask("real", path))
 
 
 class Places:
-    """Where paths lead to; links on the way are looked at once a folder, not once a file."""
+    """Resolves paths; links are resolved once per folder, not once per file."""
 
     def __init__(self) -> None:
         self._known: dict[Path, Path] = {}
 
     def location(self, path: Path) -> Path:
-        """Return ``path`` without links."""
+        """Return ``path`` with all links resolved."""
         known = self._known.get(path)
         if known is None:
             is_direct = not _may_lead_elsewhere(path)
@@ -135,13 +135,13 @@ class Places:
         return known
 
     def folder(self, folder: Path) -> Path:
-        """Return the same of a folder that files lie in, near others that are asked for."""
+        """Return the same for the folder of files, which is remembered."""
         known = self._known.get(folder)
         if known is None:
             parent = self._known.get(folder.parent)
             if parent is None or _may_lead_elsewhere(folder):
                 known = real_path(folder)
-                # Folders beside it need not ask for all links on the way once more.
+                # Resolved first, so that sibling folders need not resolve the whole path again.
                 if folder.parent not in self._known:
                     self._known[folder.parent] = real_path(folder.parent)
             else:
@@ -155,16 +155,16 @@ def _may_lead_elsewhere(path: Path) -> bool:
 
 
 def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:
-    """Return the names in a folder, in order, and which of them are, or lead to, folders.
+    """Return the entries of a folder, sorted: pairs of a name and whether it is a folder (or a link to one).
 
-    Folders of compiled modules, and those that gclint itself makes, are left out.
+    Folders of compiled modules, and those that gclint itself creates, are left out.
 
     Args:
-        folder: where to look.
-        suffix: what the names of files end with.
+        folder: the folder.
+        suffix: the suffix of the files to include.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the folder cannot be read.
     """
     try:
         found = _entries(folder, suffix)
@@ -177,7 +177,7 @@ def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:
 
 
 def matching(folder: Path | str, pattern: str) -> list[Path]:
-    """Return the paths in a folder whose names match a pattern, in order; none where it cannot be read."""
+    """Return the sorted paths in a folder whose names match a pattern; none if it cannot be read."""
     names = _matching(folder, pattern)
     if current() is not None:
         _note("matching", folder, "/".join(names), pattern)
@@ -185,36 +185,36 @@ def matching(folder: Path | str, pattern: str) -> list[Path]:
 
 
 def variable(name: str) -> str | None:
-    """Return a variable of the environment."""
+    """Return an environment variable."""
     value = os.environ.get(name)
     _note("variable", name, _variable(name))
     return value
 
 
 def package_locations(name: str) -> list[str]:
-    """Return the folders in which this Python would find a package; nothing is imported."""
+    """Return the folders in which this Python would find a package, without importing anything."""
     found = _package(name)
     _note("package", name, found)
     return found.split("\n") if found else []
 
 
-# -- what a later run asks
+# -- answers in a later run
 
 
 def answer(fact: Fact) -> str:
-    """Return the answer that a question has now."""
+    """Return the current answer to a question."""
     return _ANSWERS[fact.kind](fact.path, fact.detail)
 
 
 def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None = None) -> bool:
-    """Tell whether a question still has the answer that is known.
+    """Return whether a question still has a known answer.
 
     Args:
-        kind: that of the question; what else it consists of follows.
-        path: what it is about.
-        detail: what else it says.
-        known: the answer.
-        seen: the signature that the file had with that answer, if it is one that may be trusted.
+        kind: the kind of the question.
+        path: its path.
+        detail: its detail.
+        known: the known answer.
+        seen: the signature of the file when it had this answer, if it can be relied on.
     """
     if seen is not None and _HAS_CHANGE_TIMES:
         try:
@@ -226,34 +226,34 @@ def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None 
 
 
 def is_kind(kind: object) -> bool:
-    """Tell whether there are questions of this kind."""
+    """Return whether there are questions of this kind."""
     return kind in _ANSWERS
 
 
 def signature(status: os.stat_result) -> Signature:
-    """Return what no write leaves as it was, where the system has times of change."""
+    """Return the signature of a file, which any write changes if the system has change times."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def is_settled(status: os.stat_result, now: int) -> bool:
-    """Tell whether a later write must show in a file's times, which are counted in steps."""
+    """Return whether a file's times are so old that any later write changes them at their resolution."""
     return _HAS_CHANGE_TIMES and max(status.st_mtime_ns, status.st_ctime_ns) < now - _SETTLED
 
 
-# -- how it is found out
+# -- implementation of the questions
 
 
 def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
     _require_regular(path, os.stat(path))
     handle = os.open(path, os.O_RDONLY | _WITHOUT_WAITING)
     try:
-        # It may be another thing by now.
+        # It may have been replaced meanwhile.
         status = os.fstat(handle)
         _require_regular(path, status)
         data = os.read(handle, status.st_size + 1)
         if len(data) == status.st_size:
             return data, status
-        pieces = [data]  # It grows, or its size is not known beforehand.
+        pieces = [data]  # The file grows, or its size is not known in advance.
         while pieces[-1]:
             pieces.append(os.read(handle, _CHUNK))
         return b"".join(pieces), status
@@ -344,7 +344,7 @@ def _entries(folder: Path | str, suffix: str) -> list[tuple[str, bool]]:
             name = entry.name
             try:
                 is_folder = entry.is_dir()
-            except OSError:  # A link to itself.
+            except OSError:  # A link that leads to itself.
                 is_folder = False
             if is_folder:
                 if name not in _LEFT_OUT:
@@ -386,7 +386,7 @@ def _variable(name: str, _detail: str = "") -> str:
 def _package(name: str, _detail: str = "") -> str:
     from importlib.machinery import PathFinder
 
-    # Not importlib.util.find_spec, which may load what hooks into imports.
+    # Not importlib.util.find_spec, which may run import hooks.
     spec = PathFinder.find_spec(name, sys.path)
     return "\n".join((spec and spec.submodule_search_locations) or ())
 

@@ -1,4 +1,4 @@
-"""What a rule says about a file, and how it would repair it."""
+"""Findings of rules, with their fixes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 
 
 class Applicability(Enum):
-    """Whether a fix may be applied unattended."""
+    """Whether a fix can be made without a review."""
 
     SAFE = "safe"
-    """Behaviour without checkpointing is unchanged, and with it becomes right."""
+    """Without checkpointing, behaviour is unchanged; with checkpointing, it is correct."""
     PROVABLE = "when proven"
-    """It rests on what a run saw and the text does not say; applied where a run proves it."""
+    """It depends on what only a run can show, and is made only if a run proves it."""
     UNSAFE = "unsafe"
-    """Someone must look; applied only with ``--unsafe-fixes``."""
+    """It needs a review, and is made only with ``--unsafe-fixes``."""
 
     def joined(self, other: Applicability) -> Applicability:
-        """Return what holds for two fixes that are made together: what the more doubtful one asks for."""
+        """Return the applicability of two fixes that are made together: the less safe one."""
         order = [*Applicability]
         return max(self, other, key=order.index)
 
 
 class Evidence(Enum):
-    """What training the model for a moment says about a finding."""
+    """Whether a run of the model confirms or contradicts a finding."""
 
     CONFIRMED = "confirmed by run"
     CONTRADICTED = "contradicted by run"
@@ -42,7 +42,7 @@ class Edit:
 
 
 class Part(Enum):
-    """What a piece of code is that a fix puts right."""
+    """The kind of a piece of code that a fix repairs."""
 
     BLOCK = "block"
     CALL = "call site"
@@ -50,13 +50,13 @@ class Part(Enum):
 
     @property
     def plural(self) -> str:
-        """The word for several."""
+        """The plural of the name."""
         return "legacy branches" if self is Part.BRANCH else f"{self.value}s"
 
 
 @dataclass(frozen=True)
 class Repair:
-    """A piece of code that a fix puts right, at ``[start, end)`` of the text of the file at ``path``."""
+    """A piece of code that a fix repairs, at ``[start, end)`` in the text of the file at ``path``."""
 
     part: Part
     path: Path
@@ -66,64 +66,64 @@ class Repair:
 
 @dataclass(frozen=True, order=True)
 class Duty:
-    """Something that is left to do by hand once a fix is made."""
+    """Something that must be done by hand after a fix."""
 
     path: Path
     """The file that it is about, which is not among the given ones."""
     text: str
-    """In words, such as "modeling_x.py has to be generated anew"."""
+    """A clause such as "modeling_x.py has to be regenerated"."""
 
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that belong together: all of them are made, or none."""
+    """Edits that are made together or not at all."""
 
     message: str
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
     reason: str | None = None
-    """Why the fix is not safe; given for every other one."""
+    """Why the fix is not safe; None if and only if it is safe."""
     repairs: tuple[Repair, ...] = ()
-    """What the edits put right; fixes of several findings may share some of it."""
+    """The pieces of code that the edits repair; several fixes may have some in common."""
     duties: tuple[Duty, ...] = ()
-    """What the edits leave to do."""
+    """What is left to do after the edits."""
 
     def __post_init__(self) -> None:
         if (self.applicability is Applicability.SAFE) != (self.reason is None):
-            raise ValueError("a fix says why it is not safe if it is not, and only then")
+            raise ValueError("a fix must have a reason if and only if it is not safe")
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why there is no fix, in words that follow "no fix: "."""
+    """Why there is no fix: a clause to follow "no fix: "."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Heir:
-    """What another file makes of the class or call that a finding is about: one like it, or a run of it."""
+    """The same defect in another file: a generated copy of the class or call, or a call of the class."""
 
     path: Path
     symbol: str
     defines: bool = True
-    """Whether the file has a class or call of its own for it."""
+    """Whether the file contains a copy of the class or call itself."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A place that a finding's story comes by, at ``[start, end)`` of the text of the file at ``path``."""
+    """A step of a finding's story, at ``[start, end)`` in the text of the file at ``path``."""
 
     path: Path
     start: int
     end: int
     message: str
-    """What is there, or happens there, as a clause of its own: "`self.layers` holds `Block`"."""
+    """A clause about what is or happens there, such as "`self.layers` holds `Block`"."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect, at ``[start, end)`` of the text of the file at ``path`` (character offsets)."""
+    """One defect, at ``[start, end)`` in the text of the file at ``path`` (offsets in characters)."""
 
     code: str
     name: str
@@ -133,33 +133,33 @@ class Finding:
     end: int
     symbol: str
     remedy: Fix | Refusal
-    """How it is repaired, or why it is not."""
+    """The fix, or the reason why there is none."""
     subject: tuple[Path, int, int] | None = None
-    """Where the class is written that it is about, if that is another file."""
+    """The file, start and end of the class that it is about, if that is defined in another file."""
     heirs: tuple[Heir, ...] = ()
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
-    """What a run says about it; None where there was no run, or it says nothing."""
+    """Whether a run confirms or contradicts it; None if no run does."""
     story: tuple[Step, ...] = field(default=(), compare=False)
-    """Why it is one, step by step: the stack, what fills it, the call, where a gradient comes from."""
+    """The steps that explain it: the stack, what fills it, the call, where a gradient comes from."""
 
     @property
     def fix(self) -> Fix | None:
-        """The fix, where the remedy is one."""
+        """The fix, if there is one."""
         return self.remedy if isinstance(self.remedy, Fix) else None
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits of the fix; none where there is no fix."""
+        """The edits of the fix; empty if there is none."""
         return self.remedy.edits if isinstance(self.remedy, Fix) else ()
 
     def refused(self, reason: str) -> Finding:
-        """Return this finding with a reason why it is not repaired in place of a fix."""
+        """Return this finding with a reason why it is not repaired, instead of a fix."""
         return replace(self, remedy=Refusal(reason))
 
 
 def in_reading_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by file and place."""
+    """Return findings sorted by file and place."""
 
     def place(finding: Finding) -> tuple[str, int, int, str, str]:
         return str(finding.path), finding.start, finding.end, finding.code, finding.message
@@ -177,7 +177,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that kept a file from being checked or written; told to the user, never raised."""
+    """Something that kept a file from being checked or written; it is reported to the user, never raised."""
 
     path: Path
     message: str

@@ -1,6 +1,6 @@
-"""What runs saw of calls in the source: a second source beside the text, for those who read that.
+"""What runs of models have observed of calls in the source: a second source of knowledge besides the code.
 
-It needs neither torch nor the verifier: a run of the linter has none, and asks it in vain.
+This needs neither torch nor the verifier. In a plain lint run, there are no observations.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from gclint.verify.worker.cause import Cause
 
 @dataclass(frozen=True)
 class Observed:
-    """What one call did with blocks of one class, over all runs; each name is that of a parameter."""
+    """What one call did with blocks of one class, over all runs; names are those of parameters."""
 
     path: Path
-    """The file of the call, by its identity."""
+    """The path that identifies the file of the call."""
     first: int
-    """The row in which the call begins, in the text as it is now; rows count from 1."""
+    """The row, from 1, on which the call begins in the current text."""
     last: int
     block: str
     """The name of the block's class."""
     definition: Path
     """The file that defines it."""
     is_left_out: bool = False
-    """Whether its blocks feed one another, and checkpointing does not recompute them."""
+    """Whether its blocks feed one another and are not recomputed with checkpointing."""
     keywords: frozenset[str] = frozenset()
-    """What was passed by keyword and required grad."""
+    """The parameters that received tensors that require grad by keyword."""
     containers: frozenset[str] = frozenset()
-    """What held tensors that require grad."""
+    """The parameters that received containers of tensors that require grad."""
     shared: frozenset[str] = frozenset()
-    """What several calls were passed of one graph, in either of these ways."""
+    """Those of them that received tensors of the same graph in several calls."""
     causes: frozenset[Cause] = frozenset()
-    """What failures at the call come from."""
+    """The causes of failures at the call."""
 
     @property
     def losing(self) -> frozenset[str]:
-        """What is passed by keyword and, as runs have shown, gets no gradient or a wrong one."""
+        """The parameters that lose their gradient because they are passed by keyword, as runs have shown."""
         return self._at_fault(self.keywords) if Cause.KEYWORD_ACTIVATION in self.causes else frozenset()
 
     @property
     def about_to_lose(self) -> frozenset[str]:
-        """What is shared, and so will lose its gradient as soon as the blocks are recomputed."""
+        """The shared parameters, which will lose their gradients when the blocks become recomputed."""
         return self.keywords & self.shared if self.is_left_out else frozenset()
 
     @property
     def losing_inside(self) -> frozenset[str]:
-        """What holds tensors that, as runs have shown, get no gradient or a wrong one."""
+        """The parameters whose containers hold tensors that lose their gradients, as runs have shown."""
         return self._at_fault(self.containers) if Cause.CONTAINED_ACTIVATION in self.causes else frozenset()
 
     def _at_fault(self, names: frozenset[str]) -> frozenset[str]:
@@ -59,28 +59,28 @@ class Observed:
 
 @dataclass(frozen=True)
 class Feeding:
-    """A module that feeds the first block of a model, and is not what ``get_input_embeddings()`` returns."""
+    """A module that feeds the first block of a model, but is not returned by ``get_input_embeddings()``."""
 
     path: Path
-    """The file of the model's class, by its identity."""
+    """The path that identifies the file of the model's class."""
     model: str
     """The name of the class."""
     module: str
-    """The way from the model to the module, such as ``embeddings.projection``."""
+    """The path of attributes from the model to the module, such as ``embeddings.projection``."""
     present: str | None
-    """The way to what is returned now, empty for what is outside of the model; None where nothing is."""
+    """The path to the returned module, empty if it is not in the model; None if nothing is returned."""
     fails: bool
-    """Whether that returns something other than one tensor, so that the hook on it raises."""
+    """Whether the output of that module is not a single tensor, so that the hook on it raises."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A line that changes in place what had to stay as it is, since it requires grad."""
+    """A line that changes a leaf that requires grad in place."""
 
     path: Path
-    """The file, by its identity."""
+    """The path that identifies the file."""
     row: int
-    """In the text as it is now; rows count from 1."""
+    """The row, from 1, in the current text."""
 
 
 class Text(Protocol):
@@ -95,11 +95,11 @@ class Text(Protocol):
         """The offset at which each line begins."""
 
     def line(self, row: int) -> str:
-        """Return the text of a row, which counts from 1."""
+        """Return the text of a row, counted from 1."""
 
 
 class Observations:
-    """What runs saw, by file; it moves along with the text while that is edited."""
+    """All observations, by file; their rows are updated when a file is edited."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Observations:
         feeding: Iterable[Feeding] = (),
         changed: Iterable[Changed] = (),
     ) -> None:
-        """Know what was seen of calls, of models, and of lines."""
+        """Store the observations of calls, models and lines."""
         self._feeding = tuple(feeding)
         self._changed = tuple(changed)
         self._by_path: dict[Path, list[Observed]] = {}
@@ -115,19 +115,19 @@ class Observations:
             self._by_path.setdefault(each.path, []).append(each)
 
     def of(self, path: Path) -> tuple[Observed, ...]:
-        """Return what was seen of the calls in the file at ``path``."""
+        """Return the observations of calls in the file at ``path``."""
         return tuple(self._by_path.get(path, ()))
 
     def feeding(self, path: Path) -> tuple[Feeding, ...]:
-        """Return what was seen of the models in the file at ``path``."""
+        """Return the observations of models in the file at ``path``."""
         return tuple(each for each in self._feeding if each.path == path)
 
     def changed(self, path: Path) -> frozenset[int]:
-        """Return the rows of the file at ``path`` in which a leaf that requires grad was changed."""
+        """Return the rows of the file at ``path`` on which a leaf that requires grad was changed."""
         return frozenset(each.row for each in self._changed if each.path == path)
 
     def follow(self, before: Text, after: Text) -> None:
-        """Let what was seen in a file be found in another text of it."""
+        """Update the observations of a file whose text has changed."""
         if before.path in self._by_path or self.changed(before.path):
             rows = {1 + old: 1 + new for old, new in _pairs(_lines(before), _lines(after))}
             seen = self._by_path.get(before.path, [])
@@ -145,10 +145,10 @@ def _lines(text: Text) -> list[str]:
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the rows of a text with those of another one; what is replaced begins and ends where it did."""
+    """Yield pairs of corresponding rows of two texts; a replaced range keeps its first and last row."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     for _, old, old_end, new, new_end in matcher.get_opcodes():
         for row in range(old, old_end):
-            # The last row of what is replaced stays the last one.
+            # The last row of a replaced range corresponds to the last row of its replacement.
             is_last = row == old_end - 1 and row > old
             yield row, max(new, new_end - 1) if is_last else min(new + row - old, max(new, new_end - 1))

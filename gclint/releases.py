@@ -1,4 +1,4 @@
-"""What the base class of layers, ``GradientCheckpointingLayer``, does in each release of transformers."""
+"""How the base class ``GradientCheckpointingLayer`` behaves in each release of transformers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Version: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class BaseClass:
-    """The base class as it is from one release on."""
+    """The behaviour of the base class from one release on."""
 
     since: tuple[int, int]
     neutralised: frozenset[str]
-    """The arguments that it sets to None or False while it checkpoints, where they are passed by keyword."""
+    """The keyword arguments that it sets to None or False while it checkpoints."""
 
 
 _HISTORY = (
@@ -26,13 +26,13 @@ _HISTORY = (
     BaseClass((4, 53), frozenset((USE_CACHE, PAST_KEY_VALUE, PAST_KEY_VALUES, LAYER_PAST))),
     BaseClass((5, 17), frozenset((USE_CACHE, PAST_KEY_VALUES, LAYER_PAST))),
 )
-"""Each change of it, the first one being that it is there at all."""
+"""The behaviour since each release that introduced or changed the base class."""
 
 EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutralised)
-"""What the base class sets to None or False in one release or another."""
+"""The keyword arguments that the base class disables in any release."""
 
 FIRST_WITH_SWITCH = "4.35"
-"""From here on the library sets the flags of modules itself."""
+"""The first release that sets the flags of modules itself."""
 FIRST_WITH_BASE_CLASS = "4.52"
 
 _WRAPS_FORWARD_SINCE = (5, 23)
@@ -46,10 +46,10 @@ _CLAUSE = re.compile(
 
 
 def base_class(version: str) -> BaseClass | None:
-    """Return the base class of a release; None where there is none yet.
+    """Return the base class of a release; None if the release does not have it yet.
 
     Raises:
-        ValueError: this is not a version.
+        ValueError: ``version`` is not a version.
     """
     numbers = re.match(r"(\d+)\.(\d+)(?!\d)", version)
     if numbers is None:
@@ -60,14 +60,14 @@ def base_class(version: str) -> BaseClass | None:
 
 @dataclass(frozen=True)
 class Releases:
-    """The releases that code may run with: all from ``start`` on that come before ``end``."""
+    """The releases that code may run with: from ``start`` (inclusive) to ``end`` (exclusive)."""
 
     start: Version = _ZERO
     end: Version | None = None
-    """None where later releases count, too."""
+    """None if there is no upper bound."""
 
     def __str__(self) -> str:
-        """Name them as a message does."""
+        """Return a description for messages."""
         if self.start == _ZERO:
             return "any transformers" if self.end is None else f"transformers before {_short(self.end)}"
         if self.end is None:
@@ -79,43 +79,43 @@ class Releases:
 
     @property
     def says_something(self) -> bool:
-        """Whether there is a bound at all."""
+        """Whether there is any bound."""
         return self != Releases()
 
     @property
     def without_base_class(self) -> Releases | None:
-        """Those in which there is no base class yet."""
+        """Those releases that do not have the base class yet; None if all have it."""
         return self._between(_ZERO, _since(_HISTORY[0]))
 
     @property
     def have_base_class(self) -> bool:
-        """Whether the base class exists in one of them."""
+        """Whether any of them has the base class."""
         return self._between(_since(_HISTORY[0]), None) is not None
 
     @property
     def wrapping_forward(self) -> Releases | None:
-        """Those that recompute what ``forward`` is when the class is made, and not what replaces it later."""
+        """Those that wrap ``forward`` when the class is created, so that a replacement is not recomputed."""
         return self._between((*_WRAPS_FORWARD_SINCE, 0), None)
 
     def come_before(self, version: str) -> bool:
-        """Tell whether one of them comes before a release."""
+        """Return whether any of them is older than ``version``."""
         return self.start < releases(version).start
 
     def end_before(self, version: str) -> bool:
-        """Tell whether all of them come before a release."""
+        """Return whether all of them are older than ``version``."""
         return self.end is not None and self.end <= releases(version).start
 
     def not_neutralising(self, name: str) -> str | None:
-        """Name those that have the base class, and leave alone an argument passed by keyword as ``name``."""
+        """Return a description of those whose base class does not disable ``name``; None if all do."""
         found = [part for part, each in self._parts() if name not in each.neutralised]
         return " and ".join(map(str, _joined(found))) or None
 
     def neutralise_somewhere(self, name: str) -> bool:
-        """Tell whether one of them sets an argument passed by keyword as ``name`` to None or False."""
+        """Return whether the base class of any of them disables the keyword argument ``name``."""
         return any(name in each.neutralised for _, each in self._parts())
 
     def _parts(self) -> Iterator[tuple[Releases, BaseClass]]:
-        """Yield what there is of each base class."""
+        """Yield the releases with each behaviour of the base class."""
         ends = [*map(_since, _HISTORY[1:]), None]
         for each, end in zip(_HISTORY, ends, strict=True):
             part = self._between(_since(each), end)
@@ -128,23 +128,23 @@ class Releases:
         return None if end is not None and end <= start else Releases(start, end)
 
     def united(self, other: Releases) -> Releases:
-        """Return these and the others, with all between them."""
+        """Return the smallest range that contains both."""
         end = None if self.end is None or other.end is None else max(self.end, other.end)
         return Releases(min(self.start, other.start), end)
 
 
 NEWEST_KNOWN = Releases((*_HISTORY[-1].since, 0))
-"""What counts where nothing says what code runs with."""
+"""The releases that are assumed if nothing else is known."""
 
 
 def releases(text: str) -> Releases:
-    """Return what a version, or a range as requirements have it, stands for.
+    """Parse a version, or a range as in requirements.
 
-    A version alone stands for what begins with it: ``4.53`` for every 4.53.x. What a range excludes by
-    ``!=`` is left in, which is on the safe side.
+    A version alone includes all that begin with it: ``4.53`` stands for every 4.53.x. Versions that a range
+    excludes with ``!=`` are included, which is the safe side.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     alternatives = [_range(part.strip()) for part in text.split("||")]
     found = alternatives[0]
@@ -171,13 +171,13 @@ def _range(text: str) -> Releases:
 
 
 def _bounds(clause: re.Match[str]) -> tuple[Version, Version | None]:
-    """Return from where on, and before what, versions fit a clause such as ``>=4.52``."""
+    """Return the lower bound (inclusive) and upper bound (exclusive) of a clause such as ``>=4.52``."""
     numbers = [int(each) for each in clause["numbers"].split(".")[:3]]
     given = len(numbers)
     major, minor, micro = (*numbers, 0, 0)[:3]
     version: Version = (major, minor, micro)
     operator = clause["operator"]
-    # A pre-release comes before its release.
+    # A pre-release is older than its release.
     before = (clause["suffix"] or "").lstrip("-_.")[:1].lower() in ("a", "b", "c", "d", "r")
     if operator == "!=":
         return _ZERO, None
@@ -200,7 +200,7 @@ def _bounds(clause: re.Match[str]) -> tuple[Version, Version | None]:
 
 
 def _after(version: Version, count: int) -> Version:
-    """Return the first version behind all that begin with the first ``count`` numbers of ``version``."""
+    """Return the first version after all that begin with the first ``count`` numbers of ``version``."""
     major, minor, micro = version
     if count == 1:
         return major + 1, 0, 0
@@ -212,7 +212,7 @@ def _since(base: BaseClass) -> Version:
 
 
 def _joined(parts: list[Releases]) -> list[Releases]:
-    """Put neighbours together."""
+    """Merge adjacent ranges."""
     found: list[Releases] = []
     for part in parts:
         if found and found[-1].end == part.start:

@@ -1,4 +1,4 @@
-"""What a rule is, which rules there are, and which are selected."""
+"""The base class of rules, the list of all rules, and the selection of rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _RULES = "gclint.rules"
 EVERYTHING = "ALL"
-"""What stands for all rules."""
+"""The selector of all rules."""
 Level: TypeAlias = Literal["error", "warning", "note"]
 Precision: TypeAlias = Literal["very-high", "high", "medium", "low"]
 Text: TypeAlias = "Callable[[Place], str]"
@@ -36,86 +36,86 @@ Text: TypeAlias = "Callable[[Place], str]"
 
 @dataclass(frozen=True)
 class Setting(RuleSetting):
-    """A list of strings that users may give a rule in its own table, ``[tool.gclint.rules.<name>]``."""
+    """A setting in the table of a rule, ``[tool.gclint.rules.<name>]``; its value is a list of strings."""
 
     def of(self, network: Network) -> tuple[str, ...]:
-        """Return what holds for a file."""
+        """Return the value for the file that ``network`` describes."""
         given = network.project.settings.given(self.name)
         return self.default if given is None else given
 
 
 class Rule(ABC):
-    """One kind of defect, and all that is known of it.
+    """One kind of defect, and everything that is known of it.
 
-    A subclass lives alone in a module of ``rules/``, and its docstring is its documentation. What it does
-    not say about runs is not known: then no run confirms or contradicts its findings, none of its repairs
-    is proven, and no failure is put down to it.
+    Each rule is a subclass in a module of its own in ``rules/``, and its docstring is its documentation. By
+    default, runs of models do not matter to a rule: no run confirms or contradicts its findings, none of its
+    repairs is proven, and no failure is attributed to it.
     """
 
     code: ClassVar[str]
-    """For example ``GC001``; never used again once a rule is gone."""
+    """For example ``GC001``; the code of a removed rule is never reused."""
     name: ClassVar[str]
     """For example ``missing-checkpointing-layer``."""
     settings: ClassVar[tuple[Setting, ...]] = ()
-    """What users may set for it."""
+    """The settings of the rule."""
     fixes: ClassVar[tuple[Applicability, ...]] = ()
-    """Which kinds of fixes it makes, none if it makes no fix; what copies of the code forbid comes on top."""
+    """The kinds of fixes that it makes; copies of the code may make a single fix unsafe in addition."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
-    """What it repairs, of all that makes a run fail."""
+    """The causes of failures in runs that its fixes remove."""
     explains_all: ClassVar[bool] = True
-    """Whether what has one of these causes is its defect, even where the rule itself finds nothing."""
+    """Whether a failure with one of these causes is always this defect, even without a finding."""
     preview: ClassVar[bool] = False
-    """Whether it is not sure enough to run unless users ask for rules in preview."""
+    """Whether it runs only if users enable rules in preview."""
     always: ClassVar[bool] = False
-    """Whether the rule runs beside whatever rules are selected, unless it is ignored."""
+    """Whether the rule runs whatever rules are selected, unless it is ignored."""
     changes_code: ClassVar[bool] = True
     """Whether its fixes change more than comments, so that a run has to prove them."""
     shows_in_every_run: ClassVar[bool] = False
-    """Whether any run of a call shows the defect if it is there, so that one which does not contradicts it;
-    what depends on a configuration, as a cache does, may show in another."""
+    """Whether any run of a call shows the defect if it is there, so that a run without it contradicts the
+    finding. A defect that depends on the configuration, such as one of caches, may show elsewhere."""
     level: ClassVar[Level] = "error"
-    """How bad it is: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
+    """The severity: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
     precision: ClassVar[Precision] = "high"
-    """How seldom a finding is wrong."""
+    """How rare false positives are."""
     is_about_calls: ClassVar[bool] = False
-    """Whether its findings are about calls of blocks, whose class is their symbol: only a run that comes to
-    such a call proves a repair."""
+    """Whether its findings are about calls of blocks, with the class of the block as their symbol: only a run
+    that reaches such a call proves a repair."""
 
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield what is wrong in the file that ``network`` describes."""
+        """Yield the findings in the file that ``network`` describes."""
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield why there is no finding at a place that the rule looks at, in sentences.
+        """Yield the reasons, as clauses, why the rule has no finding at a place.
 
-        Nothing where there is nothing that it is about. It is asked only where it has no finding, by
-        ``gclint explain``.
+        Yield nothing if the rule does not apply to the place. ``gclint explain`` calls this, only if there is
+        no finding.
         """
         return ()
 
     def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
-        """Return the places at which ``finding`` stands if it is about this call site."""
+        """Return the places where ``finding`` is if it is about this call site."""
         return (site.place,)
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Return what the call sites that a finding is about say of it, or None if they say nothing.
+        """Return whether runs confirm or contradict a finding; None if they do neither.
 
         Args:
-            sites: the call sites as runs saw them, at least one, all of which were run.
-            text: returns their source.
+            sites: the call sites of the finding as runs saw them: at least one, and all were run.
+            text: returns the source of a place.
         """
         if any(map(self.flags, sites)):
             return Evidence.CONFIRMED
         return Evidence.CONTRADICTED if self.shows_in_every_run else None
 
     def flags(self, site: RunSite) -> bool | None:
-        """Return whether the defect is there at a call site as a run saw it; None if no run can show that."""
+        """Return whether a run saw the defect at a call site; None if no run can show it."""
         return None
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
-        """Return whether a failure, which comes from what the rule repairs, shows what a finding is about.
+        """Return whether a failure with one of the rule's ``causes`` shows the defect of a finding.
 
-        A failure at the finding's place does so anyway; this is for those that have no place.
+        A failure at the place of the finding always does. This is called for failures without a place.
         """
         return False
 
@@ -126,31 +126,31 @@ class Rule(ABC):
 
     @classmethod
     def documentation(cls) -> str:
-        """Return the rule's docstring, which is Markdown, without its indentation."""
+        """Return the rule's docstring, which is Markdown, without indentation."""
         return inspect.cleandoc(cls.__doc__ or "")
 
 
 class CommentRule(Rule):
-    """A kind of defect of ignore comments, which shows only when all other rules have run."""
+    """A rule about ignore comments, which is checked after all other rules have run."""
 
     always = True
     changes_code = False
 
     def check(self, network: Network) -> Iterable[Finding]:
-        """Yield nothing: a network has no comments."""
+        """Yield nothing, since a network does not include comments."""
         return ()
 
     @abstractmethod
     def check_comments(
         self, comments: Suppressions, findings: Collection[Finding], ran: Collection[str]
     ) -> Iterable[Finding]:
-        """Yield what is wrong with the ignore comments of a file.
+        """Yield the findings about the ignore comments of a file.
 
         Args:
-            comments: the file's ignore comments.
-            findings: what was found in the file, also what is suppressed.
-            ran: the codes of the rules that looked at the file; only of these it is known whether
-                there is something to suppress.
+            comments: the ignore comments of the file.
+            findings: all findings in the file, including suppressed ones.
+            ran: the codes of the rules that ran on the file; for any other rule it is not known whether it
+                would have a finding.
         """
 
 
@@ -158,7 +158,7 @@ class CommentRule(Rule):
 def all_rules() -> tuple[Rule, ...]:
     """Return one instance of every rule in ``gclint.rules``, ordered by code."""
     found: list[Rule] = []
-    # By its name: the rules build on this module, and not the other way round.
+    # Imported by name, since the rules import this module.
     for module_info in pkgutil.iter_modules(importlib.import_module(_RULES).__path__):
         module = importlib.import_module(f"{_RULES}.{module_info.name}")
         found.extend(
@@ -173,17 +173,17 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule_words() -> tuple[RuleWords, ...]:
-    """Return what settings may say about rules."""
+    """Return the names and settings of all rules, for the reader of settings."""
     return tuple(RuleWords(rule.code, rule.name, rule.settings) for rule in all_rules())
 
 
 def selected_rules(settings: Settings) -> list[Rule]:
-    """Return the rules that are to run."""
+    """Return the rules to run."""
     return [rule for rule in all_rules() if _is_selected(rule, settings)]
 
 
 def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
-    """Return what stands for no rule, each behind the name of the setting that has it."""
+    """Return pairs of the name of a setting and a selector in it that matches no rule."""
     said = {
         "select": settings.select,
         "extend-select": settings.extend_select,
@@ -200,14 +200,14 @@ def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
 
 
 def held_back(settings: Settings) -> list[Rule]:
-    """Return the rules that are named in the selection, and do not run since they are in preview."""
+    """Return the rules that are selected by name, but do not run because they are in preview."""
     named = {each.lower() for each in (*settings.select, *settings.extend_select)}
     in_preview = [rule for rule in all_rules() if rule.preview and not settings.preview]
     return [rule for rule in in_preview if named & {rule.code.lower(), rule.name}]
 
 
 def ignored_codes(settings: Surroundings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
-    """Return the codes of those of ``rules`` that report nothing in the file at ``path``."""
+    """Return the codes of those ``rules`` that are ignored in the file at ``path``."""
     ignored = settings.ignored_in(path)
     return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))
 
@@ -226,5 +226,5 @@ def _selects(selector: str, rule: Rule) -> bool:
 
 
 def codes_by_word(rules: Iterable[Rule]) -> dict[str, str]:
-    """Return the codes of ``rules`` by the words that stand for one, in lower case: its code and its name."""
+    """Return the codes of ``rules`` by their codes and names in lower case."""
     return {word.lower(): rule.code for rule in rules for word in (rule.code, rule.name)}

@@ -1,7 +1,7 @@
-"""A trace of what a run reads of the disk, by which a later run tells whether it would read the same.
+"""A trace of what a run reads from disk, so that a later run can check whether it would read the same.
 
-Each look at the disk is a fact: a question (its kind, a path, and sometimes a detail), and the answer as a
-short text.
+Each access is recorded as a fact, which is a question (a kind, a path, and sometimes a detail), and its
+answer, which is a short text.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 Signature = tuple[int, int, int, int]
-"""A file's size, times of writing and of change, and number: what no write leaves as it was."""
+"""A file's size, modification time, change time and inode: any write changes at least one of them."""
 
 
 class Fact(NamedTuple):
-    """A question to the disk."""
+    """A question about the file system."""
 
     kind: str
     path: str
@@ -23,24 +23,24 @@ class Fact(NamedTuple):
 
 
 class Trace:
-    """What was asked, and what the answers were."""
+    """The questions that a run asked, and the answers."""
 
     def __init__(self) -> None:
         self.answers: dict[Fact, str] = {}
         self.signatures: dict[str, Signature] = {}
-        """Those of the files that were read, where their times may speak for them later."""
+        """The signatures of the files that were read, if they can be relied on later."""
         self.phases: dict[Fact, str] = {}
-        """What a fact was asked for first; the rest is of the lint itself."""
+        """The phase in which each question was asked; questions of the check itself have none."""
         self.layout_free: dict[str, str] = {}
-        """What stands for Python files but for their layout, where verdicts may depend on them."""
+        """Digests of Python files without their layout, for files on which verdicts may depend."""
         self.shown: frozenset[str] | None = None
-        """The files whose layout may show in what is printed; None where any may."""
+        """The files whose layout may affect the output; None if it may be any file."""
         self._fresh: list[Fact] = []
         self.is_torn = False
-        """Whether something changed while it was looked at, so that nothing can be said of the run."""
+        """Whether a file changed during the run, so that the trace cannot be used."""
 
     def note(self, fact: Fact, answer: str) -> None:
-        """Remember an answer."""
+        """Record an answer."""
         if fact not in self.answers:
             self.answers[fact] = answer
             self._fresh.append(fact)
@@ -51,12 +51,12 @@ class Trace:
             self.is_torn = True
         before = self.phases.get(fact, "")
         if before and before != _phase:
-            # What is read for several things belongs to all of them: nothing is known of it by its phase.
+            # It was asked in several phases, so it belongs to none of them.
             del self.phases[fact]
             self._fresh.append(fact)
 
     def news(self) -> News:
-        """Return what was noted since this was last asked for, as another process can take it up."""
+        """Return what was recorded since the last call, for another process."""
         found = [
             _News(
                 fact,
@@ -71,7 +71,7 @@ class Trace:
         return found, self.is_torn
 
     def learn(self, news: News) -> None:
-        """Take up what another process has noted."""
+        """Add what another process has recorded."""
         for fact, answer, name, seen, layout_free in news[0]:
             with phase(name):
                 self.note(fact, answer)
@@ -83,7 +83,7 @@ class Trace:
 
 
 class _News(NamedTuple):
-    """A fact as another process is told of it."""
+    """A fact and its answer, to be sent to another process."""
 
     fact: Fact
     answer: str
@@ -99,7 +99,7 @@ _phase = ""
 
 @contextmanager
 def traced() -> Iterator[Trace]:
-    """Yield what the code inside reads."""
+    """Yield a trace of what the code inside reads."""
     global _trace
     before, _trace = _trace, Trace()
     try:
@@ -109,12 +109,12 @@ def traced() -> Iterator[Trace]:
 
 
 def current() -> Trace | None:
-    """Return what notes at present, if something does."""
+    """Return the current trace, if one is being recorded."""
     return _trace
 
 
 def begin() -> Trace:
-    """Note from now on, as a process does that works for one that does."""
+    """Start to record; worker processes do this if their parent records."""
     global _trace
     _trace = _trace or Trace()
     return _trace
@@ -122,7 +122,7 @@ def begin() -> Trace:
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Let what the code inside reads be known as read for something that is done anew by every run."""
+    """Assign what the code inside reads to a phase, which every run executes again."""
     global _phase
     before, _phase = _phase, name
     try:

@@ -1,4 +1,4 @@
-"""How several things are listed in a sentence."""
+"""Lists items in sentences."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def listed(items: Iterable[str], word: str = "and") -> str:
 
 
 def listed_code(names: Iterable[str], word: str = "and") -> str:
-    """Return the same of names in code, each in backticks."""
+    """Return the same for names in code, each in backticks."""
     return listed((f"`{name}`" for name in names), word)

@@ -58,7 +58,8 @@ class PositionalCache(Rule):
     also unsafe if a release that the file may run with does not disable a cache of that name (see
     GC305); if none does, there is no fix. It is unsafe as well if a decorator of `forward` or a forward hook
     reads the arguments as they are passed, or if the model reads from the output what the block only
-    returns if `use_cache` is True. There is no fix for a block that needs its cache in training.
+    returns if `use_cache` is True. There is no fix for a block that needs its cache in training, nor for an
+    argument inside an unpacked list or dict.
 
     Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 
@@ -79,7 +80,7 @@ class PositionalCache(Rule):
             if not defects.positional_caches:
                 continue
             bound = defects.positional_caches[0]
-            start, end = defects.site.span(bound.arg)
+            start, end = defects.span(bound)
             yield Finding(
                 self.code,
                 self.name,

@@ -53,13 +53,13 @@ class KeywordActivation(Rule):
 
     ## Fix safety
 
-    Safe if the activation and the parameters before it can be passed by position: each of them is
-    passed already, or has a literal default. There is no fix across `*args`, nor if calls among the
-    arguments would be evaluated in another order. If a cache comes before the activation in the
-    signature of `forward`, the signature changes as described under GC002, which is unsafe. The fix is
-    also unsafe if the call may run something whose parameters are not known: another `__call__` or
-    `forward`, or a class that comes from a parameter or a library; or if a decorator of `forward` or a
-    forward hook reads the arguments as they are passed.
+    Safe if the activation and the parameters before it can be passed by position: each of them is passed
+    already, or has a literal default. There is no fix across `*args`, none for what an unpacked dict
+    holds, and none if calls among the arguments would be evaluated in another order. If a cache comes
+    before the activation in the signature of `forward`, the signature changes as described under GC002,
+    which is unsafe. The fix is also unsafe if the call may run something whose parameters are not known:
+    another `__call__` or `forward`, or a class that comes from a parameter or a library; or if a
+    decorator of `forward` or a forward hook reads the arguments as they are passed.
 
     All arguments that required grad in a run move together. Findings that only a run can show are
     repaired by `--fix --verify` once the repair is proven.
@@ -82,7 +82,7 @@ class KeywordActivation(Rule):
         for defects in defective_sites(network):
             if not defects.keyword_activations:
                 continue
-            start, end = defects.site.span(defects.keyword_activations[0].arg)
+            start, end = defects.span(defects.keyword_activations[0])
             yield Finding(
                 self.code,
                 self.name,

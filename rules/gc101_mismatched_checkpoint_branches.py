@@ -107,7 +107,10 @@ class MismatchedCheckpointBranches(Rule):
                     f"the plain call of {blocks} in the other branch passes the same arguments, caches aside"
                 )
         if spot.sites and not any(site.checkpointed for site in spot.sites):
-            yield "no call here goes through a checkpoint function of the model's own, so there is no pair"
+            yield (
+                "no call here goes through a checkpoint function in the model itself, so there are no two "
+                "calls to compare"
+            )
 
 
 def _more(number: int) -> str:

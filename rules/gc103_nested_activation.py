@@ -75,7 +75,7 @@ class NestedActivation(Rule):
         for defects in defective_sites(network):
             if not defects.nested_activations:
                 continue
-            start, end = defects.site.span(defects.nested_activations[0].arg)
+            start, end = defects.span(defects.nested_activations[0])
             yield Finding(
                 self.code,
                 self.name,

@@ -148,7 +148,7 @@ class OtterForPairs(PreTrainedModel):
 """
 _SAID = [
     ("class OtterBlock", 1, "`ABC`: abc.ABC, which has nothing to do with checkpointing"),
-    ("class OtterHead", 1, "`nn.Module`: torch's module, which nothing recomputes by itself"),
+    ("class OtterHead", 1, "`nn.Module`: torch's base class of modules, which recomputes nothing"),
     (
         "class OtterHead",
         1,
@@ -304,7 +304,7 @@ def test_every_argument_has_its_parameter_role_and_reason(block: Path, marker: s
     assert "the output of the previous block in the loop" in whys["hidden_states"]
     assert whys["attention_mask"] == "its name contains `mask`"
     assert whys["memory"] == "it is computed from parameters"
-    assert whys["past_key_values"] == "its name is that of a cache; the base class sets it to None"
+    assert whys["past_key_values"] == "it is named like a cache; the base class sets it to None"
     (memory,) = [each for each in call["details"] if each.get("parameter") == "memory"]
     assert "self.project(hidden_states)" in memory["details"][0]["text"]
 

@@ -154,7 +154,7 @@ def test_a_repository_is_valid_and_tells_the_whole_story(tmp_path: Path, run: Ru
         ),
         (
             "layer(mask, states=states)",
-            "`KeywordModel` runs `KeywordLayer` here, and `states` goes from each call to the next",
+            "`KeywordModel` runs `KeywordLayer` here, and `states` is passed from each call to the next",
         ),
         (
             "states",

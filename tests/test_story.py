@@ -132,7 +132,7 @@ def test_each_place_that_fills_a_stack_is_named(path: Path) -> None:
     assert story == [
         ("nn.ModuleList()", "`self.layers` of `Model` holds `Layer`"),
         ("Layer()", "`Layer` is added to `self.layers` here"),
-        ("layer(states)", "`Model` runs `Layer` here, and `states` goes from each call to the next"),
+        ("layer(states)", "`Model` runs `Layer` here, and `states` is passed from each call to the next"),
         ("class Layer", "`Layer` is not a `GradientCheckpointingLayer`"),
     ]
     assert finding.symbol == "Layer"

@@ -76,6 +76,8 @@ def repair_call(
         bindings: its arguments bound to each of the blocks that are checkpointing layers.
         others: the same of all else that it may run.
     """
+    if any(bound.arg not in call.args for binding in bindings for bound in binding.binding.arguments):
+        return Refusal("the call unpacks a list or dict; pass its items one by one")
     for binding in bindings:
         shift = shifted_argument(binding.binding, binding.signature)
         if shift is not None:

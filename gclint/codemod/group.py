@@ -12,6 +12,7 @@ from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.values import External
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -55,7 +56,9 @@ def sites_of(network: Network, group: Group) -> list[RunSite]:
 
 def root_of(info: ClassInfo) -> ClassInfo:
     """Return the class, or the base of it, that names ``nn.Module`` as a base itself."""
-    return info.mro[-1]
+    # What is mixed in beside them is no module.
+    roots = [each for each in info.mro if External("torch.nn.Module") in each.bases]
+    return roots[-1] if roots else info.mro[-1]
 
 
 def obstacle(network: Network, group: Group) -> str | None:

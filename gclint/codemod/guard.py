@@ -90,7 +90,7 @@ def why_guarded(network: Network, site: RunSite) -> str:
     if block is None or site.checkpointed or site.function is not None:
         return "the call does not run a checkpointing layer directly"
     if not passed:
-        return "the call passes no cache that depends on `use_cache` and that no release disables by name"
+        return "the call passes no cache that depends on `use_cache` under a name that no release disables"
     if not has_flag(site.owner):
         return f"`{site.owner.name}` has no `{FLAG}` flag of its own to check"
     names = ", ".join(f"`{name}`" for name in sorted(passed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import libcst as cst
 
@@ -34,25 +34,43 @@ def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> 
                 break
 
 
-def _read_with_cache(site: RunSite, info: ClassInfo) -> cst.Subscript | None:
-    """Return what is read of the output under a test of the flag that the call passes."""
-    flag = _passed_flag(site, info)
-    output = _name_of_output(site)
-    if flag is None or output is None or site.scope.body is None or not _returns_more_with_cache(info):
+def _read_with_cache(site: RunSite, info: ClassInfo) -> cst.CSTNode | None:
+    """Return what is read of the output only if the flag that the call passes is True, if anything."""
+    if not _returns_more_with_cache(info) or site.scope.body is None:
+        return None
+    flag, output = _passed_flag(site, info), _name_of_output(site)
+    if flag == "True":
+        return _unpacking(site) or _later_item(nodes_in(site.scope.body.pieces()), output)
+    if flag is None or output is None:
         return None
     for node in nodes_in(site.scope.body.pieces_naming((output,))):
         if isinstance(node, (cst.If, cst.IfExp)) and any(
             dotted_name(each) == flag for each in walk(node.test)
         ):
-            found = next((each for each in walk(node.body) if _is_later_item(each, output)), None)
+            found = _later_item(walk(node.body), output)
             if found is not None:
-                return cst.ensure_type(found, cst.Subscript)
+                return found
+    return None
+
+
+def _later_item(nodes: Iterable[cst.CSTNode], output: str | None) -> cst.CSTNode | None:
+    return next((each for each in nodes if output is not None and _is_later_item(each, output)), None)
+
+
+def _unpacking(site: RunSite) -> cst.CSTNode | None:
+    """Return the names that the output is unpacked into."""
+    for statement in () if site.statement is None else site.statement.body:
+        if isinstance(statement, cst.Assign) and statement.value is site.call:
+            target = statement.targets[0].target
+            return target if isinstance(target, (cst.Tuple, cst.List)) else None
     return None
 
 
 def _passed_flag(site: RunSite, info: ClassInfo) -> str | None:
     """Return the expression that says whether the block uses its cache; None if that is known to be off."""
     bound = None if info.signature is None else bind(site.args, info.signature).argument(USE_CACHE)
+    if bound is not None and dotted_name(bound.arg.value) == "True":
+        return "True"
     if bound is None or is_off(site, bound.arg.value):
         return None
     return dotted_name(bound.arg.value)

@@ -49,6 +49,11 @@ class SiteDefects:
         """Return what the arguments lead to: ``now``, or ``then`` where a legacy branch spares it."""
         return f"{then} once `{self.symbol}` is a `{CHECKPOINTING_BASE}`" if is_spared(self.site) else now
 
+    def span(self, bound: BoundArgument) -> tuple[int, int]:
+        """Return where an argument stands in the file; one of an unpacked list or dict is the whole call."""
+        written = bound.arg in self.site.args
+        return self.site.span(bound.arg if written else self.site.call)
+
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
         for info in self.site.blocks if self.positional_caches else ():
@@ -70,7 +75,7 @@ class SiteDefects:
             doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
             doubts += receiver_doubts(self.network, self.site)
             doubts += onlooker_doubts(self.site)
-            if USE_CACHE in names:
+            if any(self._moves(bound) for binding in self.bindings for bound in binding.binding.arguments):
                 doubts += output_doubts((self.site,), self.site.blocks)
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
@@ -92,6 +97,11 @@ class SiteDefects:
             f"{repaired.reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
+
+    def _moves(self, bound: BoundArgument) -> bool:
+        """Tell whether the base class does not see yet whether the cache is used, and may from now on."""
+        is_flag = bound.parameter is not None and bound.parameter.name == USE_CACHE
+        return bool(self.positional_caches) and bound.by_position and is_flag
 
     def story(self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool) -> tuple[Step, ...]:
         """Return how the call comes to run the block, and what its parameters get.

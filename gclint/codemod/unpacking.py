@@ -37,7 +37,7 @@ def unpacked(defects: SiteDefects) -> Fix | Refusal:
     block = defects.bindings[0].block
     method = block.definition.method("forward")
     parameter = bound.parameter
-    is_plain = isinstance(bound.arg.value, cst.Name) and bound.by_position
+    is_plain = isinstance(bound.arg.value, cst.Name) and bound.by_position and bound.arg in site.args
     if method is None or parameter is None or parameter.default is not None or not is_plain:
         return Refusal(_OTHERS)
     other = _other_user(network, block)

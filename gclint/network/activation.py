@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -112,6 +112,10 @@ class SiteBinding:
         """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
+    def defects(self) -> list[BoundArgument]:
+        """Return the arguments that are passed in a wrong way."""
+        return [*self.positional_caches(), *self.keyword_activations(), *self.nested_activations()]
+
     def is_to_be_repaired(self) -> bool:
         """Return whether the call has to be rewritten if the block becomes a checkpointing layer."""
         keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
@@ -138,7 +142,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
         return False
     if site.args and may_be_whole_output(site, site.args[0].value):
         return False
-    for index, arg in enumerate(site.args):
+    for index, arg in enumerate(site.written_args):
         name = None if arg.keyword is None else arg.keyword.value
         if name is None:
             right = index == 0 or arg.star == "**"
@@ -168,10 +172,22 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
         block: one of the classes that it can run.
         gradients: traces values back to where their gradients come from.
     """
+    plain = _bind(site, site.args, block, gradients)
+    if not any(arg.star for arg in site.args):
+        return plain
+    written = _bind(site, site.written_args, block, gradients)
+    # What is wrong about the call itself can be repaired without its unpacked list or dict.
+    is_enough = written is None or all(bound.arg in site.args for bound in written.defects())
+    return plain if is_enough and plain is not None else written
+
+
+def _bind(
+    site: RunSite, args: Sequence[cst.Arg], block: ClassInfo, gradients: Gradients
+) -> SiteBinding | None:
     signature = block.signature
     if signature is None:
         return None
-    binding = bind(site.args, signature)
+    binding = bind(args, signature)
     if not binding.complete:
         return None
     arguments = _judged_arguments(site, block, binding, gradients)
@@ -259,13 +275,15 @@ def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
     )
 
 
+CACHE_NAME = "it is named like a cache"
+"""The reason for the role of a cache."""
 _MASK: _Judged = (_Role.OTHER, "its name contains `mask`")
 
 
 def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: Gradients) -> _Judged:
     name, arg = parameter.name, bound.arg
     if name in CACHE_ARGUMENTS:
-        return _Role.OTHER, "its name is that of a cache"
+        return _Role.OTHER, CACHE_NAME
     if is_constant(arg.value):
         return _Role.OTHER, "it is a literal"
     if name not in gradients.named:
@@ -312,7 +330,7 @@ def _carried_role(
     """Return the role of an argument, given where its gradients come from."""
     if not carries:
         return _Role.OTHER, "it is None on every path to this call"
-    named = "your settings name it" if name in gradients.named else "its name is that of an activation"
+    named = "your settings name it" if name in gradients.named else "it is named like an activation"
     if is_named and isinstance(arg.value, _WRITTEN_CONTAINERS) and carries is not Carries.CONSTANT:
         return _Role.NESTED, f"it is a list, tuple or dict, and {named}"
     is_mixed = is_named and carries & (Carries.GRADIENT | Carries.UNKNOWN)
@@ -338,7 +356,7 @@ def _carried_role(
     if Carries.UNKNOWN not in carries:
         return _Role.OTHER, "none of its possible values is computed from parameters"
     if _CACHE.search(name) is not None:
-        return _Role.OTHER, "its name is that of a cache"
+        return _Role.OTHER, CACHE_NAME
     return _Role.UNCERTAIN, "where it is computed could not be determined"
 
 

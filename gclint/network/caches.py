@@ -95,7 +95,7 @@ def _unpacks(statement: cst.CSTNode, name: str) -> bool:
 
 
 def _reads(statement: cst.CSTNode, name: str) -> bool:
-    """Tell whether a statement at the top of a body takes an attribute of ``name``, whatever it is."""
+    """Return whether a statement at the top level of a body always reads an attribute of ``name``."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
     waiting: list[cst.CSTNode] = list(statement.body)

@@ -166,8 +166,8 @@ def _is_beside(file: SourceFile, name: str) -> bool:
 
 
 IMPORTERS = Topic("importers", _imports_from)
-"""Which given files import a name, and something from one of these modules."""
+"""Asks which given files import a name, and something from one of these modules."""
 IMPORTED = Topic("imported", _imports)
-"""Which given files import something by this name."""
+"""Asks which given files import something under this name."""
 BESIDE = Topic("beside", _is_beside, is_about_given=False, is_about_others=True)
-"""Which files beside the given ones have to do with checkpointing, and name this."""
+"""Asks which files around the given ones mention checkpointing and this name."""

@@ -76,4 +76,4 @@ def _has_base(file: SourceFile, name: str) -> bool:
 
 
 BASES = Topic("bases", _has_base)
-"""Which given files have a class with a base of this name."""
+"""Asks which given files have a class with a base of this name."""

@@ -179,7 +179,7 @@ def _follows(file: SourceFile, name: str) -> bool:
 
 
 FOLLOWERS = Topic("followers", _follows)
-"""Which given modular files import from a modeling file of this name."""
+"""Asks which given modular files import from a modeling file of this name."""
 
 
 def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:

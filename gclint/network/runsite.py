@@ -17,6 +17,7 @@ from gclint.network.evaluation.values import Bound, External, Function, Instance
 from gclint.network.evaluation.walk import children, dotted_name, structure
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
+from gclint.network.written_arguments import written_arguments
 from gclint.observations import Observed
 from gclint.source.fragment import Fragment
 
@@ -81,14 +82,19 @@ class RunSite:
         return self.scope.owner
 
     @cached_property
+    def written_args(self) -> tuple[cst.Arg, ...]:
+        """The arguments that reach the block, with the items of what the call unpacks."""
+        return written_arguments(self.scope, self.args)
+
+    @cached_property
     def stream(self) -> frozenset[str]:
         """The names through which the block's output is passed to the next iteration: the hidden states."""
         for loop in reversed(self.loops):
             calls = frozenset(call for call, loops in self.peers if loop in loops)
             carried = carried_names(loop, calls)
-            fed_back = carried.intersection(
-                node.value for arg in self.args for node in flowing(arg.value) if isinstance(node, cst.Name)
-            )
+            values = (arg.value for arg in (*self.args, *self.written_args))
+            passed = (node for value in values for node in flowing(value))
+            fed_back = carried.intersection(node.value for node in passed if isinstance(node, cst.Name))
             if fed_back:
                 return fed_back
         return frozenset()

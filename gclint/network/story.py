@@ -149,9 +149,9 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
     if site.checkpointed:
         message = f"`{owner}` calls a checkpoint function for `{block.name}` here"
     elif site.stream:
-        goes = "goes" if len(site.stream) == 1 else "go"
+        verb = "is" if len(site.stream) == 1 else "are"
         names = listed_code(sorted(site.stream))
-        message = f"`{owner}` runs `{block.name}` here, and {names} {goes} from each call to the next"
+        message = f"`{owner}` runs `{block.name}` here, and {names} {verb} passed from each call to the next"
     else:
         message = f"`{owner}` runs `{block.name}` here"
     return node_step(site.fragment, site.call, message)

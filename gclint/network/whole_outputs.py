@@ -1,4 +1,4 @@
-"""Tuples that a block returns, and the loop passes to the next block as they are."""
+"""Tuples that a block returns and that the loop passes to the next block without unpacking them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gclint.network.traits import forward_nodes
 
 
 def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bool:
-    """Tell whether a block gets the tuple that the block before returns: ``states = layer(states)``."""
+    """Return whether a block receives the whole tuple of the previous block: ``states = layer(states)``."""
     if bound.parameter is None or not may_be_whole_output(site, bound.arg.value):
         return False
     name = bound.parameter.name
-    return returns_tuples(block) and any(_takes_apart(node, name) for node in forward_nodes(block))
+    return returns_tuples(block) and any(_unpacks(node, name) for node in forward_nodes(block))
 
 
 def may_be_whole_output(site: RunSite, value: cst.BaseExpression) -> bool:
-    """Tell whether an argument is all that the call returned in the step of the loop before."""
+    """Return whether an argument is the whole output of the call in the previous iteration."""
     statement = None if site.statement is None else site.statement.body[-1]
     if not isinstance(statement, cst.Assign) or statement.value is not site.call:
         return False
@@ -29,13 +29,13 @@ def may_be_whole_output(site: RunSite, value: cst.BaseExpression) -> bool:
         return False
     if not any(map(returns_tuples, site.blocks)) or value.value not in site.stream:
         return False
-    # It may be taken apart behind the call.
+    # The loop may unpack it after the call.
     others = (node for loop in site.loops[-1:] for node in walk(loop.body) if node is not statement)
-    return not any(value.value in _names_made(node) for node in others)
+    return not any(value.value in _assigned_names(node) for node in others)
 
 
-def _names_made(node: cst.CSTNode) -> list[str]:
-    """Return the names that an assignment gives a value."""
+def _assigned_names(node: cst.CSTNode) -> list[str]:
+    """Return the names to which a node assigns."""
     targets: list[cst.CSTNode] = []
     if isinstance(node, cst.Assign):
         targets += (each.target for each in node.targets)
@@ -44,8 +44,8 @@ def _names_made(node: cst.CSTNode) -> list[str]:
     return [name for target in targets for name in names_in(target)]
 
 
-def _takes_apart(node: cst.CSTNode, name: str) -> bool:
-    """Tell whether a statement unpacks a name, or takes an item of it."""
+def _unpacks(node: cst.CSTNode, name: str) -> bool:
+    """Return whether a node unpacks the variable ``name``, or reads an item of it."""
     if isinstance(node, cst.Assign):
         return dotted_name(node.value) == name and isinstance(node.targets[0].target, (cst.Tuple, cst.List))
     if not isinstance(node, cst.Subscript) or dotted_name(node.value) != name or len(node.slice) != 1:

@@ -36,7 +36,7 @@ _READ = 4_000_000
 """Files with more characters are data, whatever their names."""
 
 
-def lies_aside(folder: str) -> bool:
+def is_test_or_build(folder: str) -> bool:
     """Return whether a folder of this name contains tests or build output."""
     return folder in _ASIDE or folder.endswith(".egg-info")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gclint.facts import Places, entries, exists, is_file, is_link, mode
 from gclint.finding import Problem
-from gclint.source.candidates import is_test, lies_aside, looks_like_model, may_look_like_model
+from gclint.source.candidates import is_test, is_test_or_build, looks_like_model, may_look_like_model
 
 if TYPE_CHECKING:
     from gclint.settings import Settings
@@ -76,8 +76,8 @@ class _Folder:
 
     path: Path
     identity: tuple[int, int]
-    aside: bool
-    """Whether it contains tests or build output, or is in such a folder."""
+    is_secondary: bool
+    """Whether it contains tests or build output, or is inside such a folder."""
     entries: Iterator[tuple[str, bool]]
     """The entries that have not been looked at yet."""
 
@@ -135,7 +135,7 @@ class _Walk:
 
     def _walk(self, top: Path) -> None:
         """Take the modeling files in a folder and in the folders in it, in the order of their names."""
-        opened = self._opened(top, (), aside=False)
+        opened = self._opened(top, (), is_secondary=False)
         while opened:
             folder = opened[-1]
             entry = next(folder.entries, None)
@@ -144,17 +144,18 @@ class _Walk:
                 continue
             path, is_folder = folder.path / entry[0], entry[1]
             if not is_folder:
-                self._take_entry(path, aside=folder.aside)
-            elif self._enters(path, aside=folder.aside):
-                opened += self._opened(path, opened, aside=folder.aside or lies_aside(path.name))
+                self._take_entry(path, is_secondary=folder.is_secondary)
+            elif self._enters(path, is_secondary=folder.is_secondary):
+                is_secondary = folder.is_secondary or is_test_or_build(path.name)
+                opened += self._opened(path, opened, is_secondary=is_secondary)
 
-    def _opened(self, path: Path, above: Sequence[_Folder], *, aside: bool) -> list[_Folder]:
+    def _opened(self, path: Path, above: Sequence[_Folder], *, is_secondary: bool) -> list[_Folder]:
         """Return a folder that is to be walked; None if it has been, or cannot be.
 
         Args:
             path: the folder.
             above: the folders that contain it.
-            aside: whether it contains tests or build output, or is in such a folder.
+            is_secondary: whether it contains tests or build output, or is in such a folder.
         """
         try:
             self._places.location(path)
@@ -166,36 +167,36 @@ class _Walk:
             if identity in self._visited:
                 return []
             self._visited.add(identity)
-            return [_Folder(path, identity, aside, iter(entries(path)))]
+            return [_Folder(path, identity, is_secondary, iter(entries(path)))]
         except OSError as error:
             self._fail(path, f"this folder cannot be read: {_cause(error)}")
             return []
 
-    def _enters(self, folder: Path, *, aside: bool) -> bool:
+    def _enters(self, folder: Path, *, is_secondary: bool) -> bool:
         """Return whether a folder is to be walked, and remember why if it is skipped."""
         if self._leaves_out(folder):
             self._found += 1
             return False
-        if self._is_modeling(folder, aside=aside):
+        if self._is_modeling(folder, is_secondary=is_secondary):
             self._fail(folder, "this is a folder with the name of a modeling file")
         why = _why_skipped(folder)
         if why:
             self.skipped.append((folder, why))
         return not why
 
-    def _take_entry(self, path: Path, *, aside: bool) -> None:
+    def _take_entry(self, path: Path, *, is_secondary: bool) -> None:
         """Take a file in a folder, if it is a modeling file."""
-        if self._is_modeling(path, aside=aside):
+        if self._is_modeling(path, is_secondary=is_secondary):
             self._found += 1
             own = None if self._leaves_out(path) else self._mode(path)
             if own is not None:
                 self._take_file(path, own)
-        elif not aside and self._is_candidate(path):
+        elif not is_secondary and self._is_candidate(path):
             self._candidates.append(path)
 
-    def _is_modeling(self, path: Path, *, aside: bool) -> bool:
+    def _is_modeling(self, path: Path, *, is_secondary: bool) -> bool:
         return any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
-            not aside and not is_test(path.name) and self._settings.includes(path)
+            not is_secondary and not is_test(path.name) and self._settings.includes(path)
         )
 
     def _leaves_out(self, path: Path) -> bool:

@@ -92,7 +92,7 @@ class Project:
         """The same as a set."""
         self._packages = Packages(self._given_folders, settings.library, settings.environments)
         self._required: dict[Path, Releases | None] = {}
-        self.fixable = self.given if within is None else self._lying_in(within)
+        self.fixable = self.given if within is None else self._files_in(within)
         """Those that may be changed."""
 
     def __reduce__(self) -> tuple[type[Project], tuple[object, ...]]:
@@ -232,7 +232,7 @@ class Project:
         """Return the resolved location of the file at ``path``, which decides its place in a package."""
         return self._places.location(path)
 
-    def _lying_in(self, roots: Iterable[Path]) -> frozenset[Path]:
+    def _files_in(self, roots: Iterable[Path]) -> frozenset[Path]:
         real = {real_path(root) for root in roots}
         locations = ((path, self.location(path)) for path in self.paths)
         return frozenset(

@@ -13,7 +13,7 @@ from gclint.source.packages import LIBRARY
 _MEANINGS = {
     CHECKPOINTING_BASE: "the library's base class of layers, which recomputes them",
     MODEL_BASE: "the library's base class of models",
-    "Module": "torch's module, which nothing recomputes by itself",
+    "Module": "torch's base class of modules, which recomputes nothing",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from gclint.network.activation import SiteBinding, bind_site, is_constant
+from gclint.network.activation import CACHE_NAME, SiteBinding, bind_site, is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
@@ -58,10 +58,9 @@ def _circumstances(site: RunSite) -> Iterator[Fact]:
         yield Fact("the call runs a whole `nn.Sequential`, which passes the output of each block to the next")
     elif site.stream:
         names = listed_code(sorted(site.stream))
-        verb = "carries" if len(site.stream) == 1 else "carry"
-        yield Fact(f"{names} {verb} its output to the next step of the loop: this is a stack of layers")
+        yield Fact(f"its output is passed to the next iteration in {names}: this is a stack of layers")
     elif site.loops:
-        yield Fact("its output does not reach the next step of the loop: this is not a stack of layers")
+        yield Fact("its output does not reach the next iteration: this is not a stack of layers")
     else:
         yield Fact("it is not in a loop")
     for arm in site.arms:
@@ -135,7 +134,7 @@ def _role(
             disabling = f"`{block.name}` is not a checkpointing layer, so nothing disables it"
             if site.checkpointed and block.is_checkpointing:
                 disabling = "the checkpoint function passes it on unchanged"
-        return "cache", f"{why or 'its name is that of a cache'}; {disabling}"
+        return "cache", f"{why or CACHE_NAME}; {disabling}"
     if known is None:
         return "not judged", None
     if name in known.activations:

@@ -55,7 +55,7 @@ def _verdict(network: Network, spot: Spot) -> str:
         known = "it is not a torch module" if info.resolved else "it is not known to be a torch module"
         return f"not a block: {known}"
     if any(block.info is info for block in network.unprotected_blocks):
-        return "a block that should be a checkpointing layer and is not one"
+        return "a block that should be a checkpointing layer, but is not"
     if info.is_checkpointing:
         return "a checkpointing layer" + ("" if spot.sites else ", which no call in this file runs")
     if is_like_a_model(info):
@@ -83,7 +83,7 @@ def sections(network: Network, spot: Spot) -> Iterator[Section]:
             for owner in owners
             for fact in switches_of(network, owner, tuple(each for each in spot.sites if each.owner is owner))
         ]
-        yield Section("switch", "Switch", tuple(facts))
+        yield Section("switch", "How checkpointing is enabled", tuple(facts))
     calls = _sites_inside(network, spot)
     calls += tuple(call_of(other, site, spot.classes) for other, site in elsewhere)
     if calls:
