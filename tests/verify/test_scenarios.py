@@ -1,0 +1,85 @@
+"""What is tried with a model before it is given up, and what is measured only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.verify.planted import imported, specimen
+
+pytestmark = pytest.mark.torch
+
+
+def _first_only(module: Any, **changes: Any) -> Any:
+    """Return the result of examining a planted model in its first scenario."""
+    from gclint.verify.worker.examination import examine
+    from gclint.verify.worker.protocol import Source
+    from gclint.verify.worker.watch import Unwatched
+
+    made = replace(specimen(module), wanted=frozenset(), **changes)
+    return examine(
+        Source(module.__file__, module.__name__), module.ToyModel, [made], "cpu", watch=Unwatched()
+    )
+
+
+def test_model_that_takes_batches_of_only_one_length_is_run_with_that() -> None:
+    import torch
+
+    with imported("healthy") as module:
+        # There are 32 tokens.
+        result = _first_only(module, other_inputs=lambda: {"input_ids": torch.full((2, 8), 32)})
+    assert (result.outcome, result.scenarios) == ("passed", ("default",))
+    (note,) = result.notes
+    assert note.startswith("run with one length only, since the forward pass of the second step raises")
+
+
+def test_model_that_needs_its_cache_is_run_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with imported("cache_by_keyword") as module:
+        usual = module.ToyModel.forward
+
+        def forward(self: Any, input_ids: Any, use_cache: Any = None) -> Any:
+            if use_cache is False:
+                raise ValueError("a cache is needed")
+            return usual(self, input_ids, use_cache=False)
+
+        monkeypatch.setattr(module.ToyModel, "forward", forward)
+        result = _first_only(module)
+    assert (result.outcome, result.scenarios) == ("passed", ("default",))
+    (note,) = result.notes
+    assert note == (
+        "run without `use_cache=False`, with which the forward pass raises ValueError: a cache is needed"
+    )
+
+
+def test_model_that_fails_either_way_is_not_judged_for_what_failed_first() -> None:
+    with imported("healthy") as module:
+        result = _first_only(module, inputs=lambda: {"input_ids": None})
+    assert (result.outcome, result.notes) == ("not run", ())
+    assert result.reason is not None
+    assert result.reason.startswith("the forward pass raises TypeError")
+
+
+@contextmanager
+def _scenarios(feature: str) -> Iterator[tuple[Any, Any]]:
+    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.scenarios import Scenarios
+    from gclint.verify.worker.protocol import Source
+    from gclint.verify.worker.watch import Unwatched
+
+    with imported("router_losses_returned") as module:
+        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel, ())
+        yield Scenarios(specimen(module, feature), "cpu", findings, Unwatched()), findings
+
+
+@pytest.mark.parametrize(("feature", "is_measured"), [("default", True), ("cross-attention", False)])
+def test_stability_of_experts_is_measured_once_and_not_for_each_feature(
+    feature: str, is_measured: bool
+) -> None:
+    with _scenarios(feature) as (scenarios, findings):
+        scenarios._measure_stability()
+    assert bool(findings.stability) is is_measured
+    assert all(each.grade == "stable" for each in findings.stability)

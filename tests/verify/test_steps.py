@@ -1,0 +1,148 @@
+"""What a run of steps does to a model, and what it records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.verify.planted import imported, specimen
+
+pytestmark = pytest.mark.torch
+
+
+@contextmanager
+def _subject(name: str) -> Iterator[Any]:
+    from gclint.verify.worker.examination.subject import Subject
+
+    with imported(name) as module:
+        yield Subject(specimen(module), "cpu")
+
+
+def _take(subject: Any, conditions: Any) -> Any:
+    from gclint.verify.worker.examination.steps import Steps
+
+    return Steps(subject, conditions, (), (), {}, lambda _stage: None, lambda _run: None).take()
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("plain", []), ("reentrant", ["enable", "disable"])])
+def test_a_plain_run_leaves_checkpointing_alone(
+    monkeypatch: pytest.MonkeyPatch, mode: Any, expected: list[str]
+) -> None:
+    from gclint.verify.worker.examination.run import Conditions
+    from gclint.verify.worker.scenarios import scenario_named
+
+    done: list[str] = []
+    with _subject("healthy") as subject:
+        enable, disable = subject.enable_checkpointing, subject.disable_checkpointing
+
+        def enabled(mode: Any) -> Any:
+            done.append("enable")
+            return enable(mode)
+
+        def disabled() -> None:
+            done.append("disable")
+            disable()
+
+        monkeypatch.setattr(subject, "enable_checkpointing", enabled)
+        monkeypatch.setattr(subject, "disable_checkpointing", disabled)
+        run = _take(subject, Conditions(scenario_named("default"), mode))
+    assert (run.error, done) == (None, expected)
+
+
+def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.modeling_outputs import BaseModelOutputWithPast
+
+    from gclint.verify.worker.examination.run import OTHER_COMPUTATIONS
+    from gclint.verify.worker.examination.subject import Subject
+
+    with imported("cache_by_keyword") as module:
+
+        def forward(self: Any, input_ids: Any, past_key_values: Any = None, use_cache: Any = None) -> Any:
+            cache = past_key_values or module.ToyCache()
+            hidden_states = self.embed_tokens(input_ids)
+            for layer in self.layers:
+                hidden_states = layer(hidden_states, past_key_values=cache)
+            return BaseModelOutputWithPast(hidden_states, cache)
+
+        monkeypatch.setattr(module.ToyModel, "forward", forward)
+        subject = Subject(specimen(module), "cpu")
+        run = _take(subject, OTHER_COMPUTATIONS["evaluation with a cache"])
+        last = subject.specimen.inputs()["input_ids"][:, -1:]
+        alone = subject.model(last).last_hidden_state
+    first, second = (step.outputs["last_hidden_state"] for step in run.steps)
+    assert (first.shape[1], second.shape[1]) == (6, 1)
+    # The tokens before it, which are only in the cache, count.
+    assert not alone.allclose(second)
+
+
+@pytest.mark.parametrize(("name", "has_loss"), [("healthy", False), ("ignored_labels", True)])
+def test_batches_of_one_step_keep_their_outputs_and_add_their_losses(name: str, has_loss: bool) -> None:
+    from gclint.verify.worker.examination.run import Conditions
+    from gclint.verify.worker.scenarios import scenario_named
+
+    with _subject(name) as subject:
+        (one,) = _take(subject, Conditions(scenario_named("two forwards"), "plain")).steps
+    batches = {key: tuple(each.shape[:2]) for key, each in one.outputs.items() if key != "loss"}
+    (key, *_) = batches
+    assert batches == {key: (2, 6), f"{key} of batch 2": (2, 8)}
+    with _subject(name) as subject:
+        first, second = _take(subject, Conditions(scenario_named("default"), "plain")).steps
+    if has_loss:
+        assert one.own_loss == pytest.approx(first.own_loss + second.own_loss)
+    else:
+        assert one.own_loss is None
+
+
+def test_configuration_that_knows_no_cache_is_not_given_one() -> None:
+    from gclint.verify.worker.scenarios import scenario_named
+
+    with _subject("healthy") as subject:
+        subject.inputs(scenario_named("default"))
+        assert not hasattr(subject.model.config, "use_cache")
+
+
+@pytest.mark.parametrize(("scenario", "expected"), [("default", False), ("cache", True)])
+def test_configuration_that_knows_a_cache_has_it_only_where_the_scenario_does(
+    scenario: str, expected: bool
+) -> None:
+    from gclint.verify.worker.scenarios import scenario_named
+
+    with _subject("healthy") as subject:
+        subject.model.config.use_cache = not expected
+        inputs = subject.inputs(scenario_named(scenario))
+        assert subject.model.config.use_cache is expected
+    assert list(inputs) == ["input_ids"]
+
+
+def test_each_step_draws_numbers_of_its_own_and_each_run_the_same() -> None:
+    import random
+
+    import numpy
+    import torch
+
+    from gclint.verify.worker.examination.subject import seed
+
+    def drawn(step: int) -> tuple[float, ...]:
+        seed(step)
+        return float(torch.rand(())), float(numpy.random.rand()), random.random()
+
+    first, second = drawn(0), drawn(1)
+    assert all(one != other for one, other in zip(first, second, strict=True))
+    assert (drawn(0), drawn(1)) == (first, second)
+
+
+def test_only_what_a_run_itself_has_changed_counts_as_changed() -> None:
+    from gclint.verify.worker.examination.state import Values
+
+    with _subject("healthy") as subject:
+        model = subject.model
+        # As the perturbed parameters of runs that measure rounding: those before are known copies.
+        model.norm.weight.data.mul_(2)
+        values = Values(model, subject.copies)
+        assert values.changes() == {}
+        model.norm.weight.data.mul_(2)
+        assert list(values.changes()) == ["norm.weight"]
+        assert values.changes()["norm.weight"].tolist() == [4.0] * 16
