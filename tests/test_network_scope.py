@@ -329,8 +329,10 @@ def test_layers_with_computed_names_are_a_stack(tmp_path: Path) -> None:
         "for index in range(2):\n    layer = getattr(self, 'layer_' + str(index))\n"
         "    hidden_states = layer(hidden_states)"
     )
-    text = IMPORTS + LAYERS + model(init.replace("setattr", "self.add_module").replace("(self, ", "("), loop)
-    assert reported(tmp_path, {"modeling_toy.py": text}) == ["ToyLayer"]
+    for method in ("add_module", "register_module"):
+        added = init.replace("setattr", f"self.{method}").replace("(self, ", "(")
+        text = IMPORTS + LAYERS + model(added, loop)
+        assert reported(tmp_path, {"modeling_toy.py": text}) == ["ToyLayer"]
 
 
 def test_class_in_an_else_is_a_block(tmp_path: Path) -> None:

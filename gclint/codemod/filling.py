@@ -278,9 +278,8 @@ class _Uses:
         taken = all(self._takes(value, call.args, arg) for value in functions)
         for index, each in enumerate(call.args):
             # As `partial` and `checkpoint` do it: a function, and behind it what it is to be called with.
-            is_before = index < call.args.index(arg)
             for value in self._functions(each.value):
-                taken &= is_before and self._takes(value, call.args[index + 1 :], arg)
+                taken &= self._takes(value, call.args[index + 1 :], arg)
         is_known = bool(functions) or is_checkpoint_function(self._scope, call.func)
         return [] if is_known and taken else None
 

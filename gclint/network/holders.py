@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from gclint.network.evaluation.body import COMPUTED, COMPUTING
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
@@ -13,7 +14,6 @@ from gclint.source.tokens import closing_bracket
 from gclint.source.words import any_between, offsets_of, word_ends
 
 _STACKS = ("ModuleList(", "ModuleDict(")
-_FILLING = ("add_module", "setattr")
 # Only a sequence that is made from a list can be a stack. The lookbehind comes last, since a search for a
 # pattern that begins with `\b` is far slower.
 _SEQUENCE = re.compile(r"Sequential\((?<!\wSequential\()\s*\*")
@@ -55,7 +55,7 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
         for name in _assigned_attributes(base):
             values = info.attribute(name)
             # Attributes with computed names form a stack together.
-            held = list_of(values) if name == "*" else values
+            held = list_of(values) if name == COMPUTED else values
             if any(_may_run_blocks(value, checkpoints) for value in held):
                 yield name
 
@@ -109,7 +109,7 @@ def _creations(module: Module) -> list[int]:
     """Return the offsets at which a file creates stacks that may hold blocks, or checkpointing layers."""
     text = module.file.outline.code
     layers = [f"{name}(" for name, info in module.classes.items() if info.is_checkpointing]
-    found = offsets_of(text, [*_FILLING, *layers])
+    found = offsets_of(text, [*COMPUTING, *layers])
     found += (offset for offset in offsets_of(text, _STACKS) if _may_hold_blocks(module, offset))
     if "Sequential" in text:
         found += (match.start() for match in _SEQUENCE.finditer(text))

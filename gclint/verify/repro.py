@@ -77,7 +77,7 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
     yield "import faulthandler\nimport random\nimport re\nimport resource\nimport sys"
     if target.tree is None:
         yield "import types"
-    yield "import warnings\nfrom collections import Counter\nfrom inspect import signature"
+    yield "import warnings\nfrom collections import Counter, deque\nfrom inspect import signature"
     yield "\nimport numpy\nimport torch\nimport transformers"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:

@@ -44,12 +44,27 @@ def state(model):
             value = vars(module)[key]
             if "checkpointing" in key or "require_grads_hook" in key or key == "forward":
                 continue
-            if torch.is_tensor(value):
-                value = (value.detach().clone().nan_to_num(),)
-            elif isinstance(value, (list, tuple, dict, set)):
-                value = len(value)
-            kept[f"{{name}}.{{key}}"] = value
+            kept[f"{{name}}.{{key}}"] = held(value)
     return kept
+
+
+def held(value, depth=4):
+    """Return what an attribute holds, with the items of containers and the attributes of objects."""
+    if torch.is_tensor(value):
+        return (value.detach().clone().nan_to_num(),)
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, numpy.ndarray):
+        inner = value.tolist()
+    elif isinstance(value, (set, frozenset)):
+        inner = [len(value)]
+    elif isinstance(value, dict):
+        inner = [part for pair in value.items() for part in pair]
+    elif isinstance(value, (list, tuple, deque)):
+        inner = list(value)
+    else:
+        inner = [] if callable(value) else list(getattr(value, "__dict__", {{}}).values())
+    return (type(value).__name__, len(inner), *(held(each, depth - 1) for each in inner[:1000] if depth))
 
 
 def content(value, depth=5):
@@ -74,6 +89,8 @@ class Training:
         for parameter in model.parameters():  # A zero would hide what is behind it.
             if parameter.is_floating_point():
                 parameter.data += 0.01 * torch.randn_like(parameter)
+        if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
+            model.gradient_checkpointing_disable()  # It is enabled by default.
         self.model = prepare(model)
         self.checkpointing = checkpointing
         self.error, self.stage = None, "the construction"
@@ -211,7 +228,11 @@ def failure():
 
 MODE = {mode}
 HOOK = {hook}
+LEAST = 0.5  # The least probability of dropping something, in scenarios with dropout.
 plain = Training()
+if MODE and plain.error is not None:
+    LEAST = 0.0  # The model may be written for its defaults.
+    plain = Training()
 if MODE and HOOK and plain.error is not None:
     HOOK = False  # The model cannot be trained with it even without checkpointing.
     plain = Training()

@@ -203,10 +203,11 @@ def test_an_option_that_cannot_be_judged_is_told() -> None:
 
 def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
     from gclint.verify.worker.examination.findings import Doubt, Findings
-    from gclint.verify.worker.protocol import InputEmbedding, Place, Source
+    from gclint.verify.worker.protocol import InputEmbedding, Place, Source, Stability
 
     findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}), ())
     findings.scenarios.append("default")
+    findings.stability.append(Stability("eager", "amplifies", 0.5))
     found = findings.separate()
     found.doubt = Doubt("not compared", "only 1 of 9")
     found.add_classes([Planted])
@@ -217,6 +218,7 @@ def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
     assert (result.outcome, result.reason) == ("not run", "only 1 of 9")
     assert [each.module for each in result.embeddings] == ["embed"]
     assert result.not_covered == ("tower",)
+    assert [each.grade for each in result.stability] == ["amplifies"]
 
 
 def test_what_options_show_is_told_with_all_that_is_known() -> None:

@@ -62,6 +62,29 @@ def test_what_is_infinite_or_no_number_in_both_is_no_difference() -> None:
     assert deviation(one, torch.ones(3)) == math.inf
 
 
+def test_the_difference_of_complex_numbers_is_their_distance() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import deviation
+
+    one = torch.tensor([1 + 1j, 2 - 1j])
+    assert deviation(one, one + torch.tensor([3 + 4j, 0j])) == pytest.approx(5.0)
+
+
+def test_values_of_attributes_are_the_same_up_to_rounding_and_in_their_type() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.comparison import same
+
+    one = torch.tensor([1.0, 2.0])
+    assert same(one, one + 1e-7)
+    assert not same(one, one + 0.1)
+    assert not same(one, None)
+    assert same(2, 2)
+    assert not same(1, True)
+    assert same(math.nan, math.nan)
+
+
 def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
     import torch
 

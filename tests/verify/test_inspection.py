@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gclint.verify.worker.examination.inspection.difference import first_difference
-from gclint.verify.worker.examination.inspection.tape import Event, Tape
+from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.tape import Event, Input, Tape
 
 pytestmark = pytest.mark.torch
 
@@ -75,10 +76,108 @@ def test_rounding_beside_what_is_not_finite_is_rounding() -> None:
 
 @pytest.mark.parametrize("value", [float("-inf"), float("inf"), float("nan")])
 def test_what_is_not_finite_counts_by_its_place(value: float) -> None:
-    from gclint.verify.worker.examination.inspection.digest import digest
-
     one, other = torch.tensor([value, 0.0, 0.0]), torch.tensor([0.0, value, 0.0])
     assert digest(one).is_close(digest(one.clone()))
     assert not digest(one).is_close(digest(other))
     assert not digest(one).is_close(digest(torch.zeros(3)))
     assert not digest(one).is_close(digest(torch.tensor([-value if value == value else 1.0, 0.0, 0.0])))
+
+
+def _recorded(compute: Callable[[torch.Tensor], object], given: torch.Tensor) -> Event:
+    """Return what is recorded of a module that computes something, given a tensor."""
+
+    class Computing(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, states: torch.Tensor) -> object:
+            return compute(states)
+
+    model = Computing()
+    tape = Tape(model)
+    with tape, tape.forward():
+        model(given)
+    return tape.root
+
+
+def _origin_of(
+    one: Callable[[torch.Tensor], object], other: Callable[[torch.Tensor], object], changed: float = 0.0
+) -> Origin | None:
+    given = torch.ones(3)
+    return first_difference(_recorded(one, given), _recorded(other, given + changed))
+
+
+def test_the_first_operation_that_reads_another_value_is_found() -> None:
+    origin = _origin_of(lambda states: (states.sin() * 2.0).cos(), lambda states: (states.sin() * 3.0).cos())
+    assert origin is not None
+    assert (origin.what, origin.name) == ("input", "mul")
+    ((one, other),) = origin.inputs
+    assert one is not None
+    assert other is not None
+    assert (one.digest.text, other.digest.text) == ("2.0", "3.0")
+
+
+def test_another_argument_of_a_module_is_found_before_what_is_computed_from_it() -> None:
+    origin = _origin_of(torch.sin, torch.sin, changed=1.0)
+    assert origin is not None
+    assert (origin.what, origin.kind) == ("argument", "module")
+    assert [one.name for one, _ in origin.inputs if one is not None] == ["states"]
+
+
+def test_what_is_computed_from_rounded_values_is_not_another_difference() -> None:
+    factors = iter((torch.ones(3), torch.full((3,), 1.0 + 2e-7)))
+
+    def rounded(states: torch.Tensor) -> torch.Tensor:
+        return (next(factors) * states - 1.0) * 1e6
+
+    origin = _origin_of(rounded, rounded)
+    assert origin is not None
+    assert (origin.name, origin.is_rounding) == ("mul", True)
+
+
+def test_a_checkpoint_around_the_same_operations_is_not_a_difference() -> None:
+    given = torch.ones(3)
+    plain, same, other = (
+        _recorded(compute, given)
+        for compute in (lambda states: states.sin().cos(), lambda states: states.sin().cos(), torch.tan)
+    )
+    for each in (same, other):
+        (module,) = each.events
+        module.events = [Event("checkpoint", "", (), events=module.events)]
+    assert first_difference(plain, same) is None
+    origin = first_difference(plain, other)
+    assert origin is not None
+    assert (origin.what, origin.name, origin.other) == ("path", "sin", "tan")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_of_results"),
+    [("result", True), ("argument", True), ("parameter", True), ("kept", False), ("value", False)],
+)
+def test_only_values_that_come_from_elsewhere_are_not_of_earlier_operations(
+    source: str, is_of_results: bool
+) -> None:
+    given = Input("0", "result", digest(1)), Input("0", source, digest(2))
+    assert Origin("input", "operation", "mul", "mul", (), (), (given,)).is_of_results is is_of_results
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (torch.device("cpu"), torch.device("meta")),
+        (torch.float32, torch.float64),
+        (1, 2),
+        ("a", "b"),
+        (None, False),
+        ([1, 2], [1, 3]),
+        ({"a": 1}, {"a": 2}),
+    ],
+)
+def test_other_values_have_other_digests(one: object, other: object) -> None:
+    assert digest(one) != digest(other)
+    assert not digest(one).is_close(digest(other))
+
+
+def test_empty_tensors_differ_by_shape_and_type() -> None:
+    empty = digest(torch.empty(0, 2))
+    assert empty == digest(torch.empty(0, 2))
+    assert empty.text == "float32[0, 2]"
+    assert not empty.is_close(digest(torch.empty(0, 3)))
+    assert not empty.is_close(digest(torch.empty(0, 2, dtype=torch.float64)))

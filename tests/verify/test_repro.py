@@ -53,7 +53,8 @@ _PLANTED = [
 ]
 _SIGNS = (
     "lost", "different", "not recomputed", "recomputed", "nothing saved", "written again", "torch warns",
-    "enabling", "disabling", "the forward pass raises", "the backward pass raises",
+    "not enabled", "not disabled", "enabling", "disabling", "the forward pass raises",
+    "the backward pass raises",
 )  # fmt: skip
 """How the lines begin in which a failure shows."""
 

@@ -19,11 +19,13 @@ from gclint.source.outline import Definition
 from gclint.source.tokens import COMMENT
 from gclint.source.words import any_between, has_word, word_ends
 
-ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", "add_module", "register_module"))
-"""Methods that add their last argument to a list or a module."""
 COMPUTED = "*"
 """The key of attributes with computed names."""
-_COMPUTING = ("setattr", "add_module", "register_module")
+_NAMING = ("add_module", "register_module")
+COMPUTING = ("setattr", *_NAMING)
+"""Functions that set an attribute whose name may be computed."""
+ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", *_NAMING))
+"""Methods that add their last argument to a list or a module."""
 _MANY_PIECES = 50
 """The number of pieces from which an index of their words pays off."""
 _WORD = re.compile(r"\w+")
@@ -157,7 +159,7 @@ class TextPiece(Piece):
         """Return whether the piece's code can bind a name; a computed attribute's name is ``*``."""
         holder, dot, last = name.rpartition(".")
         if last == COMPUTED:
-            return any(word in self.text for word in _COMPUTING)
+            return any(word in self.text for word in COMPUTING)
         code = self._file.outline.code
         for offset in word_ends(code, dot + last, self._start, self._end):
             if _BINDING_TAIL.match(code, offset, self._end) or _is_defined(code, offset - len(last)):
@@ -241,7 +243,7 @@ class Body:
             text = piece.text
             for word in set(_WORD.findall(text)):
                 found[word].append(row)
-            if any(word in text for word in _COMPUTING):
+            if any(word in text for word in COMPUTING):
                 found[COMPUTED].append(row)
         return found
 
@@ -400,7 +402,7 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: cst.Call) -
     if key is None:
         return
     method, value = call.func.attr.value, call.args[-1].value
-    if method in ("add_module", "register_module") and "." not in key:
+    if method in _NAMING and "." not in key:
         collected[f"{key}.{COMPUTED}"].append(Binding(value))
     elif method in ("extend", "update"):
         collected[key].append(Binding(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import libcst as cst
 
-from gclint.network.evaluation.body import Body
+from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
 from gclint.network.evaluation.values import (
@@ -268,8 +268,8 @@ class ClassInfo:
         return value
 
     def computed_attributes(self) -> Values:
-        """Return the values of attributes with computed names, from ``setattr`` or ``add_module``."""
-        return self.attribute("*")
+        """Return the values of attributes whose names are computed, as with ``setattr``."""
+        return self.attribute(COMPUTED)
 
     def class_attribute(self, name: str) -> Values:
         """Return the values that the body of the class or a base assigns to ``name``."""
@@ -342,7 +342,7 @@ _KNOWN_BASES = {
 _ASSIGNMENT = re.compile(
     r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]{1,99}\s{0,400})?=(?!=)|:[^=\n]{1,400}=|\+="
     r"|(?:[)\]]{1,99}\s{0,400})?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s{0,400}=(?!=)"
-    r"|\.(?:append|extend|insert|add|update|add_module)\b)"
+    rf"|\.(?:{'|'.join(sorted(ADDING_METHODS))})\b)"
 )
 
 
@@ -351,8 +351,8 @@ def _may_assign(text: str, method: Definition, name: str) -> bool:
     end = method.limit
     if text.find("setattr", method.header, end) != -1:
         return True
-    if name == "*":
-        return text.find("add_module", method.header, end) != -1
+    if name == COMPUTED:
+        return any(text.find(word, method.header, end) != -1 for word in COMPUTING)
     offset = text.find(f".{name}", method.header, end)
     while offset != -1:
         if _ASSIGNMENT.match(text, offset + 1 + len(name), end) is not None:

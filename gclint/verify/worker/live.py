@@ -115,6 +115,7 @@ def _examine_in_fork(
         makers[0],
         other_inputs=makers[1] if makers[1:] else None,
         wanted=wanted.scenarios,
+        least_dropout=0.0,
     )
     with torch.inference_mode(False), torch.enable_grad():
         try:

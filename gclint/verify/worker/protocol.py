@@ -280,7 +280,8 @@ class NotCompared:
     """Parameters whose gradients could not be compared."""
 
     reason: str
-    """``rounding``: its effect on them is too large; ``not reproducible``: plain runs differ in them."""
+    """``rounding``: its effect on them is too large; ``not reproducible``: plain runs differ in them;
+    ``not finite``: all of their values are zero, infinite or NaN without checkpointing."""
     parameters: tuple[str, ...]
 
 

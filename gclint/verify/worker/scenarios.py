@@ -17,6 +17,15 @@ for module in model.modules():
     if "Drop" in type(module).__name__ and hasattr(module, "p"):
         module.p = 0.0
 """
+_DROPOUT = """\
+for part in holders(model):  # In a tiny model, little is dropped.
+    for key, value in vars(part).items():
+        if "drop" in key and "layerdrop" not in key and isinstance(value, float):
+            setattr(part, key, max(value, LEAST))
+for module in model.modules():
+    if "Drop" in type(module).__name__ and hasattr(module, "p"):
+        module.p = max(module.p, LEAST)
+"""
 _LAYERDROP = (
     _NO_DROPOUT
     + """\
@@ -87,6 +96,8 @@ CHECKS = (
 _OF_VALUES = tuple(
     each for each in CHECKS if each not in ("recomputation", "saved bytes", "double recomputation", "state")
 )
+_OF_TWO = tuple(each for each in CHECKS if each != "state")
+"""The checks of steps with two forward passes: a module may still keep state of the other one."""
 
 
 class UnknownScenario(ValueError):
@@ -131,9 +142,9 @@ class Scenario:
 
 SCENARIOS = (
     Scenario("default", steps=2),
-    # As for losses that compare two batches; a module may still keep state of the other one.
-    Scenario("two forwards", forwards=2, checks=tuple(each for each in CHECKS if each != "state")),
-    Scenario("dropout", preparation="", dropout=True),
+    # As for losses that compare two batches.
+    Scenario("two forwards", forwards=2, checks=_OF_TWO),
+    Scenario("dropout", _DROPOUT, forwards=2, dropout=True, checks=_OF_TWO),
     Scenario("layerdrop", _LAYERDROP, forwards=3, layerdrop=True, checks=_OF_VALUES),
     # A recomputed layer gets no cache, so it computes what it does without one.
     Scenario("cache", use_cache=True, reference="default"),

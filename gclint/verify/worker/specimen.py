@@ -90,6 +90,9 @@ class Specimen:
     """Makes batches without some modalities, if the class takes any besides text."""
     wanted: frozenset[str] | None = None
     """The names of the scenarios to run in addition to the first of its feature; None for all that apply."""
+    least_dropout: float = 0.5
+    """The least probability of dropping something in scenarios with dropout, where many are zero by default:
+    high, since what is dropped as a whole, such as a layer, is dropped rarely in a tiny model."""
     without: tuple[Callable[[], Specimen], ...] = ()
     """Functions that make the specimens with one option less, if it has several."""
 

@@ -20,7 +20,14 @@ def _options(model_class: Any) -> str:
 
 @torch
 def test_what_published_checkpoints_switch_on_is_found() -> None:
-    from transformers import DebertaV2Model, LlamaModel, RoFormerForCausalLM, RoFormerModel, Wav2Vec2Model
+    from transformers import (
+        DebertaV2Model,
+        LlamaModel,
+        MixtralModel,
+        RoFormerForCausalLM,
+        RoFormerModel,
+        Wav2Vec2Model,
+    )
 
     relative = _options(DebertaV2Model)
     for option in ("relative_attention=True", "norm_rel_ebd='layer_norm'", "conv_kernel_size=3"):
@@ -30,6 +37,7 @@ def test_what_published_checkpoints_switch_on_is_found() -> None:
     assert "rotary_value=True" in _options(RoFormerModel)
     assert _options(RoFormerForCausalLM) == "option is_decoder=True"
     assert _options(LlamaModel) == ""
+    assert "router_jitter_noise=0.5" in _options(MixtralModel)
 
 
 @torch

@@ -11,7 +11,14 @@ from torch import Tensor
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, compare, is_nothing, largest, same
+from gclint.verify.worker.examination.comparison import (
+    Agreement,
+    compare,
+    hides_all,
+    is_nothing,
+    largest,
+    same,
+)
 from gclint.verify.worker.examination.deliberate import left_out
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference, only_cut
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
@@ -153,10 +160,11 @@ class Case:
     @cached_property
     def blurred(self) -> tuple[str, ...]:
         """The parameters whose gradients in the first step may differ by rounding alone."""
+        others = {*self.changing, *self.not_finite}
         return tuple(
             name
             for name, agreement in self.agreements(0).items()
-            if agreement is Agreement.UNKNOWN and ("gradient", name) not in self.unstable
+            if agreement is Agreement.UNKNOWN and name not in others
         )
 
     @cached_property
@@ -178,14 +186,28 @@ class Case:
         """The parameters whose gradients in the first step differ between plain runs."""
         return tuple(name for name in self.agreements(0) if ("gradient", name) in self.unstable)
 
+    @cached_property
+    def not_finite(self) -> tuple[str, ...]:
+        """The parameters whose gradients in the first step of the reference hide all that is compared."""
+        expected = self.reference.steps[0].gradients if self.has(0) else {}
+        found = {name: expected.get(name) for name in self.agreements(0) if name not in self.changing}
+        return tuple(name for name, each in found.items() if each is not None and hides_all(each))
+
     @property
     def is_meaningful(self) -> bool:
         """Whether enough gradients could be compared to judge the run."""
         return not self.has(0) or self.compared >= ENOUGH * len(self.agreements(0))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no block ran that could be recomputed, and checkpointing saved nothing else."""
+        before, after = self.reference.steps[0].saved_bytes, self.run.steps[0].saved_bytes
+        return not (self.blocks or self.recomputed) and after >= before
+
     def expected(self, block: Block) -> frozenset[str]:
         """Return the parameters of a block that have a gradient to compare."""
-        return block.parameters.intersection(self.agreements(0)).difference(self.blurred, self.changing)
+        known = block.parameters.intersection(self.agreements(0))
+        return known.difference(self.blurred, self.changing, self.not_finite)
 
     def differs(self, step: int) -> bool:
         """Return whether any result of a step differs from the reference."""
@@ -250,7 +272,10 @@ class Case:
 
     def _in_this_precision(self, step: int) -> dict[str, Agreement]:
         pairs = gradients(self.reference.steps[step], self.run.steps[step])
-        return {name: self._agreement(("gradient", name), one, other) for name, one, other in pairs}
+        return {
+            name: Agreement.UNKNOWN if hides_all(one) else self._agreement(("gradient", name), one, other)
+            for name, one, other in pairs
+        }
 
     def _is_other_output(self, step: int, name: str) -> bool:
         outputs = (self.reference.steps[step].outputs, self.run.steps[step].outputs)

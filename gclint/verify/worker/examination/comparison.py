@@ -101,6 +101,11 @@ def is_nothing(gradient: Tensor | None) -> bool:
     return gradient is None or not bool(gradient.any())
 
 
+def hides_all(gradient: Tensor) -> bool:
+    """Return whether a gradient that is not zero has no other finite value, as NaN agrees with any NaN."""
+    return bool(gradient.any()) and not bool(gradient[gradient.isfinite()].any())
+
+
 def largest(tensor: Tensor) -> float:
     """Return the largest finite absolute value."""
     if not tensor.numel():
@@ -116,6 +121,8 @@ def same(one: Any, other: Any) -> bool:
     """Return whether two values of an attribute are the same."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return close(one, other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
     # NaN is not equal to itself.
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
 

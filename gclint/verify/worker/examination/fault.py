@@ -45,7 +45,15 @@ def fault_of(error: Exception) -> Fault:
         Frame(each.filename, each.lineno or 1) for each in reversed(traceback.extract_tb(error.__traceback__))
     )
     kind = _KINDS.get(type(error), type(error).__name__)
-    return Fault(kind, str(error), frames)
+    return Fault(kind, _message(error), frames)
+
+
+def _message(error: Exception) -> str:
+    # An exception class of the model may be broken as well.
+    try:
+        return str(error)
+    except Exception as other:
+        return f"its message cannot be made: {type(other).__name__}"
 
 
 class EndlessRecomputation(RuntimeError):

@@ -42,6 +42,13 @@ class Doubt:
     reason: str
 
 
+_IDLE = Doubt(
+    "nothing to recompute",
+    "no block that checkpointing could recompute has run with gradients, and autograd keeps as many bytes as "
+    "without checkpointing",
+)
+
+
 class Findings:
     """Collects the findings on one class."""
 
@@ -54,6 +61,8 @@ class Findings:
         self._least: Case | None = None
         self.doubt: Doubt | None = None
         """Why the class has not passed, even if nothing failed."""
+        self._is_idle: bool | None = None
+        """Whether nothing that could be recomputed has run; None if nothing is known yet."""
         self.verdicts: list[Verdict] = []
         self.sites = Sites()
         self._embeddings: dict[Any, InputEmbedding] = {}
@@ -93,6 +102,7 @@ class Findings:
         self.fingerprints += other.fingerprints
         self.notes += other.notes
         self.doubt = self.doubt or other.doubt
+        self._be(idle=other._is_idle)
         self.sites.take(other.sites)
         self.add_embeddings(other._embeddings.values())
         self._executed |= other._executed
@@ -152,6 +162,11 @@ class Findings:
             self._take_least(case)
         if not case.is_meaningful:
             self.doubt = self.doubt or not_compared(case)
+        self._be(idle=case.is_idle)
+
+    def _be(self, *, idle: bool | None) -> None:
+        if idle is not None:
+            self._is_idle = idle and self._is_idle is not False
 
     def _take_least(self, case: Case) -> None:
         if self._least is None or _share(case) < _share(self._least):
@@ -172,7 +187,7 @@ class Findings:
     def result(self) -> ClassResult:
         """Return the result so far."""
         blocks, recomputed = self.sites.counts()
-        doubt = None if self._failures else self.doubt
+        doubt = None if self._failures else self.doubt or (_IDLE if self._is_idle else None)
         return self._result(
             "failed" if self._failures else "not run" if doubt else "passed",
             reason=doubt and doubt.reason,
@@ -197,7 +212,11 @@ class Findings:
         """Return the fields of the result about the run of which least was compared."""
         if self._least is None:
             return {}
-        left_out = (("rounding", self._least.blurred), ("not reproducible", self._least.changing))
+        left_out = (
+            ("rounding", self._least.blurred),
+            ("not reproducible", self._least.changing),
+            ("not finite", self._least.not_finite),
+        )
         return {
             "compared": self._least.compared,
             "parameters": len(self._least.agreements(0)),
@@ -231,10 +250,14 @@ def not_compared(case: Case) -> Doubt:
             f"two plain runs from the same state differ in {len(case.changing)} of {total} gradients "
             f"({conditions.scenario.name}): {names(case.changing)}",
         )
+    why = [f"the effect of rounding on {names(case.blurred)} is too large"] if case.blurred else []
+    if case.not_finite:
+        why.append(f"there are no finite values in those of {names(case.not_finite)} without checkpointing")
+    how = "without" if conditions.mode == "plain" else f"{conditions.mode}"
     return Doubt(
         "not compared",
-        f"only {case.compared} of {total} gradients can be compared ({conditions.mode} checkpointing, "
-        f"{conditions.scenario.name}): the effect of rounding on {names(case.blurred)} is too large",
+        f"only {case.compared} of {total} gradients can be compared ({how} checkpointing, "
+        f"{conditions.scenario.name}): {'; '.join(why)}",
     )
 
 

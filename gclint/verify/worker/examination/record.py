@@ -23,7 +23,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         run.mode,
         tuple(_observations(case, list(symptoms))),
         case.compared + len(case.vanishing),
-        (*(name for name in case.blurred if name not in case.vanishing), *case.changing),
+        (*(name for name in case.blurred if name not in case.vanishing), *case.changing, *case.not_finite),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
         run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
     )

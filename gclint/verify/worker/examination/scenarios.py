@@ -37,8 +37,10 @@ from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_o
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.watch import Watch
 
-_NUMBERS = frozenset(("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", FROZEN))
-"""The checks that compare numbers."""
+_NUMBERS = frozenset(
+    ("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", "state", FROZEN)
+)
+"""The checks that compare what may differ between plain runs: numbers, and what was counted or timed."""
 _REFERENCE = "reference"
 """The category of models that cannot be judged, since they do not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
@@ -168,6 +170,12 @@ class Scenarios:
             # Whether a model takes this kind of cache is found by trying.
             return
         reference = self._reference(scenario)
+        if scenario.dropout and reference.error is not None:
+            # It may be written for its defaults, such as zero.
+            del self._plain_runs[scenario]
+            if not self._subject.drop_by_default():
+                return
+            reference = self._reference(scenario)
         hooked: Run | None = None
         if reference.error is not None and scenario.require_input_grads:
             hooked, scenario = reference, replace(scenario, require_input_grads=False)

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gclint.verify.worker.examination.contents import snapshot
+
 _KNOWN = frozenset(vars(nn.Module())) | {
     "gradient_checkpointing",
     "_gradient_checkpointing_func",
@@ -32,7 +34,7 @@ class Attributes:
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in _KNOWN and (key not in kept or not _same(kept[key], value))
+            if key not in _KNOWN and (key not in kept or kept[key] != snapshot(value))
         }
 
 
@@ -67,33 +69,8 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _held(module: nn.Module) -> dict[str, tuple[Any, Any]]:
-    return {key: (value, _content(value)) for key, value in vars(module).items() if key not in _KNOWN}
-
-
-def _content(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value._version
-    if isinstance(value, dict):
-        return dict(value)
-    if isinstance(value, list):
-        return list(value)
-    return None
-
-
-def _same(kept: tuple[Any, Any], value: Any) -> bool:
-    before, content = kept
-    if type(value) in (bool, int, float, str):
-        return type(before) is type(value) and bool(before == value)
-    return before is value and _same_content(content, _content(value))
-
-
-def _same_content(before: Any, now: Any) -> bool:
-    if isinstance(before, dict):
-        return list(before) == list(now) and all(before[key] is now[key] for key in before)
-    if isinstance(before, list):
-        return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
-    return bool(before == now)
+def _held(module: nn.Module) -> dict[str, Any]:
+    return {key: snapshot(value) for key, value in vars(module).items() if key not in _KNOWN}
 
 
 def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:

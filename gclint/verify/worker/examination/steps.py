@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from gclint.verify.worker.examination.block_finder import BlockFinder
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.cached import continued
 from gclint.verify.worker.examination.clock import Clock
+from gclint.verify.worker.examination.contents import comparable
 from gclint.verify.worker.examination.double_precision import DoublePrecision
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
@@ -139,7 +140,7 @@ class Steps:
             for number in range(scenario.steps):
                 self._step(number, attributes)
         run.values = values.changes()
-        run.attributes = {name: _kept(value) for name, value in attributes.changes().items()}
+        run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
             subject.disable_checkpointing()
@@ -265,15 +266,6 @@ def _seen(
 
 def _evaluated(value: Any) -> Step:
     return Step(0.0, None, outputs_of(value), {}, 0, 0.0, None)
-
-
-def _kept(value: Any) -> Any:
-    """Return the comparable part of an attribute: a value, a tensor, or the length of a container."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, Sequence | dict | set) and not isinstance(value, str):
-        return len(value)
-    return value if isinstance(value, bool | int | float | str) else type(value).__name__
 
 
 def _both(one: SideEffects, other: SideEffects) -> SideEffects:

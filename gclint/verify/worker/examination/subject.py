@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -16,7 +17,7 @@ from gclint.verify.worker.examination.adapters import freeze_under_adapters, is_
 from gclint.verify.worker.examination.caches import new_cache
 from gclint.verify.worker.examination.double_precision import doubled
 from gclint.verify.worker.examination.state import state_tensors
-from gclint.verify.worker.examination.tensors import move
+from gclint.verify.worker.examination.tensors import dense, move
 from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
@@ -38,6 +39,10 @@ class Subject:
         self.device = torch.device(device)
         self.model: Any = specimen.build()
         self.model.train()
+        if any(self.flags().values()):
+            # What it does by default is no reference. An error is one of disabling, and is seen there.
+            with suppress(Exception):
+                self.disable_checkpointing()
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
         """The specimen; its inputs may be replaced."""
@@ -46,6 +51,8 @@ class Subject:
         self._configurations = list(_configurations(self.model))
         holders = (*self.model.modules(), *self._configurations)
         self._probabilities = list(_probabilities(holders))
+        self._least = specimen.least_dropout
+        """The least probability in scenarios with dropout."""
         self._layerdrops = list(_layerdrops(holders))
         self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
         # What is cached in making inputs is then shared by all runs.
@@ -77,11 +84,16 @@ class Subject:
             apply_gpu_limit(torch, self.device)
             self.model.to(self.device)
         for holder, key, value in self._probabilities:
-            setattr(holder, key, value if scenario.dropout else 0.0)
+            setattr(holder, key, max(value, self._least) if scenario.dropout else 0.0)
         for holder, key in self._layerdrops:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
         for holder in self._routers if scenario.router_losses else ():
             setattr(holder, OUTPUT_ROUTER_LOGITS, True)
+
+    def drop_by_default(self) -> bool:
+        """Leave probabilities at their defaults; return whether any is not zero."""
+        self._least = 0.0
+        return self._drops()
 
     def freeze(self, blocks: Iterable[str]) -> None:
         """Freeze the model under adapters.
@@ -133,7 +145,7 @@ class Subject:
         gradients = {}
         for name, tensor in {**self._parameters, **self._extra, **self._leaves}.items():
             if tensor.requires_grad:
-                gradients[name] = tensor.grad
+                gradients[name] = None if tensor.grad is None else dense(tensor.grad)
             tensor.grad = None
         self._leaves = {}
         return gradients
@@ -177,7 +189,7 @@ class Subject:
         return USE_CACHE in self._names or any(hasattr(each, USE_CACHE) for each in self._configurations)
 
     def _drops(self) -> bool:
-        return any("layerdrop" not in key for _, key, _ in self._probabilities)
+        return any(value or self._least for _, key, value in self._probabilities if "layerdrop" not in key)
 
 
 class _DisabledFlags:
@@ -234,11 +246,11 @@ def seed(step: int) -> None:
 
 
 def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:
-    """Yield the probabilities of dropping something that are not zero: holder, attribute and value."""
+    """Yield the probabilities of dropping something: holder, attribute and value."""
     for holder in holders:
         drops = _DROPPING.search(type(holder).__name__) is not None
         for key, value in list(vars(holder).items()):
-            if type(value) is float and value > 0 and (_DROPPING.search(key) or (drops and key == "p")):
+            if type(value) is float and value >= 0 and (_DROPPING.search(key) or (drops and key == "p")):
                 yield holder, key, value
 
 

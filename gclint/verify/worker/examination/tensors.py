@@ -13,6 +13,9 @@ from transformers import PretrainedConfig
 from gclint.verify.worker.vocabulary import CACHES
 
 _DEEPEST = 8
+_SPARSE = frozenset(
+    (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+)
 
 
 def is_cache(value: object) -> bool:
@@ -46,7 +49,13 @@ def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[
 
 def outputs_of(value: Any) -> dict[str, Tensor]:
     """Return the tensors that a model has returned, with their paths."""
-    return dict(tensors_in((value,) if isinstance(value, Tensor) else value))
+    found = tensors_in((value,) if isinstance(value, Tensor) else value)
+    return {path: dense(tensor) for path, tensor in found}
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """Return a sparse tensor as a dense one, which can be compared; any other as it is."""
+    return tensor.to_dense() if tensor.layout in _SPARSE else tensor
 
 
 def requires_grad(value: object) -> bool:

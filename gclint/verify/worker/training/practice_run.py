@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
 from gclint.verify.worker.examination.loss import total_loss
 from gclint.verify.worker.examination.phases import Phases
 from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.tensors import outputs_of
+from gclint.verify.worker.examination.tensors import dense, outputs_of
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
@@ -152,5 +152,7 @@ def _step(
 
 
 def _whole(gradient: Tensor | None) -> Tensor | None:
-    """Return the whole of a sharded gradient; there is only one process."""
-    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    """Return the whole of a sharded or sparse gradient; there is only one process."""
+    if gradient is None:
+        return None
+    return dense(gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)

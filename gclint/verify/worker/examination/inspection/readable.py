@@ -98,7 +98,7 @@ class ReadableState:
                 return tuple(
                     (str(key), self._token(each, depth + 1)) for key, each in list(value.items())[:_MANY]
                 )
-            if _is_plain(value):
+            if is_plain_object(value):
                 return self._token(vars(value), depth + 1)
         return self._identity(value)
 
@@ -107,7 +107,7 @@ class ReadableState:
         return (type(value).__name__, id(value))
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain_object(value: Any) -> bool:
     """Tell whether something is a plain object of the model's own code."""
     kind = type(value)
     return (

@@ -206,6 +206,8 @@ def _other(name: str, value: Any, words: list[str]) -> Any:
         return not value
     if isinstance(value, int) and value == 0:
         return 3 if "kernel" in name else 1
+    if isinstance(value, float) and value == 0:
+        return 0.5
     further = [word for word in words if word != value]
     if isinstance(value, str) and further:
         return further[0]

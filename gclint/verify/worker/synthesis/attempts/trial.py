@@ -100,7 +100,8 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
 
 def has_finite_gradients(model: Any) -> bool:
     """Tell whether all gradients are finite numbers."""
-    return all(bool(each.grad.isfinite().all()) for each in model.parameters() if each.grad is not None)
+    gradients = (each.grad for each in model.parameters())
+    return all(bool(each.to_dense().isfinite().all()) for each in gradients if each is not None)
 
 
 def shapes(value: Any) -> list[tuple[int, ...]]:

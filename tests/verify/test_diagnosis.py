@@ -1,0 +1,147 @@
+"""What is found in runs with and without checkpointing, how it is explained, and which lines are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gclint.verify.worker.protocol import Failure, Mode, Place
+
+pytestmark = pytest.mark.torch
+
+_CALL, _OTHER_CALL = Place("modeling_toy.py", 7, 7), Place("modeling_toy.py", 9, 9)
+_SINE = (Place("modeling_toy.py", 3, 3),)
+
+
+def _run(mode: Mode, *weights: float) -> Any:
+    """Return a run whose steps have these gradients of the weight."""
+    import torch
+
+    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.scenarios import scenario_named
+
+    steps = [
+        Step(1.0, None, {"states": torch.ones(2)}, {"weight": torch.full((2,), each)}, 0, 0.0, None)
+        for each in weights
+    ]
+    return Run(Conditions(scenario_named("default"), mode), steps)
+
+
+def _checkpointed(place: Place, **more: Any) -> Any:
+    from gclint.verify.worker.examination.inspection.inspector import Checkpointed
+    from gclint.verify.worker.examination.inspection.tape import Event
+
+    seen: dict[str, Any] = {
+        "modules": (),
+        "is_reentrant": False,
+        "preserves_random_state": True,
+        "outer": None,
+        "returned_in": "",
+        "captured": (),
+        "has_gradient": True,
+        "drawn": frozenset(),
+        "first": Event("checkpoint", "", ()),
+        "origin": None,
+        "changes": (),
+        "modified": (),
+    }
+    return Checkpointed(place, **{**seen, **more})
+
+
+def _diagnosed(mode: Mode, check: str, *checkpoints: Any) -> Failure:
+    from gclint.verify.worker.examination.case import Case, Symptom
+    from gclint.verify.worker.examination.causes import diagnose
+    from gclint.verify.worker.examination.inspection.inspector import Inspection
+    from gclint.verify.worker.examination.inspection.tape import Event
+
+    inspection = Inspection(Event("checkpoint", "", ()), checkpoints, {})
+    case = Case(_run("plain"), _run(mode), (), inspection=inspection)
+    (failure,) = diagnose(case, [Symptom(check, "something is wrong")])
+    return failure
+
+
+def _symptoms(check: str, expected: tuple[float, ...], found: tuple[float, ...]) -> list[Any]:
+    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.checks import CHECKS
+
+    case = Case(_run("plain", *expected), _run("reentrant", *found), ())
+    return list(CHECKS[check].symptoms(case))
+
+
+@pytest.mark.parametrize(
+    ("found", "is_left_behind"),
+    [
+        ((1.0, 5.0), True),
+        ((1.0, 2.0), False),
+        # The first step is wrong itself.
+        ((3.0, 5.0), False),
+        # The second step was not completed.
+        ((1.0,), False),
+    ],
+)
+def test_a_second_step_that_is_wrong_after_a_right_one_shows_state_that_was_left_behind(
+    found: tuple[float, ...], is_left_behind: bool
+) -> None:
+    symptoms = _symptoms("second step", (1.0, 2.0), found)
+    assert [each.about for each in symptoms] == ([("weight",)] if is_left_behind else [])
+
+
+def test_a_step_that_only_one_of_two_runs_has_completed_is_not_compared() -> None:
+    from gclint.verify.worker.examination.case import Case
+
+    for runs in ((_run("plain", 1.0), _run("reentrant")), (_run("plain"), _run("reentrant", 1.0))):
+        case = Case(*runs, ())
+        assert not case.has(0)
+        assert not case.differs(0)
+    assert Case(_run("plain", 1.0), _run("reentrant", 1.0), ()).has(0)
+
+
+def test_only_checkpoints_that_are_reentrant_against_a_request_are_said_to_be() -> None:
+    checkpoints = (_checkpointed(_CALL, is_reentrant=True), _checkpointed(_OTHER_CALL))
+    asked = _diagnosed("non-reentrant", "values", *checkpoints).explanation
+    assert "The checkpoint at modeling_toy.py:7 is reentrant although `use_reentrant=False`" in asked
+    assert "although" not in _diagnosed("reentrant", "values", *checkpoints).explanation
+
+
+def test_the_outer_one_of_nested_checkpoints_is_shown() -> None:
+    failure = _diagnosed("reentrant", "double recomputation", _checkpointed(_CALL, outer=_OTHER_CALL))
+    assert failure.places == (_OTHER_CALL,)
+    assert "that of the call at modeling_toy.py:9. Remove" in failure.explanation
+
+
+def test_where_nothing_else_is_known_the_call_of_the_checkpoint_is_shown() -> None:
+    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.readable import Change
+
+    checkpoint = _checkpointed(
+        _CALL,
+        origin=Origin("output", "operation", "sin", "sin", _SINE, _SINE),
+        changes=(Change("torch", "autocast", "''", "'cpu: torch.bfloat16'"),),
+    )
+    failure = _diagnosed("reentrant", "gradients", checkpoint)
+    assert failure.places == (_CALL,)
+    assert "`sin` at modeling_toy.py:3" in failure.explanation
+
+
+@pytest.mark.parametrize(
+    ("operations", "sentence"),
+    [
+        (("sin", ""), "`sin` at modeling_toy.py:3, which only the forward pass runs"),
+        (("", "cos"), "`cos` at modeling_toy.py:3, which only the recomputation runs"),
+        (
+            ("sin", "cos"),
+            "that the forward pass runs `sin` at modeling_toy.py:3 and the recomputation `cos` at "
+            "modeling_toy.py:3",
+        ),
+    ],
+)
+def test_operations_that_one_pass_or_both_run_instead_are_named(
+    operations: tuple[str, str], sentence: str
+) -> None:
+    from gclint.verify.worker.examination.explaining.explanation import first_operation
+    from gclint.verify.worker.examination.inspection.difference import Origin
+
+    mine, yours = (_SINE if name else () for name in operations)
+    origin = Origin("path", "operation", *operations, mine, yours)
+    assert first_operation(origin) == f"the first difference is {sentence}"
