@@ -42,6 +42,8 @@ _MEANING_MORE = {
     ("GC301/in_an_old_release", "form feeds"),
     ("GC301/in_an_old_release", "joined headers"),
     ("GC301/in_an_old_release", "classes in branches"),
+    # With one variable for all stacks of a model, what cannot be followed of one is doubted of all.
+    ("GC003/receives_otherwise", "stack by walrus"),
     # Scripts beside the models are searched for words as they are usually written.
     ("GC001/forward_replaced_in_a_script", "spaced attributes"),
     ("GC001/forward_collected_in_a_class", "spaced attributes"),

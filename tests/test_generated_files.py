@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from gclint.finding import Duty
+from gclint.network.evaluation.modules import library_of
+from gclint.network.lineage import Place, place_at
 from gclint.report.report import Repairs
+from gclint.settings import Settings
 from gclint.source.file import SourceFile
+from gclint.source.project import Project
 from gclint.source.twins import Region, Renaming, Twin, definition_region
 from tests.trees import (
     ATTENTION,
@@ -180,6 +184,33 @@ def test_inherited_call_is_reported_at_the_parent(tree: Tree) -> None:
     )
     assert told(tree.check()) == ["GC003 modeling_alpha.py AlphaLayer safe"]
     assert tree.fix()[0] == {ALPHA: parent, BETA: generated("beta", own)}
+
+
+def test_inherited_call_beside_names_of_its_own_is_repaired_in_both(tree: Tree) -> None:
+    def written(name: str, argument: str) -> str:
+        checked = f"assert isinstance(layer, {name}Layer)  # alpha ALPHA".replace("alpha", name.lower())
+        call = f"{checked.replace('ALPHA', name.upper())}\n            hidden_states = layer({argument})"
+        return model(name, base=GCL).replace("hidden_states = layer(hidden_states)", call)
+
+    keyword, repaired = "hidden_states=hidden_states", "hidden_states"
+    tree.write({ALPHA: written("Alpha", keyword), MODULAR: INHERITING})
+    tree.write({BETA: generated("beta", written("Beta", keyword))})
+    assert tree.fix()[0] == {
+        ALPHA: written("Alpha", repaired),
+        BETA: generated("beta", written("Beta", repaired)),
+    }
+
+
+def test_place_begins_where_its_definition_does() -> None:
+    module = library_of(Project(Settings(), [])).module(
+        SourceFile(Path("modeling_x.py"), model("Alpha").encode())
+    )
+    layer = module.classes["AlphaLayer"]
+    forward = layer.definition.method("forward")
+    assert forward is not None
+    assert place_at(module, forward.start) == Place(layer, "forward")
+    assert place_at(module, forward.start - 1) != Place(layer, "forward")
+    assert place_at(module, layer.definition.start) == Place(layer)
 
 
 def test_generated_file_alone_is_not_repaired(tree: Tree) -> None:

@@ -198,6 +198,9 @@ class _Uses:
         if isinstance(node, cst.Call) and (dotted_name(node.func) or "").rpartition(".")[2] in _SETTING:
             return None if self._adds_other(node.args[-1].value) else []
         value = self._value_set(node)
+        if value is not None and isinstance(node, cst.Name) and not isinstance(parent, cst.AugAssign):
+            # A variable that gets another value as well; what the stack gets of it is known by its values.
+            return None if self._is_opaque(value) else self._named(self._lists_in(value))
         if value is not None:
             return None if self._adds_other(value) else self._named(self._lists_in(value))
         if isinstance(parent, cst.Subscript) and parent.value is node:
@@ -230,7 +233,7 @@ class _Uses:
             if not isinstance(parent, cst.Element):
                 path.insert(0, [each is target for each in parent.elements].index(True))
             target, parent = parent, self._parents.get(parent)
-        if isinstance(parent, (cst.AugAssign, cst.AnnAssign)) and parent.target is target:
+        if isinstance(parent, (cst.AugAssign, cst.AnnAssign, cst.NamedExpr)) and parent.target is target:
             return parent.value
         if not isinstance(parent, cst.AssignTarget):
             return None

@@ -10,6 +10,7 @@ from gclint.network.holders import held_classes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.source.outline import Definition
+from gclint.source.words import has_word
 
 
 def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
@@ -63,4 +64,4 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
 
 
 def _stands_in(info: ClassInfo, code: Definition, attribute: str) -> bool:
-    return info.file.text.find(f".{attribute}", code.header, code.limit) != -1
+    return has_word(info.file.text, attribute, code.header, code.limit)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from enum import Enum
 
 import libcst as cst
 
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.values import Instance
+from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.holders import attribute_uses, single_attributes
+from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
-from gclint.network.runsite import RunSite
+from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.source.outline import Definition
+from gclint.source.words import word_ends
 
 _MODES = ("training", "is_grad_enabled")
+_CONTEXTS = ("no_grad", "inference_mode", "set_grad_enabled")
+_KEEPING = re.compile(
+    r"\.(?:config|eval|load_state_dict|modules|named_parameters|parameters|requires_grad_|state_dict|train)\b"
+)
+"""Uses of a module that do not run it."""
+_MAX_DEPTH = 3
 
 
 class Untrained(Enum):
@@ -20,14 +35,79 @@ class Untrained(Enum):
     EVALUATING = "the call is never reached in training, and nothing else is recomputed"
 
 
-def untrained(site: RunSite) -> Untrained | None:
+def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     """Return why checkpointing never recomputes what a call runs; None if it may."""
     method = None if site.scope.body is None else site.scope.body.definition
     if not site.records or (method is not None and is_decorated_unrecorded(method)):
         return Untrained.UNRECORDED
     if any(_excludes_training(site, arm.branch.test, holds=arm.taken) for arm in site.arms):
         return Untrained.EVALUATING
-    return Untrained.EVALUATING if _is_behind_training(site) else None
+    if _is_behind_training(site) or any(
+        _excludes_training(site, test, holds=holds) for test, holds in _choices(site)
+    ):
+        return Untrained.EVALUATING
+    # What is frozen as a whole is run by its model without gradients.
+    is_forward = method is not None and method.name == "forward"
+    is_frozen = is_forward and _depth > 0 and _is_run_unrecorded(site.owner, _depth)
+    return Untrained.UNRECORDED if is_frozen else None
+
+
+def _choices(site: RunSite) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """Yield the tests of the conditional expressions that the call is a side of, and whether they hold."""
+    for node in () if site.statement is None else walk(site.statement):
+        if isinstance(node, cst.IfExp):
+            for side, holds in ((node.body, True), (node.orelse, False)):
+                if site.call in walk(side):
+                    yield node.test, holds
+
+
+def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
+    """Tell whether no gradients are recorded wherever the file uses an object of a class."""
+    module, code = owner.module, owner.file.outline.code
+    if owner.is_model or not any(word in code for word in _CONTEXTS):
+        return False
+    attributes = list(single_attributes(module, (owner.name,)))
+    # Any other mention beside its own definition may be of an object that is trained.
+    if len(attributes) + 1 != sum(1 for _ in word_ends(code, owner.name, 0, len(code))):
+        return False
+    heirs = any(owner in info.mro for info in module.classes.values() if info is not owner)
+    if heirs or not attributes or given_importing(module.library.project, owner.file, owner.name):
+        return False
+    found = False
+    for offset in attribute_uses(module, attributes):
+        method = _method_at(module, offset)
+        if method is None or code.startswith("getattr(", offset) or _KEEPING.match(code, offset + 1):
+            continue
+        unrecorded = _is_unrecorded_at(owner, method, offset, depth)
+        if unrecorded is False:
+            return False
+        found = found or unrecorded is True
+    return found
+
+
+def _method_at(module: Module, offset: int) -> tuple[ClassInfo, Definition] | None:
+    """Return the method that something stands in, unless it only makes the object."""
+    for info in module.classes.values():
+        for method in info.methods():
+            if method.header <= offset < method.limit and method.name != "__init__":
+                return info, method
+    return None
+
+
+def _is_unrecorded_at(
+    owner: ClassInfo, place: tuple[ClassInfo, Definition], offset: int, depth: int
+) -> bool | None:
+    """Tell whether no gradients are recorded at an attribute; None if it calls something else."""
+    info, method = place
+    if info is owner:
+        return False
+    sites = list(calls_as_sites(info.scope(method), offset, (owner,)))
+    for site in sites:
+        values = site.scope.evaluate(site.call.func) if site.span(site.call.func)[1] == offset + 1 else ()
+        if values and Instance(owner) not in values:
+            return None
+    around = (site for site in sites if site.span(site.call)[0] <= offset < site.span(site.call)[1])
+    return any(untrained(site, depth - 1) is Untrained.UNRECORDED for site in around)
 
 
 def _excludes_training(site: RunSite, test: cst.BaseExpression, *, holds: bool) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from gclint import __version__
 from gclint.engine.explain import Outcome
 from gclint.report.findings import obstacle
+from gclint.report.objects import write_object
 from gclint.report.printing import write_lines
 from gclint.source.paths import shown
 
@@ -27,8 +27,7 @@ def write_text(explanation: Explanation, stream: TextIO) -> None:
 
 def write_json(explanation: Explanation, stream: TextIO) -> None:
     """Write an explanation as an object; rows and columns count from 1, columns in characters."""
-    json.dump(_document(explanation), stream, indent=2)
-    stream.write("\n")
+    write_object(_document(explanation), stream)
 
 
 FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_text, "json": write_json}

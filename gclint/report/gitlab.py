@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.report.findings import documentation_url, headline, level_of, obstacle
 from gclint.report.fingerprints import fingerprints
+from gclint.report.objects import write_object
 from gclint.report.places import Places
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ def write(report: Report, stream: TextIO) -> None:
     marks = fingerprints(report.project, places, report.findings)
     entries = [_finding(places, *each) for each in zip(report.findings, marks, strict=True)]
     entries += _problems(places, report)
-    json.dump(entries, stream, indent=2)
-    stream.write("\n")
+    write_object(entries, stream)
 
 
 def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, object]:

@@ -7,7 +7,6 @@ the runs, and the repaired findings in ``fixed``.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from gclint import __version__
 from gclint.finding import in_reading_order
 from gclint.report.findings import documentation_url
+from gclint.report.objects import write_object
 from gclint.report.statistics import count_by_rule
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def write(report: Report, stream: TextIO) -> None:
         *(_problem(problem) for problem in report.problems),
     ]
     if report.runs is None and report.proofs is None and not report.shows_fixes:
-        _dump(entries, stream)
+        write_object(entries, stream)
         return
     document: dict[str, object] = {"gclint": __version__, "findings": entries}
     if report.shows_fixes:
@@ -47,18 +47,13 @@ def write(report: Report, stream: TextIO) -> None:
         document["proofs"] = [_proof(proof) for proof in report.proofs]
     if report.runs is not None:
         document.update(_runs(report.runs, report.weighed))
-    _dump(document, stream)
+    write_object(document, stream)
 
 
 def write_statistics(report: Report, stream: TextIO) -> None:
     """Write a list with an object for each rule that has findings, followed by the problems."""
     counts = count_by_rule(report.findings, unsafe=report.unsafe)
-    _dump([*(asdict(each) for each in counts), *(_problem(each) for each in report.problems)], stream)
-
-
-def _dump(document: object, stream: TextIO) -> None:
-    json.dump(document, stream, indent=2)
-    stream.write("\n")
+    write_object([*(asdict(each) for each in counts), *(_problem(each) for each in report.problems)], stream)
 
 
 def _finding(project: Project, finding: Finding) -> dict[str, object]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
+
+from gclint.report.objects import write_object
 
 if TYPE_CHECKING:
     from gclint.rule import Rule, Setting
@@ -20,7 +21,7 @@ def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
 
 def write_list_as_json(stream: TextIO, rules: Iterable[Rule]) -> None:
     """Write a list with an object for every rule."""
-    _dump([described(rule) for rule in rules], stream)
+    write_object([described(rule) for rule in rules], stream)
 
 
 def write_documentation(stream: TextIO, rule: Rule) -> None:
@@ -40,7 +41,7 @@ def write_markdown(stream: TextIO, rule: Rule) -> None:
 
 def write_json(stream: TextIO, rule: Rule) -> None:
     """Write an object with everything about a rule."""
-    _dump(described(rule), stream)
+    write_object(described(rule), stream)
 
 
 LISTS: Mapping[str, Callable[[TextIO, Iterable[Rule]], None]] = {
@@ -110,8 +111,3 @@ def _settings(rule: Rule) -> Iterator[str]:
     for each in rule.settings:
         default = ", ".join(f'"{value}"' for value in each.default)
         yield f"- `{each.name} = [{default}]` in `[tool.gclint.rules.{rule.name}]`: {each.documentation}\n"
-
-
-def _dump(document: object, stream: TextIO) -> None:
-    json.dump(document, stream, indent=2)
-    stream.write("\n")

@@ -1,9 +1,12 @@
-"""Locks and owners of files."""
+"""Files on disk: locks, owners, and text."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import ModuleType
+
+from gclint.facts import read_text
 
 _fcntl: ModuleType | None
 try:
@@ -32,3 +35,11 @@ def lock(handle: int, *, shared: bool) -> bool | None:
 def is_own(status: os.stat_result) -> bool:
     """Return whether a file belongs to the current user."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+
+
+def text_or_nothing(path: Path) -> str:
+    """Return the text of a UTF-8 file, with invalid bytes replaced; an empty one if it cannot be read."""
+    try:
+        return read_text(path, "replace")
+    except OSError:
+        return ""

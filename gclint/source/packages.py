@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gclint.facts import exists, is_dir, is_file, read_text, real_path
+from gclint.facts import exists, is_dir, is_file, real_path
 from gclint.releases import Releases, releases
+from gclint.source.disk import text_or_nothing
 from gclint.source.environments import package_folders
 
 LIBRARY = "transformers"
@@ -31,7 +32,7 @@ class LibraryTree:
     @cached_property
     def releases(self) -> Releases | None:
         """The release that it claims to be."""
-        found = _VERSION.search(_text(self.folder / _INIT))
+        found = _VERSION.search(text_or_nothing(self.folder / _INIT))
         if found is not None:
             with suppress(ValueError):
                 return releases(found[1])
@@ -40,7 +41,7 @@ class LibraryTree:
     @classmethod
     def at(cls, folder: Path, *, is_context: bool) -> LibraryTree | None:
         """Return the library in a folder; None if there is something else, or nothing."""
-        found = _BASE_CLASS.search(_text(folder / "modeling_utils.py"))
+        found = _BASE_CLASS.search(text_or_nothing(folder / "modeling_utils.py"))
         # In another package, a class of that name derives from the one of transformers.
         is_library = found is not None and "PreTrainedModel" not in found[1]
         return cls(folder, is_context) if is_library else None
@@ -195,10 +196,3 @@ def _importable(root: Path) -> Iterator[Path]:
             yield folder / "src"
         if exists(folder / ".git"):
             return
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, "replace")
-    except OSError:
-        return ""

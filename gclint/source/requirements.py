@@ -10,8 +10,9 @@ from configparser import Error as ConfigError
 from pathlib import Path
 from typing import cast
 
-from gclint.facts import exists, matching, read_text
+from gclint.facts import exists, matching
 from gclint.releases import Releases, releases
+from gclint.source.disk import text_or_nothing
 from gclint.source.packages import LIBRARY
 
 if sys.version_info >= (3, 11):
@@ -54,12 +55,12 @@ def _metadata(folder: Path) -> Iterator[Iterable[str]]:
     yield _main(project)
     setup = _setup_cfg(folder / "setup.cfg")
     yield _of_lines(setup.get("options", {}).get("install_requires", "").splitlines())
-    yield _quoted(_text(folder / "setup.py"))
+    yield _quoted(text_or_nothing(folder / "setup.py"))
     yield [*_optional(project), *_of_lines(_extras(setup))]
     for path in sorted(matching(folder, "requirements*.txt"), key=lambda path: (len(path.name), path.name)):
-        yield _of_lines(_text(path).splitlines())
+        yield _of_lines(text_or_nothing(path).splitlines())
     for path in matching(folder / "requirements", "*.txt"):
-        yield _of_lines(_text(path).splitlines())
+        yield _of_lines(text_or_nothing(path).splitlines())
     for name in ("uv.lock", "poetry.lock"):
         packages = _toml(folder / name).get("package", [])
         yield _pins(packages if isinstance(packages, list) else [])
@@ -81,12 +82,12 @@ def _united(ranges: Iterable[str]) -> Releases | None:
 
 def _installed_metadata(folder: Path, inner: Path) -> Iterator[Iterable[str]]:
     """Yield the ranges in the metadata of the built distribution that the files in ``inner`` belong to."""
-    texts = [_text(folder / "PKG-INFO")]
+    texts = [text_or_nothing(folder / "PKG-INFO")]
     own = f"\n{inner.relative_to(folder).as_posix()}/"
     for distribution in matching(folder, "*.dist-info"):
         path = distribution / "METADATA"
-        text = _text(path)
-        if _REQUIRES in text and own in f"\n{_text(path.with_name('RECORD'))}":
+        text = text_or_nothing(path)
+        if _REQUIRES in text and own in f"\n{text_or_nothing(path.with_name('RECORD'))}":
             texts.append(text)
     lines = [line for text in texts for line in text.splitlines() if line.startswith(_REQUIRES)]
     stated = [line.removeprefix(_REQUIRES.removesuffix(LIBRARY)) for line in lines]
@@ -160,7 +161,7 @@ def _pins(packages: Iterable[object]) -> Iterator[str]:
 
 
 def _pipfile_lock(path: Path) -> Iterator[str]:
-    text = _text(path)
+    text = text_or_nothing(path)
     if f'"{LIBRARY}"' not in text:
         return
     import json
@@ -176,7 +177,7 @@ def _pipfile_lock(path: Path) -> Iterator[str]:
 
 
 def _setup_cfg(path: Path) -> Mapping[str, Mapping[str, str]]:
-    text = _text(path)
+    text = text_or_nothing(path)
     parser = ConfigParser(interpolation=None)
     try:
         parser.read_string(text if LIBRARY in text else "")
@@ -191,7 +192,7 @@ def _extras(setup: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def _toml(path: Path) -> Mapping[str, object]:
-    text = _text(path)
+    text = text_or_nothing(path)
     if LIBRARY not in text:
         return {}
     try:
@@ -208,10 +209,3 @@ def _table(document: object, *keys: str) -> Mapping[str, object]:
 
 def _strings(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, "replace")
-    except OSError:
-        return ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gclint.verify.worker.examination.comparison import close
 from gclint.verify.worker.examination.inspection.checkpoints import Region
@@ -64,6 +65,11 @@ class Replays:
             self._see(region, tensor)
 
     def _see(self, region: Region, tensor: Tensor) -> None:
+        # Selective checkpointing counts each operation, and must not see those of a comparison.
+        with _disable_current_modes():
+            self._match(region, tensor)
+
+    def _match(self, region: Region, tensor: Tensor) -> None:
         first = self._first.setdefault(region, [])
         if not region.is_again:
             first.append(self._kept(tensor))
