@@ -29,6 +29,8 @@ _CONTRACTIONS = {
     "multi_head_attention_forward": 0,
 }
 """Operations that contract two tensors, and the position of the first one."""
+_LARGE = 0.5
+"""The least size of a block, as a share of that of the smallest other one in its list, unlike adapters."""
 _FARTHEST = 3000
 """The most graph nodes to visit between the output of one block and the input of the next."""
 
@@ -139,7 +141,23 @@ class BlockFinder:
             layers = [module for module in path if is_layer(module)]
             chosen = layers[-1:] or [module for module in path if module in self._linked][:1]
             found.update(module for module in chosen if module in self._linked)
-        return found
+        return found | self._siblings(found)
+
+    def _siblings(self, trunk: set[nn.Module]) -> set[nn.Module]:
+        """Return the linked modules that take turns in a list with others of a trunk, and are as large.
+
+        A recurrent block may mix tokens without a contraction.
+        """
+        sizes: dict[nn.Module, list[int]] = {}
+        for module in trunk:
+            if isinstance(self._lists.get(module), nn.ModuleList):
+                sizes.setdefault(self._lists[module], []).append(_size(module))
+        return {
+            module
+            for module in self._linked - trunk
+            if (others := sizes.get(self._lists[module])) and _size(module) >= _LARGE * min(others)
+            if not any(is_layer(each) or each in trunk for each in module.modules())
+        }
 
     def _lone(self) -> set[nn.Module]:
         """Return the outermost members of stacks that mix tokens and are not linked.
@@ -173,6 +191,10 @@ class BlockFinder:
         if len(lists) > 1 and type(one.module) is type(other.module):
             return _keeps_shape(one) and _keeps_shape(other)
         return _keeps_shape(one, other)
+
+
+def _size(module: nn.Module) -> int:
+    return sum(each.numel() for each in module.parameters())
 
 
 def _keeps_shape(*calls: _Call) -> bool:

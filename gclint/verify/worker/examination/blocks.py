@@ -29,7 +29,7 @@ class Block:
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool
-    """Whether the blocks are stacked, feed one another, and mix tokens."""
+    """Whether the blocks are stacked, feed one another, and mix tokens or take turns with others that do."""
     runs: int
     """How often it ran in a step of the reference with gradients recorded."""
     parameters: frozenset[str]
