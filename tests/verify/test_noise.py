@@ -40,3 +40,15 @@ def test_noise_is_the_largest_difference_of_all_runs() -> None:
 
     found = noise(run(1.0), [run(1.5), run(0.0), run(1.25, count=2)])
     assert found == {("output", "output"): 1.0, ("attribute", "count"): float("inf")}
+
+
+def test_what_only_some_runs_have_may_differ_by_any_amount() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.noise import noise
+
+    with_both = _run({"first": torch.ones(1), "second": torch.ones(1)}, kept=torch.ones(1), same=None)
+    with_one = _run({"first": torch.ones(1)}, kept=None, same=None)
+    for one, other in ((with_both, with_one), (with_one, with_both)):
+        found = noise(one, [one, other])
+        assert found == {("output", "second"): float("inf"), ("attribute", "kept"): float("inf")}
