@@ -109,6 +109,15 @@ _UNKNOWN = {
             hidden_states = self.ckpt(layer, hidden_states) if self.training else layer(hidden_states)
         """
     ),
+    "only in training": toy(
+        """
+        for layer in self.layers:
+            if self.training:
+                hidden_states = self.ckpt(layer, hidden_states)
+            else:
+                hidden_states = layer(hidden_states)
+        """
+    ),
     "the whole sequence": toy(
         """
         if self.gradient_checkpointing:

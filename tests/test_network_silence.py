@@ -91,6 +91,36 @@ def test_what_is_no_unprotected_block_is_not_reported(reason: str, tmp_path: Pat
     assert reported(tmp_path, {"modeling_toy.py": _SILENT[reason]}) == []
 
 
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("cache or DynamicCache()", []),
+        ("DynamicCache() if cache is None else cache", []),
+        ("cache if cache is not None else (cache or DynamicCache())", []),
+        ("DynamicCache() if use_cache else cache", ["ToyLayer"]),
+        ("cache or (use_cache and DynamicCache())", ["ToyLayer"]),
+        ("cache and DynamicCache()", ["ToyLayer"]),
+    ],
+)
+def test_cache_is_needed_in_training_where_none_asks_whether_to_make_it(
+    made: str, found: list[str], tmp_path: Path
+) -> None:
+    text = (
+        IMPORTS
+        + "from transformers import DynamicCache\n"
+        + _with_layers("mask=None", "past_key_values=None")
+        + model(
+            loop=f"""
+cache, use_cache = self.config.cache, self.config.use_cache
+cache = {made}
+for layer in self.layers:
+    hidden_states = layer(hidden_states, past_key_values=cache)
+"""
+        )
+    )
+    assert reported(tmp_path, {"modeling_toy.py": text}) == found
+
+
 @pytest.mark.parametrize("depth", range(4))
 def test_bases_are_followed_to_any_depth(depth: int, tmp_path: Path) -> None:
     classes = [f"class Layer{i}(Layer{i + 1}):\n    pass\n" for i in range(depth)]

@@ -128,20 +128,30 @@ def fills_cache(site: RunSite, block: ClassInfo) -> bool:
 def _creates_cache(statement: cst.CSTNode, variable: str) -> bool:
     """Return whether a statement assigns a new cache to a variable without checking ``use_cache``."""
     if isinstance(statement, cst.If):
-        asked = any(
-            isinstance(node, cst.Name) and node.value in (USE_CACHE, "training")
-            for node in walk(statement.test)
-        )
-        return not asked and any(_creates_cache(inner, variable) for inner in statement.body.body)
+        is_asked = _asks_for_cache(statement.test)
+        return not is_asked and any(_creates_cache(inner, variable) for inner in statement.body.body)
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
     for small in statement.body:
-        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
-            made = dotted_name(small.value.func) or ""
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and target.value == variable and made.endswith("Cache"):
+        if isinstance(small, (cst.Assign, cst.AnnAssign)) and small.value is not None:
+            target = small.targets[0].target if isinstance(small, cst.Assign) else small.target
+            if dotted_name(target) == variable and _is_new_cache(small.value):
                 return True
     return False
+
+
+def _is_new_cache(value: cst.BaseExpression) -> bool:
+    """Return whether a value is, or may be, a new cache without a check of ``use_cache``."""
+    if isinstance(value, cst.BooleanOperation):
+        # `use_cache and DynamicCache()` checks it, `past_key_values or DynamicCache()` does not.
+        return isinstance(value.operator, cst.Or) and _is_new_cache(value.right)
+    if isinstance(value, cst.IfExp):
+        return not _asks_for_cache(value.test) and (_is_new_cache(value.body) or _is_new_cache(value.orelse))
+    return isinstance(value, cst.Call) and (dotted_name(value.func) or "").endswith("Cache")
+
+
+def _asks_for_cache(test: cst.BaseExpression) -> bool:
+    return any(isinstance(node, cst.Name) and node.value in (USE_CACHE, "training") for node in walk(test))
 
 
 def has_flag(owner: ClassInfo) -> bool:

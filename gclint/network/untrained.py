@@ -40,11 +40,10 @@ def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     method = None if site.scope.body is None else site.scope.body.definition
     if not site.records or (method is not None and is_decorated_unrecorded(method)):
         return Untrained.UNRECORDED
-    if any(_excludes_training(site, arm.branch.test, holds=arm.taken) for arm in site.arms):
-        return Untrained.EVALUATING
-    if _is_behind_training(site) or any(
-        _excludes_training(site, test, holds=holds) for test, holds in _choices(site)
-    ):
+    choices: list[tuple[cst.If | cst.IfExp, bool]] = [(arm.branch, arm.taken) for arm in site.arms]
+    choices += _choices(site)
+    is_left = any(_is_left_in_training(site, choice, holds=holds) for choice, holds in choices)
+    if is_left or _is_behind_training(site):
         return Untrained.EVALUATING
     # What is frozen as a whole is run by its model without gradients.
     is_forward = method is not None and method.name == "forward"
@@ -52,13 +51,22 @@ def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     return Untrained.UNRECORDED if is_frozen else None
 
 
-def _choices(site: RunSite) -> Iterator[tuple[cst.BaseExpression, bool]]:
-    """Yield the tests of the conditional expressions that the call is a side of, and whether they hold."""
+def _choices(site: RunSite) -> Iterator[tuple[cst.IfExp, bool]]:
+    """Yield the conditional expressions that the call is a side of, and whether their tests hold there."""
     for node in () if site.statement is None else walk(site.statement):
         if isinstance(node, cst.IfExp):
             for side, holds in ((node.body, True), (node.orelse, False)):
                 if site.call in walk(side):
-                    yield node.test, holds
+                    yield node, holds
+
+
+def _is_left_in_training(site: RunSite, choice: cst.If | cst.IfExp, *, holds: bool) -> bool:
+    """Return whether training takes the other side of a choice, which hands on nothing that the call runs."""
+    other = choice.orelse if holds else choice.body
+    name = dotted_name(site.receiver)
+    handed = (node.value for node in (() if other is None else walk(other)) if isinstance(node, cst.Arg))
+    is_handed = name is not None and any(dotted_name(value) == name for value in handed)
+    return not is_handed and _excludes_training(site, choice.test, holds=holds)
 
 
 def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
