@@ -118,7 +118,7 @@ def _condition_name(part: cst.BaseExpression) -> str | None:
 
 
 def is_spared(site: RunSite) -> bool:
-    """Return whether a call stands where the model does not checkpoint, since a branch of its own does that."""
+    """Return whether a call stands where the model does not checkpoint, since its own branch does that."""
     return any(_checkpoints(replace(arm, taken=not arm.taken)) for arm in site.arms)
 
 

@@ -299,7 +299,7 @@ def _compare_extras(checkpointed: dict[str, str], plain: dict[str, str]) -> Iter
 
 
 def _is_switched_off(name: str, value: str | None) -> bool:
-    """Return whether a call leaves out a cache that the base class of some release would leave out as well."""
+    """Return whether a call leaves out a cache that the base class of some release would leave out too."""
     return name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
 
 

@@ -129,7 +129,7 @@ class _Uses:
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def may_fill(self, aliases: Collection[str] = ()) -> bool:
-        """Return whether other blocks than the site's may come into the stack, or into what variables hold."""
+        """Return whether other blocks than the site's may get into the stack, or into what variables hold."""
         self._look_at([*self._names, *(COMPUTING if COMPUTED in self._names else ())])
         waiting = [node for node in self._parents if self._is_stack(node)]
         waiting += self._named(aliases)

@@ -127,7 +127,7 @@ def _creation(fragment: Fragment, variable: str) -> tuple[cst.If, cst.If | None]
 
 
 def _makes(statement: cst.If, variable: str) -> bool:
-    """Return whether a statement gives a variable a value if a cache is asked for, whatever the model does."""
+    """Return whether a statement sets a variable if a cache is asked for, whatever the model does."""
     asked = {each.value for each in walk(statement.test) if isinstance(each, cst.Name)}
     return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and _assigns(statement.body, variable)
 

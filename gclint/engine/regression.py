@@ -230,7 +230,7 @@ def _before(now: Observation, known: list[Observation] | None, verdict: Verdict 
 
 
 def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
-    """Return whether adapters are in other modules, for example in those that only the repair makes blocks."""
+    """Return whether adapters are in other modules, such as those that only the repair makes blocks."""
     is_frozen = any(each.frozen_base for each in SCENARIOS if each.name == expected.scenario)
     return is_frozen and expected.parts.keys() != found.parts.keys()
 
