@@ -80,7 +80,7 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
 
 
 def _checkpoints(arm: Arm) -> bool:
-    """Tell whether one side of an ``if`` is where the model checkpoints."""
+    """Return whether one side of an ``if`` is where the model checkpoints."""
     test = arm.branch.test
     if arm.taken:
         return _is_condition(test)
@@ -92,7 +92,7 @@ def _checkpoints(arm: Arm) -> bool:
 
 
 def leaves_out_training(branch: LegacyBranch) -> bool:
-    """Tell whether a branch checkpoints in evaluation as well, which the base class does not."""
+    """Return whether a branch checkpoints in evaluation as well, which the base class does not."""
     test = branch.node.test
     if isinstance(test, cst.UnaryOperation):
         test = test.expression
@@ -100,7 +100,7 @@ def leaves_out_training(branch: LegacyBranch) -> bool:
 
 
 def _is_condition(test: cst.BaseExpression) -> bool:
-    """Tell whether a test asks for the checkpointing flag, and for nothing but modes beside it."""
+    """Return whether a test asks for the checkpointing flag, and for nothing but modes beside it."""
     parts = list(conjuncts(test))
     names = [_condition_name(part) for part in parts]
     return "gradient_checkpointing" in names and all(name in _CONDITION_NAMES for name in names)
@@ -118,7 +118,7 @@ def _condition_name(part: cst.BaseExpression) -> str | None:
 
 
 def is_spared(site: RunSite) -> bool:
-    """Tell whether a call stands where the model does not checkpoint, since a branch of its own does that."""
+    """Return whether a call stands where the model does not checkpoint, since its own branch does that."""
     return any(_checkpoints(replace(arm, taken=not arm.taken)) for arm in site.arms)
 
 
@@ -144,5 +144,5 @@ def functions_used_outside(branch: LegacyBranch) -> list[str]:
 
 
 def is_within(fragment: Fragment | None, node: cst.CSTNode, start: int, end: int) -> bool:
-    """Tell whether a node begins in a range of the file's text."""
+    """Return whether a node begins in a range of the file's text."""
     return fragment is not None and start <= fragment.span(node)[0] < end

@@ -229,7 +229,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
 
 
 def is_live_cache(bound: BoundArgument) -> bool:
-    """Tell whether an argument is a cache, or switches one on, rather than a constant."""
+    """Return whether an argument is a cache, or switches one on, rather than a constant."""
     return (
         bound.parameter is not None
         and bound.parameter.name in EVER_NEUTRALISED
@@ -289,7 +289,7 @@ def _edits_in_place(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -
 
 
 def _still_fits(file: SourceFile, opening: int, closing: int, edits: Sequence[Edit]) -> bool:
-    """Tell whether arguments that share a line do not make it too long by what is written into them."""
+    """Return whether arguments that share a line do not make it too long by what is written into them."""
     row = file.position(closing - 1).row
     if "," not in file.line(row).rstrip().rstrip(",") or not edits:
         return True

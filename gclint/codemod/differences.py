@@ -85,7 +85,7 @@ def split_side(body: cst.BaseSuite) -> tuple[list[cst.CSTNode], list[cst.CSTNode
 
 
 def _switches_cache_off(statement: cst.CSTNode) -> bool:
-    """Tell whether a statement assigns to caches, and to nothing else."""
+    """Return whether a statement assigns to caches, and to nothing else."""
     targets = [node.target for node in walk(statement) if isinstance(node, cst.AssignTarget)]
     return bool(targets) and all(
         isinstance(each, cst.Name) and each.value in CACHE_ARGUMENTS for each in targets
@@ -213,13 +213,13 @@ def plain_beside(legacy: RunSite, sites: Sequence[RunSite]) -> RunSite | None:
 
 
 def _concerns_cache(difference: Difference) -> bool:
-    """Tell whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
+    """Return whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
     is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
     return is_beside or difference.is_cache_off
 
 
 def _is_off(legacy: RunSite, difference: Difference) -> bool:
-    """Tell whether a checkpointed call switches off what the tests around it say is off anyway."""
+    """Return whether a checkpointed call switches off what the tests around it say is off anyway."""
     one, other = difference.received
     return (
         one is not None
@@ -299,7 +299,7 @@ def _compare_extras(checkpointed: dict[str, str], plain: dict[str, str]) -> Iter
 
 
 def _is_switched_off(name: str, value: str | None) -> bool:
-    """Tell whether a call leaves out a cache that the base class of some release would leave out as well."""
+    """Return whether a call leaves out a cache that the base class of some release would leave out too."""
     return name in EVER_NEUTRALISED and (value is None or one_line(value) in _OFF)
 
 
@@ -315,7 +315,7 @@ def _extra_arguments(binding: Binding) -> dict[str, str]:
 
 
 def _same_where_not_none(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Tell whether one value is the other behind a guard: ``m[i] if m is not None else None``."""
+    """Return whether one value is the other behind a guard: ``m[i] if m is not None else None``."""
     for guarded, bare in ((one, other), (other, one)):
         if (
             isinstance(guarded, cst.IfExp)

@@ -105,7 +105,7 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
 
 
 def _records_routers(text: str) -> bool:
-    """Tell whether a class says that outputs of routers are recorded."""
+    """Return whether a class says that outputs of routers are recorded."""
     for behind in text.split(_RECORDED)[1:]:
         head, _, body = behind.partition("{")
         names = _KEY.findall(body.partition("}")[0]) if "=" in head else []
@@ -140,7 +140,7 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
 
 
 def _is_in_code(pattern: re.Pattern[str], text: str) -> bool:
-    """Tell whether a text holds something outside of its comments and strings."""
+    """Return whether a text holds something outside of its comments and strings."""
     if pattern.search(text) is None:
         return False
     code = (each.text for each in tokens(text) if each.kind not in (Kind.COMMENT, Kind.STRING))

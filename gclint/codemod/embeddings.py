@@ -80,7 +80,7 @@ class Misled:
 
 
 def concerned(finding: Finding, run: ClassResult) -> bool:
-    """Tell whether a run has seen of the model of a finding that something else feeds its first block."""
+    """Return whether a run has seen of the model of a finding that something else feeds its first block."""
     return any(each.model == finding.symbol for each in run.embeddings)
 
 
@@ -122,7 +122,7 @@ def _generated(name: str) -> Refusal:
 
 
 def _is_written(network: Network, name: str, model: str) -> bool:
-    """Tell whether the modular file beside a generated one has a class of its own for a model."""
+    """Return whether the modular file beside a generated one has a class of its own for a model."""
     path = network.file.path.with_name(name)
     return model in network.project.consult(network.file, path).outline.classes
 

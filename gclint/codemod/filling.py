@@ -10,11 +10,10 @@ import builtins
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import libcst as cst
 
-from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, nodes_in
+from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, COMPUTING, nodes_in
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ClassValue, Container, External, Function, Instance, Value
@@ -127,9 +126,11 @@ class _Uses:
         self._code, self._site, self._names, self._depth = code, site, names, depth
         self._scope = code.scope
         self._aliases: set[str] = set()
+        self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def may_fill(self, aliases: Collection[str] = ()) -> bool:
-        """Tell whether other blocks than the site's may come into the stack, or into what variables hold."""
+        """Return whether other blocks than the site's may get into the stack, or into what variables hold."""
+        self._look_at([*self._names, *(COMPUTING if COMPUTED in self._names else ())])
         waiting = [node for node in self._parents if self._is_stack(node)]
         waiting += self._named(aliases)
         while waiting:
@@ -139,10 +140,10 @@ class _Uses:
             waiting += found
         return False
 
-    @cached_property
-    def _parents(self) -> dict[cst.CSTNode, cst.CSTNode]:
-        pieces = [] if self._scope.body is None else self._scope.body.pieces()
-        return {child: node for node in nodes_in(pieces) for child in children(node)}
+    def _look_at(self, words: Collection[str]) -> None:
+        """Parse the code in which words stand."""
+        pieces = [] if self._scope.body is None else self._scope.body.pieces_naming(words)
+        self._parents |= {child: node for node in nodes_in(pieces) for child in children(node)}
 
     # -- what stands for the stack
 
@@ -167,7 +168,7 @@ class _Uses:
         return name in self._names
 
     def _may_own(self, node: cst.BaseExpression) -> bool:
-        """Tell whether an object may be one whose attribute the stack is."""
+        """Return whether an object may be one whose attribute the stack is."""
         if isinstance(node, cst.Name) and node.value == self._scope.self_name:
             return self._may_hold(self._scope.owner)
         infos = [value.info for value in self._scope.evaluate(node) if isinstance(value, Instance)]
@@ -181,6 +182,7 @@ class _Uses:
         """Return where variables are used that were not looked at yet."""
         new = set(names) - self._aliases
         self._aliases |= new
+        self._look_at(new)
         return [
             node
             for node, parent in self._parents.items()
@@ -220,7 +222,7 @@ class _Uses:
         return [] if parent is None or is_read else None
 
     def _is_changed(self, item: cst.Subscript) -> bool:
-        """Tell whether an item, which may be a stack too, is replaced, or something is put into it."""
+        """Return whether an item, which may be a stack too, is replaced, or something is put into it."""
         parent = self._parents.get(item)
         is_filled = isinstance(parent, cst.Attribute) and parent.attr.value in _ADDING
         return is_filled or self._value_set(item) is not None
@@ -266,7 +268,7 @@ class _Uses:
         )
 
     def _is_kept_by_names(self, node: cst.Assign | cst.AnnAssign) -> bool:
-        """Tell whether no object keeps what is assigned under a name of its own."""
+        """Return whether no object keeps what is assigned under a name of its own."""
         targets = [each.target for each in node.targets] if isinstance(node, cst.Assign) else [node.target]
         kept = [each for target in targets for each in walk(target) if isinstance(each, cst.Attribute)]
         return all(self._is_stack(each) for each in kept)
@@ -290,7 +292,7 @@ class _Uses:
         return [value for value in self._scope.evaluate(node) if isinstance(value, (Function, Bound))]
 
     def _takes(self, value: Value, args: Sequence[cst.Arg], arg: cst.Arg) -> bool:
-        """Tell whether a function leaves a stack as it is that it is called with."""
+        """Return whether a function leaves a stack as it is that it is called with."""
         if isinstance(value, External):
             return value.name.rpartition(".")[2] not in _ADDING
         inner: Scope | None = None
@@ -330,7 +332,7 @@ class _Uses:
         return is_other or self._is_opaque(value)
 
     def _is_opaque(self, node: cst.BaseExpression) -> bool:
-        """Tell whether what is put into a stack, or a part of it, cannot be followed."""
+        """Return whether what is put into a stack, or a part of it, cannot be followed."""
         if self._is_stack(node):
             return False
         parts = _parts(node)
@@ -353,7 +355,7 @@ class _Uses:
         return any(isinstance(value, External) for value in self._scope.evaluate(call.func))
 
     def _is_chosen(self, node: cst.BaseExpression) -> bool:
-        """Tell whether a class is made that a parameter of the function hands in."""
+        """Return whether a class is made that a parameter of the function hands in."""
         scope, func = self._scope, node.func if isinstance(node, cst.Call) else None
         if not isinstance(func, cst.Name) or not scope.parameters.has(func.value):
             return False

@@ -120,6 +120,6 @@ def obstacle_in_order(network: Network, group: Group) -> str | None:
 
 
 def has_own_mode(group: Group) -> bool:
-    """Tell whether a branch checkpoints with torch's function itself, in another mode than the library's."""
+    """Return whether a branch checkpoints with torch's own function, in another mode than the library's."""
     sites = (site for branch in group.branches.values() for site in branch.legacy)
     return any(not site.calls_library for site in sites)

@@ -127,13 +127,13 @@ def _creation(fragment: Fragment, variable: str) -> tuple[cst.If, cst.If | None]
 
 
 def _makes(statement: cst.If, variable: str) -> bool:
-    """Tell whether a statement gives a variable a value if a cache is asked for, whatever the model does."""
+    """Return whether a statement sets a variable if a cache is asked for, whatever the model does."""
     asked = {each.value for each in walk(statement.test) if isinstance(each, cst.Name)}
     return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and _assigns(statement.body, variable)
 
 
 def _disables(statement: cst.If, variable: str) -> bool:
-    """Tell whether a statement takes the cache, or its flag, away while the model checkpoints."""
+    """Return whether a statement takes the cache, or its flag, away while the model checkpoints."""
     asks = any(isinstance(each, cst.Attribute) and each.attr.value == FLAG for each in walk(statement.test))
     return asks and (_assigns(statement.body, USE_CACHE) or _assigns(statement.body, variable))
 

@@ -132,7 +132,7 @@ def drop_unused_imports(file: SourceFile, names: set[str], edits: Collection[Edi
 
 
 def _may_go(text: str, statement: ImportStatement, item: ImportItem, others: list[ImportStatement]) -> bool:
-    """Tell whether nothing in a text needs what an import binds."""
+    """Return whether nothing in a text needs what an import binds."""
     # Under the same name once more, it is there for other files.
     if item.alias == item.path or is_used(text, item.alias or item.path):
         return False
@@ -143,14 +143,14 @@ def _may_go(text: str, statement: ImportStatement, item: ImportItem, others: lis
 
 
 def _is_exported(file: SourceFile, statement: ImportStatement) -> bool:
-    """Tell whether a comment says that an import is there for other files."""
+    """Return whether a comment says that an import is there for other files."""
     line_end = _line_end(file, statement.end)
     comments = (token.text for token in tokens(file.text, statement.start, line_end) if token.text[0] == "#")
     return any(_UNUSED_ON_PURPOSE.match(comment) for comment in comments)
 
 
 def _may_be_made(file: SourceFile, statement: ImportStatement, edits: Collection[Edit]) -> bool:
-    """Tell whether a block keeps a statement where an import goes that stands in one."""
+    """Return whether a block keeps a statement where an import goes that stands in one."""
     return not statement.indent or compile_problem(file.path, edited(file.text, edits)) is None
 
 

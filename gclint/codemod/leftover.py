@@ -162,7 +162,7 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
 
 
 def _can_go(site: RunSite, network: Network) -> bool:
-    """Tell whether the branch that a call stands in can be taken apart."""
+    """Return whether the branch that a call stands in can be taken apart."""
     branch = legacy_branch(site, network.run_sites)
     return isinstance(branch, LegacyBranch) and all(
         each.one_is_silent for each in differences(branch, network.releases)

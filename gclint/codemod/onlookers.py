@@ -52,7 +52,7 @@ def _reading_decorator(info: ClassInfo) -> str | None:
 
 
 def _reads_collected(wrapper: cst.CSTNode) -> bool:
-    """Tell whether a function takes its ``*args`` or ``**kwargs`` apart."""
+    """Return whether a function takes its ``*args`` or ``**kwargs`` apart."""
     if not isinstance(wrapper, cst.FunctionDef):
         return False
     collected = [wrapper.params.star_arg, wrapper.params.star_kwarg]

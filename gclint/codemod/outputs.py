@@ -94,7 +94,7 @@ def _returns_more_with_cache(info: ClassInfo) -> bool:
 
 
 def _is_later_item(node: cst.CSTNode, output: str) -> bool:
-    """Tell whether a node reads an item of the output other than its first."""
+    """Return whether a node reads an item of the output other than its first."""
     if not isinstance(node, cst.Subscript) or dotted_name(node.value) != output or len(node.slice) != 1:
         return False
     index = node.slice[0].slice

@@ -126,7 +126,7 @@ def changing_decorator(info: ClassInfo) -> str | None:
 
 
 def _hands_on(function: Function) -> bool:
-    """Tell whether a decorator returns what it gets, or what hands on all arguments as they are."""
+    """Return whether a decorator returns what it gets, or what hands on all arguments as they are."""
     inner = [node for node in walk(function.node) if isinstance(node, (cst.FunctionDef, cst.Lambda))]
     inner.remove(function.node)
     wrappers = [node for node in inner if isinstance(node.params.star_arg, cst.Param)]

@@ -84,14 +84,14 @@ def _code_end(text: str, function: Definition) -> int:
 
 
 def _begins_block(text: str, function: Definition) -> bool:
-    """Tell whether nothing but a header and comments stands before a function in its block."""
+    """Return whether nothing but a header and comments stands before a function in its block."""
     start = 0 if function.parent is None else function.parent.header
     code = [token for token in tokens(text, start, function.start) if token.kind not in _LAYOUT]
     return bool(code) and code[-1].text == ":"
 
 
 def _ends_block(text: str, function: Definition) -> bool:
-    """Tell whether no statement follows a function in its block."""
+    """Return whether no statement follows a function in its block."""
     following = next((token for token in tokens(text, function.end) if token.kind not in _LAYOUT), None)
     return following is None or following.start - function.end < len(function.indent)
 

@@ -99,7 +99,7 @@ class SiteDefects:
         )
 
     def _moves(self, bound: BoundArgument) -> bool:
-        """Tell whether the base class does not see yet whether the cache is used, and may from now on."""
+        """Return whether the base class does not see yet whether the cache is used, and may from now on."""
         is_flag = bound.parameter is not None and bound.parameter.name == USE_CACHE
         return bool(self.positional_caches) and bound.by_position and is_flag
 

@@ -25,7 +25,7 @@ _EXPORTS = "__all__"
 
 
 def is_used(text: str, name: str) -> bool:
-    """Tell whether a text uses a name, a dotted one in full; an import of it is no use.
+    """Return whether a text uses a name, a dotted one in full; an import of it is no use.
 
     Of what no parser can read, nothing is known: there everything is used.
     """
@@ -64,7 +64,7 @@ def _names_used(code: str) -> frozenset[str] | None:
 
 
 def _may_hold_types(name: str | None) -> bool:
-    """Tell whether what stands in brackets behind a name may be types."""
+    """Return whether what stands in brackets behind a name may be types."""
     last = (name or "").rpartition(".")[2]
     return last in _GENERIC or last[:1].isupper()
 
@@ -153,7 +153,7 @@ def _names_of_module(module: cst.CSTNode, *, exports: bool) -> Iterator[str]:
 
 
 def _is_type(node: cst.CSTNode) -> bool:
-    """Tell whether a node holds types, where a name may be quoted."""
+    """Return whether a node holds types, where a name may be quoted."""
     if isinstance(node, cst.Subscript):
         return _may_hold_types(dotted_name(node.value))
     if isinstance(node, cst.Call):

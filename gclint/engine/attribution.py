@@ -58,7 +58,7 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
 
 
 def may_belong_elsewhere(project: Project, finding: Finding) -> bool:
-    """Tell whether a finding may be one of those that are reported in another file."""
+    """Return whether a finding may be one of those that are reported in another file."""
     file = project.file(finding.path)
     return finding.subject is not None or is_modular(file.path) or modular_path(file) is not None
 

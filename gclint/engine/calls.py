@@ -14,7 +14,7 @@ from gclint.source.twins import Region, Twin, header_region
 
 
 def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
-    """Tell whether edits change only the header of a region that is a class."""
+    """Return whether edits change only the header of a region that is a class."""
     text = region.text
     if not text.lstrip().startswith("class"):
         return False

@@ -124,7 +124,7 @@ def check(
 
 
 def says_the_same(before: Verdict | None, after: Verdict) -> bool:
-    """Tell whether two verdicts on a file give the same summary."""
+    """Return whether two verdicts on a file give the same summary."""
     if before is None:
         return not after.findings
     if before.suppressions is None or after.suppressions is None:
@@ -151,7 +151,7 @@ def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], depende
 
 
 def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
-    """Tell whether a finding, an edit or a step has its offsets in a text that has changed."""
+    """Return whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
         or any(edit.path in changed for edit in finding.edits)
@@ -166,7 +166,7 @@ def _counted(project: Project, path: Path) -> frozenset[Path]:
 
 
 def _counts_lines(finding: Finding) -> bool:
-    """Tell whether a finding names a line by its number, in its own file or in another one."""
+    """Return whether a finding names a line by its number, in its own file or in another one."""
     remedy = finding.remedy
     texts = [finding.message, *(step.message for step in finding.story)]
     if isinstance(remedy, Fix):

@@ -185,6 +185,6 @@ class _Scales:
 
 
 def _rests_on_run(finding: Finding) -> bool:
-    """Tell whether a finding of a rule, or its fix, exists only because of what a run saw."""
+    """Return whether a finding of a rule, or its fix, exists only because of what a run saw."""
     is_provable = finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
     return is_provable or finding.evidence is not None

@@ -202,7 +202,7 @@ class _Judge:
         return is_class or self._within(finding, spot)
 
     def _within(self, finding: Finding, spot: Spot) -> bool:
-        """Tell whether a finding stands in one of the call sites of a place."""
+        """Return whether a finding stands in one of the call sites of a place."""
         for site in spot.sites:
             start, end = site.span(site.call)
             if site.fragment.file.path == finding.path and start <= finding.start < end:
@@ -210,7 +210,7 @@ class _Judge:
         return False
 
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
-        """Tell whether a finding at the source of a generated file stands for others."""
+        """Return whether a finding at the source of a generated file stands for others."""
         symbols = {each.symbol for each in raw}
         return any(heir.path == self._path and heir.symbol in symbols for heir in finding.heirs)
 

@@ -296,7 +296,7 @@ def _near(edits: Sequence[Edit], edit: Edit) -> Iterator[Edit]:
 
 
 def _conflict(edit: Edit, other: Edit, text: str) -> bool:
-    """Tell whether two edits of different fixes exclude each other.
+    """Return whether two edits of different fixes exclude each other.
 
     Two equal ones, such as the same import for two classes, are made once. An edit that replaces text
     with itself is there to exclude others: the fix depends on that text.

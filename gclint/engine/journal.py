@@ -309,7 +309,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _is_alive(machine: str, process: int) -> bool:
-    """Tell whether the process that wrote a journal may be at work still."""
+    """Return whether the process that wrote a journal may be at work still."""
     if machine != platform.node():
         return bool(machine)
     if os.name != "posix" or process <= 0:

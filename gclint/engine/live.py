@@ -125,7 +125,7 @@ class Live:
             self.project.hold(path, None)
 
     def _is_good(self, path: Path) -> bool:
-        """Tell whether the text of a file that the project knows is valid Python."""
+        """Return whether the text of a file that the project knows is valid Python."""
         try:
             return syntax_problem(self.project.file(path)) is None
         except (OSError, UnreadableFile):
@@ -178,7 +178,7 @@ class Live:
 
 
 def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) -> bool:
-    """Tell whether a file differs only in layout, so that it is the same to all other files."""
+    """Return whether a file differs only in layout, so that it is the same to all other files."""
     if before is None or after is None:
         return False
     return _copies(before) == _copies(after) and _code(before) == _code(after)

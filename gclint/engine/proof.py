@@ -317,7 +317,7 @@ class _Prover:
                     yield run, later[run.name]
 
     def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
-        """Tell whether a run before the repair showed the defect."""
+        """Return whether a run before the repair showed the defect."""
         if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
             return True
         # A class that fails before it reaches its blocks shows a defect by failing.
@@ -378,7 +378,7 @@ class _Prover:
 
 
 def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure, project: Project) -> bool:
-    """Tell whether a failure may be that of a finding; the repaired text has other line numbers."""
+    """Return whether a failure may be that of a finding; the repaired text has other line numbers."""
     if not failure.places:
         return rule.concerns(finding, failure, later)
     paths = {finding.path, *(heir.path for heir in finding.heirs)}

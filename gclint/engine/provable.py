@@ -34,7 +34,7 @@ class Reached:
         return replace(result, findings=tuple(left))
 
     def _has(self, finding: Finding) -> bool:
-        """Tell whether the calls that a repair is about allow a proof."""
+        """Return whether the calls that a repair is about allow a proof."""
         names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
         return finding.code not in self._about_calls or not self._blocks.isdisjoint(names)
 

@@ -30,7 +30,7 @@ class Reach:
         """The names that are known not to lead to a change."""
 
     def has(self, path: Path, name: str, text: str) -> bool:
-        """Tell whether the class ``name`` in the file at ``path``, with this ``text``, leads to a change."""
+        """Return whether the class ``name`` in the file at ``path``, with this ``text``, leads to an edit."""
         seen: set[tuple[Path, str]] = set()
         waiting = [(path, name)]
         self._names.setdefault(path, _used(text))

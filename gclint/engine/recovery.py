@@ -115,7 +115,7 @@ def _bring(unit: Sequence[Recorded], goal: int) -> None:
 
 
 def _state(each: Recorded) -> int | None:
-    """Tell whether a file has its old or its new content; None if neither, or if it cannot be read."""
+    """Return whether a file has its old or its new content; None if neither, or if it cannot be read."""
     if os.path.realpath(each.target) != str(each.target):
         return None
     try:

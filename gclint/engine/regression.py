@@ -41,7 +41,7 @@ class Regression:
 
 
 def was_run(result: ClassResult | None) -> TypeGuard[ClassResult]:
-    """Tell whether anything of a class was run; a class that is broken by itself has failed earlier."""
+    """Return whether anything of a class was run; a class that is broken by itself has failed earlier."""
     if result is None or result.outcome == "not run":
         return False
     return bool(result.scenarios or result.verdicts or result.fingerprints)
@@ -138,7 +138,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
 
 
 def _is_covered(name: str, names: Iterable[str]) -> bool:
-    """Tell whether a block, or a part of it, or what contains it, is among others."""
+    """Return whether a block, or a part of it, or what contains it, is among others."""
     return any(
         name == each or name.startswith(f"{each}.") or each.startswith(f"{name}.") or not each
         for each in names
@@ -197,7 +197,7 @@ def _told(failure: Failure) -> Observation:
 
 
 def _is_as_grave(before: Observation, after: Observation) -> bool:
-    """Tell whether a failure is no more severe than one that was there before."""
+    """Return whether a failure is no more severe than one that was there before."""
     if before.check != after.check:
         return False
     if after.about:
@@ -230,7 +230,7 @@ def _before(now: Observation, known: list[Observation] | None, verdict: Verdict 
 
 
 def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
-    """Tell whether adapters are in other modules, for example in those that only the repair makes blocks."""
+    """Return whether adapters are in other modules, such as those that only the repair makes blocks."""
     is_frozen = any(each.frozen_base for each in SCENARIOS if each.name == expected.scenario)
     return is_frozen and expected.parts.keys() != found.parts.keys()
 

@@ -76,5 +76,5 @@ class Selection:
 
 
 def _is_in(finding: Finding, scope: Set[Path]) -> bool:
-    """Tell whether a finding, or what is generated from its place, is in one of these files."""
+    """Return whether a finding, or what is generated from its place, is in one of these files."""
     return finding.path in scope or any(heir.path in scope for heir in finding.heirs)

@@ -18,7 +18,7 @@ def is_shown(
     failure: Failure,
     identify: Callable[[Path], Path],
 ) -> bool:
-    """Tell whether a failure shows a defect: at its place, or in a run of its model.
+    """Return whether a failure shows a defect: at its place, or in a run of its model.
 
     Args:
         rule: that of the finding.

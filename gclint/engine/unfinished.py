@@ -40,7 +40,7 @@ def _is_journal(path: Path) -> bool:
 
 
 def is_trusted(status: os.stat_result, folder: Path) -> bool:
-    """Tell whether a file may be a journal: in a folder that all can write to, anyone could create one."""
+    """Return whether a file may be a journal: in a folder that all can write to, anyone could create one."""
     if not stat.S_ISREG(status.st_mode):
         return False
     return is_own(status) or status.st_uid == folder.stat().st_uid

@@ -70,7 +70,7 @@ def _is_left_in_training(site: RunSite, choice: cst.If | cst.IfExp, *, holds: bo
 
 
 def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
-    """Tell whether no gradients are recorded wherever the file uses an object of a class."""
+    """Return whether no gradients are recorded wherever the file uses an object of a class."""
     module, code = owner.module, owner.file.outline.code
     if owner.is_model or not any(word in code for word in _CONTEXTS):
         return False
@@ -79,7 +79,7 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
     if len(attributes) + 1 != sum(1 for _ in word_ends(code, owner.name, 0, len(code))):
         return False
     heirs = any(owner in info.mro for info in module.classes.values() if info is not owner)
-    if heirs or not attributes or given_importing(module.library.project, owner.file, owner.name):
+    if heirs or not attributes:
         return False
     found = False
     for offset in attribute_uses(module, attributes):
@@ -90,7 +90,8 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
         if unrecorded is False:
             return False
         found = found or unrecorded is True
-    return found
+    # Last, since it looks at the whole project.
+    return found and not given_importing(module.library.project, owner.file, owner.name)
 
 
 def _method_at(module: Module, offset: int) -> tuple[ClassInfo, Definition] | None:
@@ -105,7 +106,7 @@ def _method_at(module: Module, offset: int) -> tuple[ClassInfo, Definition] | No
 def _is_unrecorded_at(
     owner: ClassInfo, place: tuple[ClassInfo, Definition], offset: int, depth: int
 ) -> bool | None:
-    """Tell whether no gradients are recorded at an attribute; None if it calls something else."""
+    """Return whether no gradients are recorded at an attribute; None if it calls something else."""
     info, method = place
     if info is owner:
         return False

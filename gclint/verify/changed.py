@@ -62,7 +62,7 @@ def _watchable(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[set[int
 
 
 def is_inert(node: ast.stmt) -> bool:
-    """Tell whether a statement does nothing: a string, or a declaration."""
+    """Return whether a statement does nothing: a string, or a declaration."""
     return isinstance(node, ast.Global | ast.Nonlocal | ast.Pass | ast.ClassDef) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

@@ -192,7 +192,7 @@ def _opened(path: Path) -> int:
 
 
 def _is_of_gclint(path: Path) -> bool:
-    """Tell whether a file has results of any release of gclint, so that it may be overwritten."""
+    """Return whether a file has results of any release of gclint, so that it may be overwritten."""
     try:
         return _HEADER_FIELD in json.loads(read_bytes(path).partition(b"\n")[0])
     except (ValueError, TypeError):

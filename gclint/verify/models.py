@@ -25,7 +25,7 @@ class ModelFiles:
         self._files: dict[Path, SourceFile | None] = {}
 
     def defines_model(self, path: Path) -> bool:
-        """Tell whether a file has a class that derives from ``PreTrainedModel``, judging by the text.
+        """Return whether a file has a class that derives from ``PreTrainedModel``, judging by the text.
 
         Bases are followed through the file and the files that it imports from; classes of the library that
         are not available are judged by name. A file that cannot be read defines nothing.
@@ -46,7 +46,7 @@ class ModelFiles:
         return self._files[path]
 
     def _derives(self, file: SourceFile, name: str, left: int) -> bool:
-        """Tell whether ``name`` in a file is ``PreTrainedModel`` or derives from it."""
+        """Return whether ``name`` in a file is ``PreTrainedModel`` or derives from it."""
         if left == 0 or name == MODEL_BASE:
             return name == MODEL_BASE
         first, _, rest = name.partition(".")
@@ -102,7 +102,7 @@ def _read(path: Path) -> SourceFile | None:
 
 
 def _is_made(definition: Definition, text: str) -> bool:
-    """Tell whether the function that contains a local class gives a module-level name its value."""
+    """Return whether the function that contains a local class gives a module-level name its value."""
     outer = definition
     while outer.parent is not None:
         outer = outer.parent

@@ -29,7 +29,7 @@ class _Setting:
     """Whether nothing else is frozen."""
 
     def has(self, scenario: Scenario) -> bool:
-        """Tell whether the setting allows such steps."""
+        """Return whether the setting allows such steps."""
         if scenario.frozen_statistics and not self.is_frozen:
             return False
         return not (scenario.use_cache and self.without_cache) and not (

@@ -117,7 +117,7 @@ class Results:
 
 
 def is_broken(result: ClassResult) -> bool:
-    """Tell whether a class was not run because something went wrong that is not its own fault."""
+    """Return whether a class was not run because something went wrong that is not its own fault."""
     return result.outcome == "not run" and result.category in _BROKEN
 
 

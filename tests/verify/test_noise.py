@@ -40,3 +40,28 @@ def test_noise_is_the_largest_difference_of_all_runs() -> None:
 
     found = noise(run(1.0), [run(1.5), run(0.0), run(1.25, count=2)])
     assert found == {("output", "output"): 1.0, ("attribute", "count"): float("inf")}
+
+
+def test_what_only_some_runs_have_may_differ_by_any_amount() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.noise import noise
+
+    with_both = _run({"first": torch.ones(1), "second": torch.ones(1)}, kept=torch.ones(1), same=None)
+    with_one = _run({"first": torch.ones(1)}, kept=None, same=None)
+    for one, other in ((with_both, with_one), (with_one, with_both)):
+        found = noise(one, [one, other])
+        assert found == {("output", "second"): float("inf"), ("attribute", "kept"): float("inf")}
+
+
+def test_a_gradient_that_one_run_lacks_counts_as_zero_and_only_common_steps_are_compared() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.noise import noise
+
+    one, other = _run({}, attribute=1), _run({}, {"output": torch.ones(1)}, attribute=2)
+    one.steps[0].gradients.update(first=torch.ones(1), both=torch.ones(1), none=None)
+    other.steps[0].gradients.update(second=torch.full((1,), 2.0), both=torch.ones(1), none=torch.zeros(1))
+    expected = {("gradient", "first"): 1.0, ("gradient", "second"): 2.0}
+    assert noise(one, [other]) == expected
+    assert noise(other, [one]) == expected

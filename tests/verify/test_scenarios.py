@@ -32,7 +32,7 @@ def test_model_that_takes_batches_of_only_one_length_is_run_with_that() -> None:
     with imported("healthy") as module:
         # There are 32 tokens.
         result = _first_only(module, other_inputs=lambda: {"input_ids": torch.full((2, 8), 32)})
-    assert (result.outcome, result.scenarios) == ("passed", ("default",))
+    assert (result.outcome, result.scenarios, result.blocks) == ("passed", ("default",), 3)
     (note,) = result.notes
     assert note.startswith("run with one length only, since the forward pass of the second step raises")
 
@@ -48,7 +48,7 @@ def test_model_that_needs_its_cache_is_run_with_it(monkeypatch: pytest.MonkeyPat
 
         monkeypatch.setattr(module.ToyModel, "forward", forward)
         result = _first_only(module)
-    assert (result.outcome, result.scenarios) == ("passed", ("default",))
+    assert (result.outcome, result.scenarios, result.blocks) == ("passed", ("default",), 3)
     (note,) = result.notes
     assert note == (
         "run without `use_cache=False`, with which the forward pass raises ValueError: a cache is needed"
@@ -61,6 +61,25 @@ def test_model_that_fails_either_way_is_not_judged_for_what_failed_first() -> No
     assert (result.outcome, result.notes) == ("not run", ())
     assert result.reason is not None
     assert result.reason.startswith("the forward pass raises TypeError")
+
+
+@pytest.mark.parametrize("has_other_inputs", [True, False])
+def test_model_whose_second_step_always_fails_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, has_other_inputs: bool
+) -> None:
+    with imported("healthy") as module:
+        usual = module.ToyModel.forward
+
+        def forward(self: Any, input_ids: Any) -> Any:
+            if hasattr(self, "has_run"):
+                raise ValueError("once only")
+            self.has_run = True
+            return usual(self, input_ids)
+
+        monkeypatch.setattr(module.ToyModel, "forward", forward)
+        result = _first_only(module, **({} if has_other_inputs else {"other_inputs": None}))
+    assert (result.outcome, result.notes) == ("not run", ())
+    assert result.reason == "the forward pass of the second step raises ValueError: once only"
 
 
 @contextmanager

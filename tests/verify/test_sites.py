@@ -6,30 +6,44 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.protocol import Place
 
 pytestmark = pytest.mark.torch
 
 
-def _sites(line: int, recomputed: int, mode: Mode = "reentrant") -> Any:
-    """Return what is known after a run that called a block on a line and recomputed it so often."""
+def _sites(
+    line: int,
+    recomputed: int,
+    block: str = "layers.0",
+    *,
+    ran: int = 1,
+    lost: tuple[str, ...] = (),
+    is_enabled: bool = True,
+) -> Any:
+    """Return what is known after a run that called a block on a line, and recomputed it so often."""
     import torch
 
     from gclint.verify.worker.examination.blocks import Block
     from gclint.verify.worker.examination.case import Case
-    from gclint.verify.worker.examination.run import Conditions, Run
+    from gclint.verify.worker.examination.fault import Fault
+    from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, Step
     from gclint.verify.worker.examination.sites import Sites
     from gclint.verify.worker.examination.trace import Call
     from gclint.verify.worker.scenarios import scenario_named
 
-    conditions = Conditions(scenario_named("default"), mode)
+    conditions = Conditions(scenario_named("default"), "reentrant")
     run, reference = Run(conditions), Run(conditions)
-    run.calls.append(Call("layers.0", Place("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
-    run.forward["layers.0"] = reference.recorded["layers.0"] = 1
-    run.backward["layers.0"] = recomputed
-    blocks = (Block("layers.0", "layers.0", True, True, 1, frozenset(("layers.0.weight",))),)
-    case = Case(reference, run, blocks, kinds={"layers.0": torch.nn.Linear})
+    run.calls.append(Call(block, Place("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
+    run.forward[block] = reference.recorded[block] = ran
+    run.backward[block] = recomputed
+    parameters = [f"{block}.weight", f"{block}.bias"]
+    for each, missing in ((reference, ()), (run, lost)):
+        gradients = {name: None if name in missing else torch.ones(2) for name in parameters}
+        each.steps.append(Step(1.0, None, {}, gradients, 0, 0.0, None))
+    if not is_enabled:
+        run.stage, run.error = ENABLING, Fault("ValueError", "nothing to enable")
+    blocks = (Block(block, block, True, True, 1, frozenset(parameters)),)
+    case = Case(reference, run, blocks, kinds={block: torch.nn.Linear})
     sites = Sites()
     sites.add(case)
     sites.judge(case)
@@ -54,3 +68,32 @@ def test_a_block_counts_as_recomputed_only_where_every_option_recomputes_it(
     sites.take(_sites(20, second))
     assert sites.counts() == (1, int(expected))
     assert [each.recomputed for each in sites.facts()] == [expected, expected]
+
+
+def test_a_block_that_only_one_option_runs_is_known_as_well() -> None:
+    sites = _sites(10, recomputed=1)
+    sites.take(_sites(20, recomputed=1, block="others.0"))
+    assert sites.counts() == (2, 2)
+    assert [(each.recomputed, each.is_trunk) for each in sites.facts()] == [(True, True), (True, True)]
+
+
+def test_where_checkpointing_cannot_be_enabled_nothing_is_recomputed() -> None:
+    sites = _sites(10, recomputed=0, is_enabled=False)
+    assert sites.counts() == (1, 0)
+    assert [each.recomputed for each in sites.facts()] == [False]
+
+
+@pytest.mark.parametrize(
+    ("ran", "lost", "expected"),
+    [
+        (1, (), (1, 0)),
+        (1, ("layers.0.weight",), (1, 0)),
+        # What has no gradient at all is never recomputed, and that is another failure.
+        (1, ("layers.0.weight", "layers.0.bias"), (0, 0)),
+        (0, (), (0, 0)),
+    ],
+)
+def test_only_blocks_that_ran_and_have_gradients_count(
+    ran: int, lost: tuple[str, ...], expected: tuple[int, int]
+) -> None:
+    assert _sites(10, recomputed=0, ran=ran, lost=lost).counts() == expected

@@ -67,7 +67,7 @@ def _checkpointing(function: FunctionType) -> str | None:
 
 
 def _loads_checkpoint(code: CodeType, known: Mapping[str, Any]) -> bool:
-    """Tell whether code loads torch's function, not an attribute of the same name."""
+    """Return whether code loads torch's function, not an attribute of the same name."""
     before: Any = None
     for each in dis.get_instructions(code):
         if each.opname == "LOAD_GLOBAL":

@@ -69,7 +69,7 @@ def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank
 
 
 def exists(practice: Practice, subject: Subject) -> bool:
-    """Tell whether a class takes such batches."""
+    """Return whether a class takes such batches."""
     assert isinstance(practice, ParallelPractice)
     available = subject.specimen.modalities()
     if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):

@@ -145,5 +145,5 @@ def writers(event: Event, position: str) -> Iterable[Place]:
 
 
 def is_in_place(name: str) -> bool:
-    """Tell whether an operation of this name changes its first argument."""
+    """Return whether an operation of this name changes its first argument."""
     return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")

@@ -33,7 +33,7 @@ class Digest:
         return f"{self.text}#{self.bits}" if self.bits else self.text
 
     def is_close(self, other: Digest) -> bool:
-        """Tell whether two values differ only by rounding."""
+        """Return whether two values differ only by rounding."""
         if self == other:
             return True
         if self.text != other.text or not self.tolerance:

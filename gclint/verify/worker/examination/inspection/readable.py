@@ -108,7 +108,7 @@ class ReadableState:
 
 
 def is_plain_object(value: Any) -> bool:
-    """Tell whether something is a plain object of the model's own code."""
+    """Return whether something is a plain object of the model's own code."""
     kind = type(value)
     return (
         isinstance(value, local)
@@ -121,7 +121,7 @@ def is_plain_object(value: Any) -> bool:
 
 
 def _is_of_models(module: str) -> bool:
-    """Tell whether a Python module has model code, and is not one of the underlying libraries."""
+    """Return whether a Python module has model code, and is not one of the underlying libraries."""
     return f"{module}.".startswith(_MODELS) or not f"{module}.".startswith(_LIBRARIES)
 
 

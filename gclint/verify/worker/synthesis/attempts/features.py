@@ -24,7 +24,7 @@ def further_plans(default: Situation) -> Iterator[tuple[str, Plan]]:
 
 
 def takes_part(default: Situation, feature: str, model: Any) -> bool:
-    """Tell whether ``feature`` took part in the step that ``model`` has run."""
+    """Return whether ``feature`` took part in the step that ``model`` has run."""
     if feature != "cross-attention":
         return True
     return any(
@@ -35,7 +35,7 @@ def takes_part(default: Situation, feature: str, model: Any) -> bool:
 
 
 def _reads_encoder(default: Situation) -> bool:
-    """Tell whether a decoder, used alone, reads the encoder's output in each of its layers."""
+    """Return whether a decoder, used alone, reads the encoder's output in each of its layers."""
     return default.is_for("Decoder")
 
 

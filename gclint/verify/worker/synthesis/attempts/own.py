@@ -130,7 +130,7 @@ def _calls(frame: TracebackType) -> Iterator[ast.Call]:
 
 
 def _is_unknown(name: str, modules: Sequence[str]) -> bool:
-    """Tell whether no file of these modules binds a name."""
+    """Return whether no file of these modules binds a name."""
     for module in modules:
         path = getattr(sys.modules.get(module), "__file__", None)
         tree = _tree(path) if path else None

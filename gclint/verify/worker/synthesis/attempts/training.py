@@ -73,13 +73,13 @@ def _with(situation: Situation, names: Sequence[str]) -> Situation:
 
 
 def _changes(situation: Situation, name: str, bare: dict[str, Any]) -> bool:
-    """Tell whether the optional input ``name`` can be made, and differs from the one in ``bare``."""
+    """Return whether the optional input ``name`` can be made, and differs from the one in ``bare``."""
     value = make_inputs(_with(situation, [name])).get(name)
     return value is not None and (bare.get(name) is None or not torch.equal(value, bare[name]))
 
 
 def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
-    """Tell whether a model can be run, without a cache as in training, or with its own."""
+    """Return whether a model can be run, without a cache as in training, or with its own."""
     was_finite = trial.has_finite_gradients(model)
     model.zero_grad(set_to_none=True)
     inputs = make_inputs(situation)

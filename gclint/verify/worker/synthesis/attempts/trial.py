@@ -99,7 +99,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
 
 
 def has_finite_gradients(model: Any) -> bool:
-    """Tell whether all gradients are finite numbers."""
+    """Return whether all gradients are finite numbers."""
     gradients = (each.grad for each in model.parameters())
     return all(bool(each.to_dense().isfinite().all()) for each in gradients if each is not None)
 

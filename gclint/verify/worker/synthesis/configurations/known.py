@@ -54,7 +54,7 @@ def given_configuration(model_class: Any, config_class: Any) -> Any:
 
 
 def is_given(model_class: Any, config: Any) -> bool:
-    """Tell whether the settings give the whole of ``config``, a configuration of ``model_class``."""
+    """Return whether the settings give the whole of ``config``, a configuration of ``model_class``."""
     return _with_configuration(model_class, type(config)) is not None
 
 

@@ -132,7 +132,7 @@ def _first_of_others(name: str, value: Any, count: int) -> list[int]:
 
 
 def is_stages(name: str, value: Any) -> bool:
-    """Tell whether ``value`` lists how many layers each stage has."""
+    """Return whether ``value`` lists how many layers each stage has."""
     if kind_of(name) is not Kind.LAYERS or not isinstance(value, list | tuple):
         return False
     return len(value) <= _MOST and all(isinstance(each, int) and each > 0 for each in value)

@@ -12,7 +12,7 @@ _BOOKKEEPING = {
 
 
 def is_configuration_class(value: Any) -> bool:
-    """Tell whether ``value`` is a class of configurations.
+    """Return whether ``value`` is a class of configurations.
 
     It is recognised by attributes of every such class, so that nothing has to be imported.
     """
@@ -28,7 +28,7 @@ def fields_of(config: Any) -> dict[str, Any]:
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Tell whether a field of this name says how a model was loaded, and nothing about the model."""
+    """Return whether a field of this name says how a model was loaded, and nothing about the model."""
     return name in _BOOKKEEPING
 
 

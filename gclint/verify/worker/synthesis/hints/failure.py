@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
-    """Tell whether ``value`` is a tensor."""
+    """Return whether ``value`` is a tensor."""
     # ``torch.dtype`` has ``is_floating_point`` as well.
     return hasattr(type(value), "dim") and hasattr(type(value), "is_floating_point")
 
 
 def is_module(value: Any) -> bool:
-    """Tell whether ``value`` is a part of a model."""
+    """Return whether ``value`` is a part of a model."""
     return hasattr(type(value), "named_parameters")
 
 

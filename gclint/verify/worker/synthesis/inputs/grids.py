@@ -45,7 +45,7 @@ def grid(situation: Situation) -> list[int]:
 
 
 def is_packed(situation: Situation) -> bool:
-    """Tell whether the patches of all images are the rows of one matrix."""
+    """Return whether the patches of all images are the rows of one matrix."""
     if any(name in situation.parameters for name in _GRIDS):
         return True
     return "pixel_values" in situation.parameters and "shape `(num_patches, 3 *" in layout(
@@ -54,14 +54,14 @@ def is_packed(situation: Situation) -> bool:
 
 
 def in_blocks(situation: Situation) -> bool:
-    """Tell whether each row of the input is a block of the patches to merge, with the channels last."""
+    """Return whether each row of the input is a block of the patches to merge, with the channels last."""
     return "pixel_values" in situation.parameters and "(num_image_tokens, patch_size *" in layout(
         situation, "pixel_values"
     )
 
 
 def is_cut(situation: Situation) -> bool:
-    """Tell whether the class takes patches instead of images."""
+    """Return whether the class takes patches instead of images."""
     return is_packed(situation) or any(name in situation.parameters for name in (*POSITIONS, "target_sizes"))
 
 

@@ -78,7 +78,7 @@ class Situation:
         )
 
     def is_for(self, pattern: str) -> bool:
-        """Tell whether the name of the class matches ``pattern``, such as the name of a task."""
+        """Return whether the name of the class matches ``pattern``, such as the name of a task."""
         return re.search(pattern, self.model_class.__name__) is not None
 
     def floats(self, name: str, *shape: int) -> torch.Tensor:

@@ -48,7 +48,7 @@ def several(situation: Situation, side: tuple[int, int]) -> torch.Tensor | None:
 
 
 def is_robot(situation: Situation) -> bool:
-    """Tell whether the class predicts the actions of a robot from the images of several cameras."""
+    """Return whether the class predicts the actions of a robot from the images of several cameras."""
     return any(name in situation.parameters for name in ("action_embeds", "state"))
 
 
