@@ -6,6 +6,7 @@ Everything that a lint run looks up goes through these functions: files, folders
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 from gclint.trace import Fact, Signature, current
 
@@ -23,11 +25,13 @@ _WITHOUT_WAITING: int = (
 _SETTLED = 3_000_000_000
 """The age in nanoseconds from which a file's times are reliable: any later write would change them."""
 _HAS_CHANGE_TIMES = os.name == "posix"  # On Windows, `st_ctime` is the time of creation.
-_CHUNK = 1 << 22
+_LARGEST = 10_000_000
+"""How many bytes of a file are read at most: a hundred thousand lines of code have half as many."""
+_TOO_LARGE = f"it has more than {_LARGEST // 1_000_000} MB, which is more than any source file"
 _DIGITS = 40
 """The length of digests, which is more than enough; a cache stores thousands of them."""
-_LEFT_OUT = frozenset(("__pycache__", ".gclint", ".gclint_cache"))
-"""Folders that runs create, and whose contents do not matter."""
+_LEFT_OUT = "__pycache__"
+"""A folder that runs create, and whose content does not matter."""
 
 
 def digest(data: bytes) -> str:
@@ -76,6 +80,27 @@ def read_text(path: Path | str, errors: str = "strict") -> str:
     """
     text = read_bytes(path).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def read_json(path: Path | str) -> object:
+    """Return the content of a JSON file.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file.
+        ValueError: it is not JSON, or cannot be read as such; the message quotes nothing of it.
+    """
+    try:
+        return json.loads(read_bytes(path))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def is_regular_file(stream: IO[Any]) -> bool:
+    """Return whether what is written to a stream ends in a file, rather than a terminal, a pipe or a log."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def is_file(path: Path | str) -> bool:
@@ -154,10 +179,19 @@ def _may_lead_elsewhere(path: Path) -> bool:
     return path.name in ("", os.pardir) or is_link(path)
 
 
-def entries(folder: Path | str, suffix: str = "") -> list[tuple[str, bool]]:
-    """Return the entries of a folder, sorted: pairs of a name and whether it is a folder (or a link to one).
+class Entry(NamedTuple):
+    """An entry of a folder."""
 
-    Folders of compiled modules, and those that gclint itself creates, are left out.
+    name: str
+    is_folder: bool
+    """Whether it is a folder, or a link to one."""
+    is_link: bool
+
+
+def entries(folder: Path | str, suffix: str = "") -> list[Entry]:
+    """Return the entries of a folder, sorted by name.
+
+    Folders of compiled modules are left out.
 
     Args:
         folder: the folder.
@@ -244,18 +278,23 @@ def is_settled(status: os.stat_result, now: int) -> bool:
 
 
 def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
-    _require_regular(path, os.stat(path))
+    try:
+        _require_regular(path, os.stat(path))
+    except ValueError:  # It contains a NUL character.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
     handle = os.open(path, os.O_RDONLY | _WITHOUT_WAITING)
     try:
         # It may have been replaced meanwhile.
         status = os.fstat(handle)
         _require_regular(path, status)
-        data = os.read(handle, status.st_size + 1)
-        if len(data) == status.st_size:
-            return data, status
-        pieces = [data]  # The file grows, or its size is not known in advance.
-        while pieces[-1]:
-            pieces.append(os.read(handle, _CHUNK))
+        pieces = [os.read(handle, min(status.st_size, _LARGEST) + 1)]
+        read = len(pieces[0])
+        # Its size need not be known in advance, and it may grow while it is read.
+        while pieces[-1] and read != status.st_size and read <= _LARGEST:
+            pieces.append(os.read(handle, _LARGEST + 1 - read))
+            read += len(pieces[-1])
+        if read > _LARGEST:
+            raise OSError(errno.EFBIG, _TOO_LARGE, str(path))
         return b"".join(pieces), status
     finally:
         os.close(handle)
@@ -334,10 +373,13 @@ def _there(path: str, _detail: str) -> str:
 
 
 def _real(path: str, _detail: str) -> str:
-    return os.path.realpath(path)
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # It contains a NUL character, so nothing is there.
+        return path
 
 
-def _entries(folder: Path | str, suffix: str) -> list[tuple[str, bool]]:
+def _entries(folder: Path | str, suffix: str) -> list[Entry]:
     found = []
     with os.scandir(folder) as scanned:
         for entry in scanned:
@@ -347,16 +389,21 @@ def _entries(folder: Path | str, suffix: str) -> list[tuple[str, bool]]:
             except OSError:  # A link that leads to itself.
                 is_folder = False
             if is_folder:
-                if name not in _LEFT_OUT:
-                    found.append((name, True))
+                if name != _LEFT_OUT:
+                    found.append(Entry(name, True, _is_link(entry)))
             elif name.endswith(suffix):
-                found.append((name, False))
+                found.append(Entry(name, False, _is_link(entry)))
     found.sort()
     return found
 
 
-def _listed(found: list[tuple[str, bool]]) -> str:
-    text = "/".join(f"{name}/" if is_folder else name for name, is_folder in found)
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    # Since Python 3.12, junctions of Windows can be told from folders.
+    return entry.is_symlink() or bool(getattr(entry, "is_junction", bool)())
+
+
+def _listed(found: list[Entry]) -> str:
+    text = "/".join(f"{each.name}{'/' * each.is_folder}{'//' * each.is_link}" for each in found)
     return digest(text.encode("utf-8", "surrogatepass"))
 
 

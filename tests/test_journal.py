@@ -5,19 +5,25 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import platform
 import random
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from gclint import userfolder
+from gclint.engine.journal import Busy, Change, Journal, new_temporary
 from gclint.engine.recovery import Unfinished, recover, refuse_unfinished
 from gclint.engine.write import write_all
 from gclint.finding import Problem
 from gclint.settings import Settings
+from gclint.source.paths import shown
 from gclint.source.project import Project
+from gclint.userfolder import state_home
 from tests.kills import killed_at
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
@@ -27,12 +33,12 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals 
 _NAMES = ("a/modeling_a.py", "b/modeling_b.py", "b/modeling_c.py", "d/modeling_d.py")
 _TOGETHER = [[Path(name) for name in _NAMES[:3]]]
 _OLD, _NEW = "x = 'old'\n", "x = 'new'\n"
-_JOURNAL = Path(".gclint-fix")
 Run = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
-def _tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _tree(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     folder = tmp_path / "models"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -41,9 +47,16 @@ def _tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _reset()
 
 
+def _journals() -> list[Path]:
+    """Return the journals of this user."""
+    home = state_home()
+    assert home is not None
+    return sorted((home / "writes").glob("*.journal"))
+
+
 def _reset() -> None:
-    for name in _others():
-        Path(name).unlink()
+    for path in (*map(Path, _others()), *_journals()):
+        path.unlink()
     for name in _NAMES:
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(_OLD)
@@ -67,7 +80,7 @@ def _is_mixed() -> bool:
 
 
 def _others() -> list[str]:
-    """Return what there is beside the files."""
+    """Return what there is beside the files, in their tree."""
     files = (path for path in Path().rglob("*") if not path.is_dir())
     return sorted(str(path) for path in files if str(path) not in _NAMES)
 
@@ -97,7 +110,7 @@ def _halfway() -> int:
 def test_a_write_leaves_nothing_beside_the_files() -> None:
     assert _write() == []
     assert _texts() == ["new"] * 4
-    assert _others() == []
+    assert (_others(), _journals()) == ([], [])
     assert recover([Path(_NAMES[0])]) == []
 
 
@@ -106,16 +119,16 @@ def test_killed_at_any_step_it_is_finished_by_the_next_run() -> None:
     for step in _interrupted():
         state = tuple(_texts())
         seen.add(state)
-        left = _others()
-        if _is_mixed():
-            with pytest.raises(Unfinished, match=r"a fix was interrupted.*modeling_a.py"):
-                refuse_unfinished([Path(_NAMES[step % 3])])
-        assert (tuple(_texts()), _others()) == (state, left)
+        left = _others(), _journals()
+        # What is as before, or fixed, is no reason to stop.
+        with pytest.raises(Unfinished, match=r"a fix was .*modeling_a.py") if _is_mixed() else nullcontext():
+            assert refuse_unfinished([Path(_NAMES[step % 3])]) == []
+        assert (tuple(_texts()), (_others(), _journals())) == (state, left)
         # Any file of the fix leads to the journal.
         done = recover([Path(_NAMES[step % 3])])
         assert not _is_mixed(), step
         assert bool(done) == (len(set(state[:3])) > 1)
-        assert _others() == [], step
+        assert (_others(), _journals()) == ([], []), step
     assert _texts() == ["new"] * 4
     # There were enough steps to be killed at, and each state between old and new was seen.
     assert {state[:3] for state in seen} == {tuple(["new"] * n + ["old"] * (3 - n)) for n in range(4)}
@@ -147,7 +160,7 @@ def test_a_large_write_is_killed_at_random_steps(times: int, least: int) -> None
             killed_at(chance.randrange(20), lambda: recover([Path()]))
         recover([chance.choice(paths)])
         assert all(len(each) == 1 for each in states())
-        assert list(Path().rglob(".gclint*")) == []
+        assert (list(Path().rglob(".gclint*")), _journals()) == ([], [])
     assert partial >= least
 
 
@@ -167,7 +180,7 @@ def test_a_recovery_that_is_killed_at_any_step_is_made_again(every: int) -> None
             attempts += 1
             recover([Path(_NAMES[1])])
             assert not _is_mixed()
-            assert _others() == []
+            assert (_others(), _journals()) == ([], [])
     assert attempts > 150 // every
 
 
@@ -195,7 +208,7 @@ def test_a_write_that_fails_is_undone_also_when_that_is_killed(monkeypatch: pyte
                 "Undid the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py."
             ]
         recover([Path()])
-        assert (_texts()[:3], _others()) == (["old"] * 3, [])
+        assert (_texts()[:3], _others(), _journals()) == (["old"] * 3, [], [])
 
 
 def test_what_can_be_neither_written_nor_put_back_is_left_to_the_next_run(
@@ -220,7 +233,7 @@ def test_what_can_be_neither_written_nor_put_back_is_left_to_the_next_run(
             recover([Path()])
     assert len(recover([Path()])) == 1
     assert not _is_mixed()
-    assert _others() == []
+    assert (_others(), _journals()) == ([], [])
 
 
 @pytest.mark.parametrize("edited", _NAMES[:3])
@@ -232,14 +245,15 @@ def test_what_somebody_has_edited_since_is_left_alone(edited: str) -> None:
         with pytest.raises(Unfinished) as stopped:
             recover([Path(_NAMES[0])])
         assert f"{edited}" in str(stopped.value)
-        assert "then delete .gclint-fix and run gclint again" in str(stopped.value)
+        (journal,) = _journals()
+        assert f"then delete {shown(journal)} and run gclint again" in str(stopped.value)
         assert {name: Path(name).read_text() for name in _NAMES} == before
     # The new texts that waited are not needed for anything.
-    assert _others() == [".gclint-fix"]
+    assert _others() == []
     Path(edited).write_text(_OLD)
     recover([Path(_NAMES[0])])
     assert not _is_mixed()
-    assert _others() == []
+    assert (_others(), _journals()) == ([], [])
 
 
 def test_what_somebody_has_deleted_or_linked_since_counts_as_edited(tmp_path: Path) -> None:
@@ -255,77 +269,108 @@ def test_what_somebody_has_deleted_or_linked_since_counts_as_edited(tmp_path: Pa
     assert outside.read_text() == _OLD
 
 
-def test_the_journal_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_journal_is_found_for_its_files_and_the_folders_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _interrupt_halfway()
     Path("elsewhere").mkdir()
     Path("elsewhere/link.py").symlink_to(f"../{_NAMES[1]}")
-    Path("e").mkdir()
-    for path in (tmp_path / "models" / _NAMES[0], Path("elsewhere/link.py"), Path(), Path("e")):
+    for path in (tmp_path / "models" / _NAMES[0], Path("elsewhere/link.py"), Path("b"), Path(), tmp_path):
         with pytest.raises(Unfinished):
             refuse_unfinished([path])
+    # Elsewhere, nobody has to wait for it.
+    assert refuse_unfinished([Path(_NAMES[3])]) == []
+    for path in (Path("elsewhere"), tmp_path / "mod", tmp_path / "models/a/other.py"):
+        assert refuse_unfinished([path]) == []
+        assert recover([path]) == []
+    assert _is_mixed()
     monkeypatch.chdir(tmp_path / "models/b")
     with pytest.raises(Unfinished):
         refuse_unfinished([Path("modeling_c.py")])
-    refuse_unfinished([tmp_path])
 
 
-def test_a_tree_that_was_moved_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _interrupt_halfway()
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").rename(tmp_path / "moved")
-    monkeypatch.chdir(tmp_path / "moved")
-    assert len(recover([Path(_NAMES[0])])) == 1
-    assert not _is_mixed()
-    assert _others() == []
-
-
-def test_where_the_common_folder_cannot_be_written_to_each_folder_has_a_journal(
-    monkeypatch: pytest.MonkeyPatch,
+def test_of_a_tree_that_was_moved_nothing_is_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gclint: Run
 ) -> None:
-    _open = os.open
-    common = Path.cwd() / _JOURNAL
-
-    def refuse(path: Path, *arguments: int) -> int:
-        if path == common:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return _open(path, *arguments)
-
-    monkeypatch.setattr(os, "open", refuse)
-    states = set()
-    for step in _interrupted():
-        states.add(tuple(_texts()[:3]))
-        if _is_mixed():
-            assert [str(Path(each).parent) for each in _others() if each.endswith("-fix")] == ["a", "b", "d"]
-            with pytest.raises(Unfinished):
-                refuse_unfinished([Path(_NAMES[step % 3])])
-        recover([Path(_NAMES[step % 3])])
-        assert not _is_mixed()
-        recover([Path(name) for name in _NAMES])
-        assert _others() == []
-    assert len(states) == 4
+    _interrupt_halfway()
+    (tmp_path / "models").rename(tmp_path / "moved")
+    (tmp_path / "models").symlink_to("moved")
+    monkeypatch.chdir(tmp_path / "models")
+    state = _texts(), _others(), _journals()
+    assert recover([Path(), *map(Path, _NAMES)]) == []
+    assert (_texts(), _others(), _journals()) == state
+    # But what it has left there is named.
+    status, _, err = gclint()
+    assert status == 0
+    assert all(name in err for name in _others())
 
 
 def test_a_run_that_is_at_work_is_not_recovered() -> None:
     _interrupt_halfway()
     left = _others()
-    with _JOURNAL.open("rb") as journal:
+    (path,) = _journals()
+    with path.open("rb") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)
         for attempt in (recover, refuse_unfinished):
-            with pytest.raises(Unfinished, match="another run of gclint is writing files in "):
+            with pytest.raises(Unfinished, match=r"another run of gclint is writing a/modeling_a\.py"):
                 attempt([Path()])
         assert _others() == left
         assert all("another run of gclint" in each.message for each in _write())
     assert _is_mixed()
+    assert _journals() == [path]
 
 
-def test_two_writes_in_nested_folders_do_not_meet() -> None:
-    inner = Path("b") / _JOURNAL
-    inner.write_bytes(b"")
-    with inner.open("rb") as journal:
-        fcntl.flock(journal, fcntl.LOCK_EX)
-        assert len(_write()) == 4
-    assert _texts() == ["old"] * 4
-    assert _others() == [str(inner)]
+def _change(name: str) -> Change:
+    target = Path(name).resolve()
+    return Change(target, _OLD.encode(), _NEW.encode(), new_temporary(target))
+
+
+def test_two_writes_do_not_meet() -> None:
+    one = Journal([[_change(_NAMES[3])]], [])
+    one.begin()
+    assert [each.message for each in _write()] == [
+        "the fixed file cannot be written: another run of gclint is writing d/modeling_d.py; wait for it to "
+        "finish"
+    ] * 4
+    assert (_texts(), _others()) == (["old"] * 4, [])
+    one.end()
+    # Of other files, both are written.
+    other = Journal([[_change("other.py")]], [])
+    other.begin()
+    assert _write() == []
+    assert len(_journals()) == 1
+    other.end()
+    assert _journals() == []
+
+
+def test_of_two_writes_that_begin_at_once_at_most_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    second = Journal([[_change(_NAMES[0])]], [])
+    locked = userfolder.lock
+
+    def begin_between(handle: int, *, shared: bool) -> bool | None:
+        monkeypatch.setattr("gclint.engine.journal.lock", locked)
+        answer = locked(handle, shared=shared)
+        second.begin()  # It sees the first one's journal, which is still empty.
+        return answer
+
+    monkeypatch.setattr("gclint.engine.journal.lock", begin_between)
+    with pytest.raises(Busy):
+        Journal([[_change(_NAMES[0])]], []).begin()
+    second.end()
+    assert _journals() == []
+
+
+def test_what_another_machine_has_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupt_halfway()
+    state = _texts(), _others(), _journals()
+    here = platform.node()
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")
+    for attempt in (recover, refuse_unfinished):
+        (note,) = attempt([Path()])
+        assert note.startswith(f"note: {shown(_journals()[0])}: a fix of a/modeling_a.py, ")
+        assert f"was interrupted on {here}; run 'gclint --fix' there" in note
+        assert attempt([Path("d")]) == []
+    assert (_texts(), _others(), _journals()) == state
 
 
 def test_without_locks_the_process_that_wrote_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,36 +384,60 @@ def test_without_locks_the_process_that_wrote_decides(monkeypatch: pytest.Monkey
         patched.setattr("os.kill", lambda _process, _signal: None)
         with pytest.raises(Unfinished, match="another run"):
             recover([Path()])
-        patched.setattr("platform.node", lambda: "elsewhere")
-        with pytest.raises(Unfinished, match="another run"):
-            recover([Path()])
     assert len(recover([Path()])) == 1
 
 
-@pytest.mark.parametrize("content", [b"not a journal\n", b"gclint fix journal 1\n{}\n", b"\0" * 50])
-def test_what_is_not_a_journal_is_left_alone(content: bytes) -> None:
-    _JOURNAL.write_bytes(content)
-    with pytest.raises(Unfinished, match="not a journal that this release of gclint can read"):
-        recover([Path()])
-    assert _JOURNAL.read_bytes() == content
-
-
-def test_somebody_elses_journal_is_no_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_journal_that_is_cut_off_before_its_files_is_swept() -> None:
     _interrupt_halfway()
-    content = _JOURNAL.read_bytes()
-    if os.geteuid() != 0:
-        pytest.skip("only root can give files away")
-    os.chown(_JOURNAL, 12345, 12345)
-    # In a folder for everybody, everybody can give a file this name.
-    assert recover([Path()]) == []
-    assert _JOURNAL.read_bytes() == content
-    # Whoever owns the folder may say what is to become of what is in it, and of nothing else.
-    os.chown(".", 12345, 12345)
-    _JOURNAL.write_bytes(content.replace(b'"a/modeling_a.py"', b'"../odeling_a.py"'))
-    with pytest.raises(Unfinished, match="not a journal"):
-        recover([Path()])
-    _JOURNAL.write_bytes(content)
-    assert len(recover([Path()])) == 1
+    (path,) = _journals()
+    content = path.read_bytes()
+    path.unlink()
+    for size in (0, 5, 21, 30, content.index(b"\n", 30)):
+        path.write_bytes(content[:size])
+        path.chmod(0o600)
+        assert refuse_unfinished([Path()]) == []
+        assert _journals() == [path]
+        assert recover([Path(_NAMES[3])]) == []
+        assert _journals() == []
+
+
+def test_a_journal_of_files_that_were_deleted_is_swept_after_a_month(monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupt_halfway()
+    (path,) = _journals()
+    month = 31 * 24 * 3600
+    os.utime(path, (0, path.stat().st_mtime - month))
+    Path("other").mkdir()
+    assert recover([Path("other")]) == []
+    assert _journals() == [path]
+    for name in _NAMES:
+        Path(name).unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr("platform.node", lambda: "elsewhere")
+        assert recover([Path("other")]) == []
+    assert refuse_unfinished([Path("other")]) == []
+    assert _journals() == [path]
+    assert recover([Path("other")]) == []
+    assert _journals() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not a journal\n", b"gclint fix journal 2\n{}\n", b"\0" * 50, b"gclint fix journal 3\n{}\n"],
+    ids=["text", "head", "zeros", "newer"],
+)
+def test_what_is_not_a_journal_is_named(content: bytes) -> None:
+    assert _write() == []
+    home = state_home()
+    assert home is not None
+    path = home / "writes/x.journal"
+    path.write_bytes(content)
+    for attempt in (recover, refuse_unfinished):
+        (note,) = attempt([Path()])
+        assert f"{shown(path)}: this journal of a fix cannot be used" in note
+    assert path.read_bytes() == content
+    for name in _NAMES:
+        Path(name).write_text(_OLD)
+    assert _write() == []
 
 
 def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,12 +455,21 @@ def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setattr(os, "fsync", full)
             problems = _write()
         assert not _is_mixed()
-        assert _others() == []
+        assert (_others(), _journals()) == ([], [])
         if not problems:
             break
         failed = {str(each.path) for each in problems}
         assert [name in failed for name in _NAMES] == [text == "old" for text in _texts()]
         assert any("No space left on device" in each.message for each in problems)
+
+
+def test_without_room_for_a_journal_the_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_handle: int, _data: bytes) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr("gclint.engine.journal._append", full)
+    assert _write() == []
+    assert (_texts(), _others(), _journals()) == (["new"] * 4, [], [])
 
 
 def test_one_of_several_that_is_read_only_keeps_the_others_as_they_are(
@@ -461,6 +539,7 @@ def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         [],
         ["--output-format", "json"],
         ["--diff", "a"],
+        ["--add-ignores", "--diff"],
         ["--fix", "--diff"],
         ["b/modeling_c.py"],
         ["--write-baseline", "base.json"],

@@ -115,7 +115,7 @@ def test_data_is_on_the_disk_before_the_file_is_replaced(path: Path, monkeypatch
 
 
 def _project_with(path: Path, *, new: str) -> tuple[Project, dict[Path, tuple[str, str]]]:
-    project = Project(Settings(), [])
+    project = Project(Settings(), [path])
     before = project.file(path).text
     project.replace(path, new)
     return project, {path: (before, new)}
@@ -150,7 +150,7 @@ def test_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
 def test_file_that_vanished_is_told_and_the_others_are_written(path: Path, tmp_path: Path) -> None:
     gone = tmp_path / "modeling_a.py"
     gone.write_bytes(_OLD)
-    project = Project(Settings(), [])
+    project = Project(Settings(), [gone, path])
     changed = {}
     for each in (gone, path):
         changed[each] = (project.file(each).text, _NEW.decode())

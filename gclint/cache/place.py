@@ -1,67 +1,63 @@
-"""Finds the folder of the cache: from the command line, from the settings, or beside the settings file."""
+"""Finds where a run is stored: in a folder that the user names, or in the user's own."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from gclint.cache.store import NAME
 from gclint.facts import read_unnoted
+from gclint.kept import key_of
+from gclint.userfolder import cache_home
 
-_OPTION = "--cache-dir"
+OPTION = "--cache-dir"
 _TABLE = b"tool.gclint"
-_KEY = "cache-dir"
 
 
-def cache_folder(configured: Path | None) -> Path:
-    """Return the configured folder of the cache; by default, that of the project in the current folder."""
-    return configured or guessed_folder(())
+class Place(NamedTuple):
+    """Where the documents of a project are."""
+
+    folder: Path | None
+    """The folder of the documents of all projects; None if there is none."""
+    project: str
+    """What tells the documents of the project from those of others."""
+    is_named: bool = False
+    """Whether the user has named the folder."""
 
 
-def guessed_folder(arguments: Sequence[str]) -> Path:
-    """Return the folder of the cache for a run whose settings have not been read yet.
+def place_of(named: Path | None) -> Place:
+    """Return where runs in the working directory are stored.
 
-    This is the folder in the project around the working directory. If that guess is wrong, nothing is found
-    there, and the run is not replayed.
+    Args:
+        named: the folder that the user names; None for the user's own.
     """
-    option = _option(arguments)
-    if option is not None:
-        return Path(option)
+    return Place(named or cache_home(), key_of(project_root()), named is not None)
+
+
+def named_in(arguments: Sequence[str]) -> Path | None:
+    """Return the folder that a command line names, before it is parsed."""
+    found = ""
+    for number, each in enumerate(arguments):
+        if each == "--":
+            break
+        if each == OPTION:
+            found = "".join(arguments[number + 1 : number + 2])
+        elif each.startswith(f"{OPTION}="):
+            found = each.partition("=")[2]
+    return Path(found) if found else None
+
+
+def project_root() -> Path:
+    """Return the folder of the project around the working directory: that of its settings, or itself."""
     try:
-        here = Path(os.path.abspath(os.curdir))
-    except OSError:  # The working directory has been deleted, so there is no cache.
-        return Path(os.devnull) / NAME
+        here = Path.cwd()
+    except OSError:  # It has been deleted.
+        return Path(os.devnull)
     for folder in (here, *here.parents):
         try:
-            data = read_unnoted(folder / "pyproject.toml")
+            if _TABLE in read_unnoted(folder / "pyproject.toml"):
+                return folder
         except OSError:
             continue
-        if _TABLE in data:
-            return _setting(data, folder) or folder / NAME
-    return here / NAME
-
-
-def _option(arguments: Sequence[str]) -> str | None:
-    found = None
-    for number, each in enumerate(arguments):
-        if each == _OPTION:
-            found = arguments[number + 1] if number + 1 < len(arguments) else None
-        elif each.startswith(f"{_OPTION}="):
-            found = each.partition("=")[2]
-    return found or None
-
-
-def _setting(data: bytes, folder: Path) -> Path | None:
-    if _KEY.encode() not in data:
-        return None
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    table: object = tomllib.loads(data.decode())
-    for key in ("tool", "gclint", _KEY):
-        table = table.get(key) if isinstance(table, dict) else None
-    return folder / table if isinstance(table, str) else None
+    return here

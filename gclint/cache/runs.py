@@ -13,18 +13,17 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import RawIOBase, TextIOWrapper
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gclint.cache.code import code_facts
-from gclint.cache.place import guessed_folder
+from gclint.cache.place import named_in, place_of
 from gclint.cache.store import Store
 from gclint.cache.traces import Damaged, LayoutFree, encoded, still_holds
-from gclint.facts import digest
+from gclint.facts import digest, is_regular_file
 from gclint.trace import Trace, traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _STREAMS = ("stdout", "stderr")
 _VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WINDOWID", "COLUMNS", "LINES"))
@@ -41,16 +40,12 @@ class Recorder:
         self._trace = trace
         self.is_paused = False
         self.chunks: list[tuple[int, bytes]] = []
-        self.folder: Path | None = None
+        self.store: Store | None = None
         """The cache to store the run in; None if it must not be replayed."""
-        self.complain: Callable[[str], None] | None = None
-        """Called with the reason if the cache cannot be written."""
-        self.stores: list[Store] = []
-        """Other stores that the run has written to, whose complaints are reported as well."""
 
     def keep(self, status: object) -> None:
         """Store the run, which ended with the exit status ``status``, if it can be replayed."""
-        if self.folder is None or status not in _STATUSES or self._trace.is_torn:
+        if self.store is None or status not in _STATUSES or self._trace.is_torn:
             return
         code = code_facts()
         if code is None:
@@ -60,11 +55,7 @@ class Recorder:
         trace = self._trace
         shown = trace.layout_free.keys() if trace.shown is None else trace.shown
         document = {"code": encoded(code), "facts": encoded(trace, shown), "output": output, "status": status}
-        store = Store(self.folder)
-        store.write(self._name, document)
-        complaints = [each.complaint for each in (store, *self.stores) if each.complaint]
-        if complaints and self.complain is not None:
-            self.complain(complaints[0])
+        self.store.write(self._name, document)
 
 
 _recorder: Recorder | None = None
@@ -121,8 +112,7 @@ def replay(arguments: Sequence[str], layout_free: LayoutFree) -> int | None:
     if not _is_of_interest(arguments) or sys.stdout is None or sys.stderr is None:
         return None
     try:
-        folder = guessed_folder(arguments)
-        document = Store(folder).read(_name(arguments))
+        document = Store(place_of(named_in(arguments))).read(_name(arguments))
         if document is None:
             return None
         chunks, status = _output(document)
@@ -172,7 +162,7 @@ def _name(arguments: Sequence[str]) -> str:
     terminals = []
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         is_terminal = stream is not None and stream.isatty()
-        terminals.append(_size(stream) if is_terminal else None)
+        terminals.append(_size(stream) if is_terminal else stream is not None and is_regular_file(stream))
     described = (
         list(arguments),
         os.getcwd(),

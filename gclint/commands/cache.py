@@ -1,59 +1,94 @@
-"""The command ``gclint clean``, and what lets a run be stored in the cache."""
+"""The command ``gclint clean``, and the cache of a run."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from gclint.commands import CannotRun, GivenPath
+
+if TYPE_CHECKING:
+    from gclint.cache.place import Place
+    from gclint.cache.store import Store
+
+_FORMER = (".gclint_cache", ".gclint")
+"""Folders that earlier versions made in a project, and that nobody reads any more."""
 
 
 @click.command("clean")
 @click.option(
     "--cache-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="The folder to delete.  [default: the project's .gclint_cache]",
+    type=GivenPath(path_type=Path),
+    help="The folder to clean.  [default: in the user's cache folder, what belongs to this project]",
 )
 def clean(cache_dir: Path | None) -> None:
-    """Delete the cache.
+    """Delete the cache of the project.
 
-    Only files that gclint has written are deleted, and a folder that is not a gclint cache is left alone.
+    Only files that gclint has written are deleted.
     """
-    from gclint.cache.place import guessed_folder
-    from gclint.cache.store import clean as clean_folder
-    from gclint.commands import CannotRun
+    from gclint.cache.place import place_of, project_root
+    from gclint.cache.store import Store
     from gclint.source.paths import shown
 
-    folder = guessed_folder(() if cache_dir is None else ("--cache-dir", str(cache_dir)))
+    place = place_of(cache_dir)
     try:
-        if not folder.exists():
-            click.echo(f"There is no cache in {shown(folder)}.")
-        elif clean_folder(folder):
-            click.echo(f"Deleted the cache in {shown(folder)}.")
-        else:
-            raise CannotRun(f"{shown(folder)} is not a gclint cache, so it was left alone")
+        deleted = Store(place).clear()
     except OSError as error:
-        raise CannotRun(f"the cache in {shown(folder)} cannot be deleted: {error.strerror}") from None
+        raise CannotRun(_in_words(place, error)) from None
+    if place.folder is not None:
+        what = "Deleted the cache in" if deleted else "There is no cache in"
+        click.echo(f"{what} {shown(place.folder)}.")
+    for former in (project_root() / name for name in _FORMER):
+        if former.is_symlink() or former.exists():
+            click.echo(f"{shown(former)} may be from an earlier version of gclint; it is not used any more.")
 
 
-def keep_run(folder: Path, *, quiet: bool) -> None:
-    """Let the run of this process be stored in the cache when it ends.
+def store_of_run(named: Path | None, *, quiet: bool, verbose: bool) -> Store | None:
+    """Return the cache of this run; None if there is none.
 
     Args:
-        folder: the folder of the cache.
-        quiet: whether to print no note if the cache cannot be written.
+        named: the folder that the user names.
+        quiet: whether to print no note if it cannot be used.
+        verbose: whether to print one even if the user has named no folder.
     """
+    from gclint.cache.runs import recorder
+
+    if recorder() is None:
+        return None
+    from gclint.cache.place import place_of
+    from gclint.cache.store import Store
+
+    place = place_of(named)
+
+    def complain(error: Exception) -> None:
+        from gclint.cache.runs import unrecorded
+        from gclint.report.printing import write_lines
+
+        with unrecorded():
+            write_lines((f"note: {_in_words(place, error)}",), sys.stderr)
+
+    return Store(place, complain if verbose or (place.is_named and not quiet) else None)
+
+
+def keep_run(store: Store | None) -> None:
+    """Let the run of this process be stored in the cache when it ends."""
     from gclint.cache.runs import recorder
 
     own = recorder()
     if own is not None:
-        own.folder = folder
-        own.complain = None if quiet else _complain
+        own.store = store
 
 
-def _complain(reason: str) -> None:
-    from gclint.report.printing import write_lines
+def _in_words(place: Place, error: Exception) -> str:
+    from gclint.source.paths import shown
 
-    advice = "choose another folder with --cache-dir, or run without a cache with --no-cache"
-    write_lines((f"note: {reason}; {advice}",), sys.stderr)
+    reason = (isinstance(error, OSError) and error.strerror) or str(error)
+    where = error.filename if isinstance(error, OSError) else None
+    if where is not None and place.folder is not None and Path(where) != place.folder:
+        reason = f"{shown(where)}: {reason}"
+    cache = "a cache" if place.folder is None else f"the cache in {shown(place.folder)}"
+    return f"{cache} cannot be used: {reason}; name a folder with --cache-dir, or use --no-cache"

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gclint.facts import exists, read_json
 from gclint.source.identity import code_hash
+from gclint.source.paths import as_argument
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
@@ -54,14 +56,14 @@ class Baseline:
         Raises:
             BaselineError: there is none, or it is not as gclint writes it.
         """
-        advice = f"create it with --write-baseline {path}"
+        advice = f"create it with --write-baseline {as_argument(path)}"
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = read_json(path)
         except FileNotFoundError:
             raise BaselineError(f"{path}: this baseline does not exist; {advice}") from None
         except OSError as error:
             raise BaselineError(f"{path}: this baseline cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise BaselineError(f"{path}: this baseline is not JSON ({error}); {advice}") from None
         try:
             return cls(path, _entries(document))
@@ -124,7 +126,7 @@ class Baseline:
             if entry.file in codes:
                 return entry.rule in codes[entry.file]
             path = self.place(entry)
-            return not path.exists() and any(path.is_relative_to(folder) for folder in searched)
+            return any(path.is_relative_to(folder) for folder in searched) and not exists(path)
 
         surplus = self.known - Counter(self.entry(project, finding) for finding in findings)
         return Counter({entry: count for entry, count in surplus.items() if is_judged(entry)})
@@ -152,10 +154,11 @@ class _Malformed(Exception):
 def _entries(document: object) -> Counter[Entry]:
     if not isinstance(document, dict) or "version" not in document:
         raise _Malformed("it has no version")
-    if document["version"] != _VERSION:
-        raise _Malformed(
-            f"its version is {document['version']!r}, but this release of gclint reads version {_VERSION}"
-        )
+    version = document["version"]
+    if version != _VERSION:
+        # A setting may name any file, of which nothing is to be printed.
+        given = f"version is {version}" if type(version) is int else "version is not a number"
+        raise _Malformed(f"its {given}, but this release of gclint reads version {_VERSION}")
     listed = document.get("findings")
     if not isinstance(listed, list):
         raise _Malformed("it has no list of findings")
@@ -166,5 +169,14 @@ def _entries(document: object) -> Counter[Entry]:
         if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
             raise _Malformed(f"entry {number} lacks one of rule, file, symbol, hash and count")
         entry = Entry(*values)
+        if not _may_be_name(entry.file):
+            raise _Malformed(f"no file can have the name in entry {number}")
         entries[replace(entry, file=_with_slashes(entry.file))] += count
     return entries
+
+
+def _may_be_name(file: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(file)
+    except UnicodeEncodeError:  # JSON can hold half of a character.
+        return False

@@ -10,11 +10,48 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from gclint.source.paths import printable, shown
+
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
+def output_place(path: Path) -> Path:
+    """Return where a file that the user names is to be written: the path without the links on its way.
+
+    A repository can contain links. So one in the working directory, in the folder above it that a relative
+    path begins in, or in a git repository is followed only if it stays there, and a file that is a link
+    itself, wherever it lies, only if it stays in its folder.
+
+    Raises:
+        OSError: a link leads out.
+    """
+    whole = Path(os.path.abspath(path))  # noqa: PTH100
+    upwards = () if path.is_absolute() else Path(os.path.normpath(path)).parts
+    start = os.path.realpath(Path(os.curdir, *(each for each in upwards if each == os.pardir)))
+    here = Path(whole.anchor)
+    tree: Path | None = None
+    for left, name in enumerate(whole.parts[1:], start=2 - len(whole.parts)):
+        if str(here) == start or os.path.lexists(here / ".git"):
+            tree = here
+        step = here / name
+        if not step.is_symlink():
+            here = step
+            continue
+        target = Path(os.path.realpath(step))
+        limit = here if tree is None and left == 0 else tree
+        if limit is not None and not target.is_relative_to(limit):
+            raise OSError(
+                errno.ELOOP,
+                f"{shown(step)} is a link that leads out of {printable(str(limit))}, to {shown(target)}; "
+                "name that path itself to write there",
+                str(path),
+            )
+        here = target
+    return here
+
+
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to the file at ``path``, or to the one that it links to.
+    """Write ``data`` to the file at ``path``; for links see :func:`output_place`.
 
     The data is written to a new file in the same folder, which then replaces the old one, if there is
     one, with its mode and, where that is allowed, its owner.
@@ -22,10 +59,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         OSError: it cannot be written; then the file is as it was.
     """
-    target = Path(os.path.realpath(path))
-    status = path.stat() if path.exists() else None  # A pipe, to which /dev/stdout leads, has no real path.
-    if status is not None:
-        require_replaceable(target, status)
+    target, status = _replaced(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
@@ -42,9 +76,7 @@ def require_writable(path: Path) -> None:
     Raises:
         OSError: it cannot.
     """
-    target = Path(os.path.realpath(path))
-    if path.exists():
-        require_replaceable(target, path.stat())
+    target, _ = _replaced(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     os.close(handle)
     Path(name).unlink()
@@ -89,6 +121,17 @@ def sync_folders(folders: Iterable[Path]) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def _replaced(path: Path) -> tuple[Path, os.stat_result | None]:
+    """Return the file that is to be written, and its status if there is one."""
+    status = path.stat() if path.exists() else None  # A pipe, to which /dev/stdout leads, has no real path.
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        require_replaceable(path, status)
+    target = output_place(path)
+    if status is not None:
+        require_replaceable(target, status)
+    return target, status
 
 
 def _fill(handle: int, data: bytes, target: Path, status: os.stat_result | None) -> None:

@@ -1,8 +1,7 @@
 """The journal of a write: with it, a write that was interrupted can be finished or undone.
 
-It lies in the innermost folder that contains all files of the write, so every run over one of them finds
-it in a folder above. If that folder cannot be written to, each file's own folder has a journal. While a run
-writes, it holds a lock on its journal; a journal without a lock was interrupted.
+It lies in the state folder of the user who writes, one file a write, so a tree cannot contain one. While a
+run writes, it holds a lock on its journal; a journal without a lock was interrupted.
 
 It lists the files that are to change, so that the new texts beside them can be removed; then the contents
 of the files before and after, and a digest of all of this. Files are replaced only once this is on the disk:
@@ -12,31 +11,34 @@ if a journal has no digest, no file has changed yet.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import platform
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from gclint.engine.disk import sync_folders
-from gclint.engine.unfinished import NAME, is_trusted, journals_above
-from gclint.source.disk import is_own, lock
+from gclint.engine.unfinished import SUFFIX, is_temporary, journal_folder, temporary_name
+from gclint.source.discovery import not_python
 from gclint.source.paths import shown
+from gclint.userfolder import UserFolder, lock
 
-_MAGIC = b"gclint fix journal 1\n"
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_MAGIC = b"gclint fix journal 2\n"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_REMOVES_OPEN_FILES = os.name != "nt"
 
 
 class Busy(Exception):
-    """Another run is writing here, or was interrupted; the message is meant for the user."""
+    """Another run is writing the same files, or was interrupted; the message is meant for the user."""
 
 
 class Unusable(Exception):
-    """A file with the name of a journal cannot be used; the message is meant for the user."""
+    """A journal cannot be used; the message is meant for the user."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,10 @@ class Recorded:
     temporary: Path
     digests: tuple[str, str]
     """Digests of its content before and after."""
-    texts: tuple[bytes, bytes] | None
-    """Its content before and after; None for a unit of one file, which is complete either way."""
+    sizes: tuple[int, int] | None
+    """Sizes of its content before and after; None for a unit of one file, which is complete either way."""
+    texts: tuple[bytes, bytes] | None = None
+    """Its content before and after, if it has been read."""
 
 
 @dataclass(frozen=True)
@@ -67,36 +71,69 @@ class Record:
     """The content of a journal."""
 
     units: tuple[tuple[Recorded, ...], ...] = ()
-    """The files, those that change all or none side by side."""
-    homes: tuple[Path, ...] = ()
-    """The folders that hold this journal."""
+    """The files, those that change all or none side by side; none if the journal is cut off before them."""
     is_complete: bool = False
     """Whether files may have been replaced."""
-    writer: tuple[str, int] = ("", 0)
-    """The machine and the process that wrote it."""
+    machine: str = ""
+    """The machine that it was written on."""
+    process: int = 0
+    """The process that wrote it."""
+
+    @property
+    def files(self) -> list[Recorded]:
+        """All files."""
+        return [each for unit in self.units for each in unit]
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether it was written on this machine; a home may be on a network."""
+        return self.machine == platform.node()
 
 
-@dataclass
+@dataclass(frozen=True)
+class Glance:
+    """Which files a journal is about; nothing else in it has been looked at."""
+
+    targets: frozenset[str] = frozenset()
+    temporaries: frozenset[str] = frozenset()
+
+
 class Journal:
     """The journal of the current write."""
 
-    units: Sequence[Sequence[Change]]
-    """The files, those that change all or none side by side."""
-    _homes: list[Path] = field(default_factory=list)
-    _handles: list[int] = field(default_factory=list)
+    def __init__(self, units: Sequence[Sequence[Change]], given: Iterable[Path]) -> None:
+        """Prepare a journal.
+
+        Args:
+            units: the files, those that change all or none side by side.
+            given: the paths of the run.
+        """
+        self._units = units
+        self._given = given
+        self._folder: UserFolder | None = None
+        self._name = ""
+        self._handle = -1
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a place for it; without one, nobody can finish what a kill interrupts."""
+        return self._handle >= 0
 
     def begin(self) -> None:
-        """Claim the folders, and record which files are to change.
+        """Record which files are to change, if there is a place for that.
 
         Raises:
             Busy: another run was here first.
-            OSError: nothing can be written.
         """
         try:
-            self._claim()
-            for home, handle in self._open():
-                _append(handle, self._head(home))
-            sync_folders(self._homes)
+            self._folder = UserFolder(journal_folder(self._given), create=True)
+            self._name, self._handle = _new(self._folder)
+            _append(self._handle, self._head())
+            sync_folders([self._folder.path])
+            # Whoever began earlier has its record on the disk by now, or is going to see this one.
+            self._require_alone(self._folder)
+        except OSError:
+            self.end()
         except BaseException:
             self.end()
             raise
@@ -107,67 +144,59 @@ class Journal:
         Raises:
             OSError: it cannot be written.
         """
-        texts = b"".join(each.before + each.after for unit in self.units if len(unit) > 1 for each in unit)
-        for home, handle in self._open():
-            _append(handle, texts + hashlib.sha256(self._head(home) + texts).digest())
+        if self.is_kept:
+            texts = b"".join(each.before + each.after for unit in self._joint() for each in unit)
+            _append(self._handle, texts + hashlib.sha256(self._head() + texts).digest())
 
     def end(self) -> None:
         """Remove the journal: each unit has been replaced completely, or not at all."""
-        # On a file system that keeps the order of operations, this flushes the replacements as well.
-        sync_folders(self._homes)
-        for home in self._homes:
-            with contextlib.suppress(OSError):
-                (home / NAME).unlink()
+        if self._folder is not None and self.is_kept:
+            # The replacements are to be on the disk before what could make them again is gone.
+            sync_folders({each.target.parent for unit in self._joint() for each in unit})
+            _remove(self._folder, self._name, self._handle)
+            self._handle = -1
         self.leave()
 
     def leave(self) -> None:
         """Leave the journal for the next run."""
-        for handle in self._handles:
-            os.close(handle)
-        self._homes, self._handles = [], []
+        if self.is_kept:
+            os.close(self._handle)
+        if self._folder is not None:
+            self._folder.close()
+        self._folder, self._handle = None, -1
 
-    def _claim(self) -> None:
-        folders = sorted({each.target.parent for unit in self.units for each in unit})
-        common = _common(folders)
-        try:
-            self._take(folders[:1] if common is None else [common])
-        except OSError:
-            if common is None or folders == [common]:
-                raise
-            self._take(folders)
-        others = [path for path in journals_above(folders) if path.parent not in self._homes]
-        if others:
-            raise Busy(_busy(others[0]))
+    def _joint(self) -> Iterator[Sequence[Change]]:
+        return (unit for unit in self._units if len(unit) > 1)
 
-    def _take(self, folders: Iterable[Path]) -> None:
-        for folder in folders:
-            self._handles.append(_claimed(folder / NAME))
-            self._homes.append(folder)
+    def _require_alone(self, folder: UserFolder) -> None:
+        targets = {str(each.target) for unit in self._units for each in unit}
+        for name in folder.names():
+            if name != self._name and name.endswith(SUFFIX):
+                with contextlib.suppress(Unusable):
+                    shared = targets & glance(folder, name).targets
+                    if shared and not _is_elsewhere(folder, name):
+                        raise Busy(_busy(Path(min(shared))))
 
-    def _open(self) -> Iterator[tuple[Path, int]]:
-        return zip(self._homes, self._handles, strict=True)
-
-    def _head(self, home: Path) -> bytes:
+    def _head(self) -> bytes:
         units = [
             [
                 {
-                    "target": _relative(each.target, home),
-                    "temporary": _relative(each.temporary, home),
+                    "target": str(each.target),
+                    "temporary": str(each.temporary),
                     "digests": [digest_of(each.before), digest_of(each.after)],
                     "sizes": [len(each.before), len(each.after)] if len(unit) > 1 else None,
                 }
                 for each in unit
             ]
-            for unit in self.units
+            for unit in self._units
         ]
-        homes = [_relative(each, home) for each in self._homes]
-        document = {"machine": platform.node(), "process": os.getpid(), "homes": homes, "units": units}
+        document = {"machine": platform.node(), "process": os.getpid(), "units": units}
         return _MAGIC + json.dumps(document).encode() + b"\n"
 
 
 def new_temporary(target: Path) -> Path:
     """Return an unused path beside ``target`` whose name is not too long."""
-    return target.with_name(f"{NAME}-{secrets.token_hex(8)}.tmp")
+    return target.with_name(temporary_name(secrets.token_hex(8)))
 
 
 def digest_of(data: bytes) -> str:
@@ -175,39 +204,73 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def obstacle(given: Iterable[Path]) -> str | None:
+    """Return why no journal can be kept; None if one can."""
+    try:
+        with UserFolder(journal_folder(given), create=True) as folder:
+            return None if os.access(folder.path, os.W_OK) else f"{shown(folder.path)} cannot be written"
+    except OSError as error:
+        where = f"{shown(error.filename)}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+
+
+def glance(folder: UserFolder, name: str) -> Glance:
+    """Return which files a journal is about; none if it is cut off before them.
+
+    Raises:
+        Unusable: it cannot be read.
+    """
+    try:
+        with os.fdopen(folder.open(name), "rb") as stream:
+            document = _document(folder.path / name, stream)
+    except FileNotFoundError:  # Its run has just ended.
+        return Glance()
+    except OSError as error:
+        raise Unusable(_unreadable(folder.path / name, error.strerror or str(error))) from None
+    files = [] if document is None else [each for unit in document["units"] for each in unit]
+    return Glance(*(frozenset(each[name] for each in files) for name in ("target", "temporary")))
+
+
 @contextlib.contextmanager
-def held(path: Path, *, to_recover: bool) -> Iterator[Record]:
-    """Yield the content of the journal at ``path``, while no other run can use it.
+def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]:
+    """Yield the content of a journal, while no other run can use it.
 
     Args:
-        path: where it lies.
-        to_recover: whether files are changed meanwhile; a reader only makes sure that no run is writing.
+        folder: the user's journals.
+        name: which of them.
+        to_recover: whether files are changed meanwhile, and the journal is removed after that; a reader
+            only makes sure that no run is writing.
 
     Raises:
         Busy: a run is at work.
         Unusable: it cannot be read.
     """
+    path = folder.path / name
     try:
-        handle = os.open(path, (os.O_RDWR if to_recover else os.O_RDONLY) | _FLAGS)
+        handle = folder.open(name, os.O_RDWR if to_recover else os.O_RDONLY)
     except FileNotFoundError:  # Its run has just ended.
         yield Record()
         return
     except OSError as error:
-        raise Unusable(f"{shown(path)}: this journal of a fix cannot be read: {error.strerror}") from None
+        raise Unusable(_unreadable(path, error.strerror or str(error))) from None
     try:
         is_locked = lock(handle, shared=not to_recover)
-        if is_locked is False:
-            raise Busy(_busy(path))
-        if not _is_at(path, handle):
+        with os.fdopen(os.dup(handle), "rb") as stream:
+            record = _record(path, stream)
+            may_be_alive = is_locked is None and (not record.units or _is_alive(record.process))
+            if is_locked is False or may_be_alive:
+                raise Busy(_busy(record.files[0].target if record.units else path))
+            record = _with_texts(path, record, stream)
+        if not _is_at(folder, name, handle):
             yield Record()
             return
-        with os.fdopen(os.dup(handle), "rb") as stream:
-            record = _record(path, stream.read(), is_own=is_own(os.fstat(handle)))
-        if is_locked is None and _is_alive(*record.writer):
-            raise Busy(_busy(path))
         yield record
+        if to_recover:
+            _remove(folder, name, handle)
+            handle = -1
     finally:
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
 
 
 # -- what is written
@@ -220,47 +283,78 @@ def _append(handle: int, data: bytes) -> None:
     os.fsync(handle)
 
 
-def _relative(path: Path, home: Path) -> str:
-    try:
-        return os.path.relpath(path, home)
-    except ValueError:  # On Windows, there is no way from one drive to another.
-        return str(path)
+def _document(path: Path, stream: BinaryIO) -> dict[str, Any] | None:
+    """Return the head of a journal, which may be cut off anywhere; None if it is.
 
-
-def _common(folders: Sequence[Path]) -> Path | None:
-    try:
-        return Path(os.path.commonpath(folders))
-    except ValueError:
+    Raises:
+        Unusable: it is something else.
+    """
+    magic = stream.read(len(_MAGIC))
+    head = stream.readline() if magic == _MAGIC else b""
+    if _MAGIC.startswith(magic) and not head.endswith(b"\n"):
         return None
+    with _known_form(path):
+        document: dict[str, Any] = json.loads(head)
+        texts = [
+            each[name] for unit in document["units"] for each in unit for name in ("target", "temporary")
+        ]
+        if not all(isinstance(each, str) for each in texts):
+            raise ValueError
+        return document
 
 
-def _record(path: Path, data: bytes, *, is_own: bool) -> Record:
-    """Return the content of the journal at ``path``, which may be cut off anywhere."""
-    head, newline, rest = data.removeprefix(_MAGIC).partition(b"\n")
-    if _MAGIC.startswith(data) or (data.startswith(_MAGIC) and not newline):
-        return Record(homes=(path.parent,))
+def _record(path: Path, stream: BinaryIO) -> Record:
+    """Return what the head of a journal says.
+
+    Raises:
+        Unusable: gclint would not have written it.
+    """
+    document = _document(path, stream)
+    if document is None:
+        return Record()
+    with _known_form(path):
+        units = tuple(tuple(_recorded(each) for each in unit) for unit in document["units"])
+        return Record(units, machine=str(document["machine"]), process=int(document["process"]))
+
+
+@contextlib.contextmanager
+def _known_form(path: Path) -> Iterator[None]:
     try:
-        if not data.startswith(_MAGIC):
-            raise ValueError
-        return _parsed(path.parent, data, json.loads(head), rest, is_own=is_own)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise Unusable(
-            f"{shown(path)}: this is not a journal that this release of gclint can read; delete it unless "
-            "another release of gclint wrote it"
-        ) from None
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Unusable(_unreadable(path, "this release of gclint does not know its form")) from None
 
 
-def _parsed(home: Path, data: bytes, document: dict[str, object], rest: bytes, *, is_own: bool) -> Record:
-    texts, digest = rest[: -hashlib.sha256().digest_size], rest[-hashlib.sha256().digest_size :]
-    is_complete = hashlib.sha256(data[: -len(digest) or None]).digest() == digest
+def _recorded(document: dict[str, Any]) -> Recorded:
+    """Return a file in a journal, if it is one that gclint could have written.
 
-    def place(written: object) -> Path:
-        parts = Path(str(written)).parts
-        # A journal must not affect files outside of its folder.
-        if not is_own and (os.pardir in parts or Path(str(written)).is_absolute()):
-            raise ValueError
-        return Path(os.path.normpath(home / str(written)))
+    Raises:
+        ValueError: it is not.
+    """
+    target, temporary = Path(document["target"]), Path(document["temporary"])
+    before, after = map(str, document["digests"])
+    sizes = None
+    if document["sizes"] is not None:
+        first, second = (int(each) for each in document["sizes"])
+        sizes = (first, second)
+    is_direct = target.is_absolute() and os.path.normpath(target) == document["target"]
+    if not is_direct or not_python(target) or not all(map(_DIGEST.fullmatch, (before, after))):
+        raise ValueError
+    if temporary.parent != target.parent or not is_temporary(temporary.name) or min(sizes or (0,)) < 0:
+        raise ValueError
+    return Recorded(target, temporary, (before, after), sizes)
 
+
+def _with_texts(path: Path, record: Record, stream: BinaryIO) -> Record:
+    """Return a record with the contents of its files, if they are all there."""
+    size = sum(sum(each.sizes) for each in record.files if each.sizes is not None)
+    start = stream.tell()
+    stream.seek(0)
+    whole = hashlib.sha256(stream.read(start))
+    texts = stream.read(size)
+    whole.update(texts)
+    if not record.units or stream.read() != whole.digest():
+        return record
     at = 0
 
     def taken(size: int) -> bytes:
@@ -268,50 +362,65 @@ def _parsed(home: Path, data: bytes, document: dict[str, object], rest: bytes, *
         at += size
         return texts[at - size : at]
 
-    def recorded(each: dict[str, list[object]]) -> Recorded:
-        before, after = each["digests"]
-        both = None
-        if each["sizes"] is not None:
-            first, second = each["sizes"]
-            both = (taken(int(str(first))), taken(int(str(second))))
-        return Recorded(place(each["target"]), place(each["temporary"]), (str(before), str(after)), both)
+    def full(each: Recorded) -> Recorded:
+        both = None if each.sizes is None else (taken(each.sizes[0]), taken(each.sizes[1]))
+        if both is not None and each.digests != (digest_of(both[0]), digest_of(both[1])):
+            raise Unusable(_unreadable(path, "its contents do not agree"))
+        return Recorded(each.target, each.temporary, each.digests, each.sizes, both)
 
-    units = tuple(tuple(recorded(each) for each in unit) for unit in document["units"])  # type: ignore[attr-defined]
-    homes = tuple(place(each) for each in document["homes"])  # type: ignore[attr-defined]
-    writer = (str(document["machine"]), int(str(document["process"])))
-    return Record(units, homes, is_complete, writer)
+    units = tuple(tuple(full(each) for each in unit) for unit in record.units)
+    return Record(units, is_complete=True, machine=record.machine, process=record.process)
+
+
+def _unreadable(path: Path, why: str) -> str:
+    return (
+        f"{shown(path)}: this journal of a fix cannot be used: {why}; delete it, unless another release of "
+        "gclint wrote it"
+    )
 
 
 # -- ownership
 
 
-def _claimed(path: Path) -> int:
-    """Return the open and locked journal at ``path``, which is new."""
+def _new(folder: UserFolder) -> tuple[str, int]:
+    """Return the name and the handle of a new journal, which is open and locked."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
-        try:
-            status = os.fstat(handle)
-            if not is_trusted(status, path.parent):
-                raise FileExistsError(errno.EEXIST, "another file is there already", str(path))
-            if lock(handle, shared=False) is False or status.st_size:
-                raise Busy(_busy(path))
-            # Another run may have removed it just before it was locked.
-            if _is_at(path, handle):
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
+        name = f"{secrets.token_hex(8)}{SUFFIX}"
+        handle = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        # Another run may have looked at it, or taken it for a leftover, before it was locked.
+        if lock(handle, shared=False) is not False and _is_at(folder, name, handle):
+            return name, handle
+        _remove(folder, name, handle)
+
+
+def _remove(folder: UserFolder, name: str, handle: int) -> None:
+    """Remove a journal, under its lock where the system can do that, and close it."""
+    if not _REMOVES_OPEN_FILES:
+        os.close(handle)
+    with contextlib.suppress(OSError):
+        folder.remove(name)
+    if _REMOVES_OPEN_FILES:
         os.close(handle)
 
 
-def _is_at(path: Path, handle: int) -> bool:
-    return os.path.lexists(path) and os.path.samestat(os.fstat(handle), path.lstat())
+def _is_at(folder: UserFolder, name: str, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), folder.status(name))
+    except OSError:
+        return False
 
 
-def _is_alive(machine: str, process: int) -> bool:
-    """Return whether the process that wrote a journal may be at work still."""
-    if machine != platform.node():
-        return bool(machine)
+def _is_elsewhere(folder: UserFolder, name: str) -> bool:
+    """Return whether a journal was left by a run on another machine, which is not at work any more."""
+    try:
+        with held(folder, name, to_recover=False) as record:
+            return not record.is_from_here
+    except Busy:
+        return False
+
+
+def _is_alive(process: int) -> bool:
+    """Return whether the process that wrote a journal on this machine may be at work still."""
     if os.name != "posix" or process <= 0:
         return False
     try:
@@ -324,4 +433,4 @@ def _is_alive(machine: str, process: int) -> bool:
 
 
 def _busy(path: Path) -> str:
-    return f"another run of gclint is writing files in {shown(path.parent)}; wait for it to finish"
+    return f"another run of gclint is writing {shown(path)}; wait for it to finish"

@@ -46,6 +46,7 @@ from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
 from gclint.network.index import BASES
 from gclint.network.lineage import FOLLOWERS
 from gclint.network.outside import SWITCHES
+from gclint.network.switch_uses import SWITCH_USES
 from gclint.rule import Rule
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.layout import layout_free_content
@@ -68,6 +69,7 @@ _TOPICS = {
         NAMING,
         REPLACING,
         SWITCHES,
+        SWITCH_USES,
     )
 }
 _OF_SUMMARIES = (COPIES.name, FOLLOWERS.name)
@@ -101,20 +103,20 @@ class _Past:
 class Memory:
     """The verdicts of runs with the same settings and rules on the same paths."""
 
-    def __init__(self, folder: Path, run: Sequence[object]) -> None:
+    def __init__(self, store: Store, run: Sequence[object]) -> None:
         """Remember where the verdicts are; read nothing yet.
 
         Args:
-            folder: the cache.
+            store: the cache.
             run: identifies such runs, by its ``repr``.
         """
-        self.store = Store(folder)
+        self._store = store
         self._name = f"verdicts-{digest(repr(run).encode('utf-8', 'surrogatepass'))[:32]}"
 
     def recall(self, project: Project, rules: Sequence[Rule]) -> Recalled:
         """Return what still stands."""
         trace = current()
-        document = None if trace is None else self.store.read(self._name)
+        document = None if trace is None else self._store.read(self._name)
         if trace is None or document is None:
             return Recalled()
         try:
@@ -153,7 +155,7 @@ class Memory:
             "asked": [[str(user), [*map(list, asked)]] for user, asked in questions.of.items()],
             "answers": [[*each, [*map(str, found)]] for each, found in questions.answers.items()],
         }
-        self.store.write(self._name, document)
+        self._store.write(self._name, document)
 
 
 class _Recall:

@@ -46,7 +46,8 @@ def _refused(finding: Finding, refused: dict[Path, Proof]) -> Finding:
     proof = refused.get(finding.path)
     if proof is None or not any(_is_same(finding, each) for each in proof.repairs):
         return finding
-    return finding.refused(f"its repair was run and is not proven: {proof.obstacles[0]}")
+    first, _, _ = proof.obstacles[0].partition(". ")
+    return finding.refused(f"its repair was run and is not proven: {first}")
 
 
 def _is_same(finding: Finding, other: Finding) -> bool:

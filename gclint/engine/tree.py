@@ -132,6 +132,6 @@ class Tree:
 def _models(folder: Path) -> Iterator[Path]:
     """Yield the modeling files in the folders of a folder of models."""
     with suppress(OSError):
-        for name, is_folder in entries(folder, "/"):
-            if is_folder:
-                yield from matching(folder / name, "mod*_*.py")
+        for each in entries(folder, "/"):
+            if each.is_folder:
+                yield from matching(folder / each.name, "mod*_*.py")

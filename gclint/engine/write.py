@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FILES_WORTH_THREADS = 8
 _THREADS = 16
 _CHANGED = "this file changed after it was read, so it was not fixed; run gclint again"
+_OUTSIDE = "this file lies outside of the given paths, so it was not fixed; to fix it, pass its path"
 
 
 def write_text(path: Path, text: str) -> list[Problem]:
@@ -47,7 +48,8 @@ def write_all(
     tied = [list(paths) for paths in together]
     single = changed.keys() - {path for paths in tied for path in paths}
     units = [*tied, *([path] for path in changed if path in single)]
-    return _Write([_Unit([_File(project, each, *changed[each]) for each in unit]) for unit in units]).run()
+    files = [[_File(project, each, *changed[each]) for each in unit] for unit in units]
+    return _Write([_Unit(each) for each in files], project.folders).run()
 
 
 class _Unwritable(Exception):
@@ -61,6 +63,7 @@ class _File:
         file = project.file(path)
         target = project.location(path)
         self.path = path
+        self._is_given = path in project.fixable
         self.change = Change(target, file.encode(before), file.encode(after), new_temporary(target))
         self._seen: tuple[int, ...] = ()
 
@@ -71,6 +74,8 @@ class _File:
             _Unwritable: it is not, or may not.
             OSError: this cannot be found out.
         """
+        if not self._is_given:
+            raise _Unwritable(_OUTSIDE)
         status = self.change.target.stat()
         require_replaceable(self.change.target, status)
         if read_bytes(self.change.target) != self.change.before:
@@ -127,7 +132,8 @@ class _Unit:
         except OSError as error:
             message = (
                 "some of the files that have to change together can be neither fixed nor restored "
-                f"({_reason(error)}); run 'gclint --fix {shown(self.files[0].path)}' again"
+                f"({_reason(error)}); run 'gclint --fix {shown(self.files[0].path)}' again, or check them "
+                "with 'git diff'"
             )
             return [Problem(file.path, message) for file in self.files]
         except BaseException:
@@ -172,8 +178,9 @@ class _Unit:
 class _Write:
     """One write: checks, new texts beside the old ones, a journal, and only then the replacements."""
 
-    def __init__(self, units: Sequence[_Unit]) -> None:
+    def __init__(self, units: Sequence[_Unit], given: Sequence[Path]) -> None:
         self._units = units
+        self._given = given
         self._left = list(units)
         """The units of which all files can still be written."""
         self._problems: list[Problem] = []
@@ -181,7 +188,7 @@ class _Write:
     def run(self) -> list[Problem]:
         """Write, and return a problem for each file that was not written."""
         self._take_step(_Unit.check)
-        journal = Journal([unit.changes for unit in self._left])
+        journal = Journal([unit.changes for unit in self._left], self._given)
         try:
             self._attempt(journal.begin)
             self._stage()

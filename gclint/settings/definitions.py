@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 """Patterns, each with the rules that do not run on the files that it matches."""
+
+
+_MOST_PATTERNS = 1000
+"""Each is tried on each file."""
 
 
 class SettingsError(Exception):
@@ -60,6 +64,7 @@ def _words(value: object, _folder: Path) -> tuple[str, ...]:
 
 def _patterns(value: object, folder: Path) -> tuple[str, ...]:
     assert isinstance(value, list)
+    _require_few(value)
     return tuple(_pattern(item, folder) for item in value)
 
 
@@ -71,8 +76,14 @@ def _pattern(text: str, folder: Path, *, may_be_negative: bool = False) -> str:
     return from_folder(pattern, folder) if leads_out else pattern
 
 
+def _require_few(patterns: Sized) -> None:
+    if len(patterns) > _MOST_PATTERNS:
+        raise ValueError(f"it has {len(patterns):,} patterns, and at most {_MOST_PATTERNS:,} are allowed")
+
+
 def _ignores(value: object, folder: Path) -> Ignores:
     assert isinstance(value, dict)
+    _require_few(value)
     return tuple(
         (_pattern(pattern, folder, may_be_negative=True), _words(words, folder))
         for pattern, words in value.items()
@@ -316,15 +327,6 @@ DEFINITIONS = (
         Option("--baseline", "Do not report the findings in FILE.", "FILE"),
     ),
     Definition(
-        "cache-dir",
-        PATH,
-        None,
-        "The folder of the cache. By default `.gclint_cache`, beside the settings file or in the working "
-        "directory.",
-        '".gclint_cache"',
-        Option("--cache-dir", "Keep the cache in this folder.  [default: .gclint_cache]", "DIR"),
-    ),
-    Definition(
         "output-format",
         FORMAT,
         "full",
@@ -336,6 +338,9 @@ DEFINITIONS = (
 """All settings except those of rules and of model classes, in the order in which they are shown."""
 
 BY_NAME: Mapping[str, Definition] = {each.name: each for each in DEFINITIONS}
+
+RETIRED: Mapping[str, str] = {"cache-dir": "use the option --cache-dir"}
+"""Settings of earlier versions that have no effect any more, with what to do instead."""
 
 RULES = "rules"
 """The key of the table that contains a table for each rule."""

@@ -1,4 +1,7 @@
-"""File patterns in settings: their syntax, and which paths they match."""
+"""File patterns in settings: their syntax, and which paths they match.
+
+A repository may have any settings, so a pattern never takes longer than its length times that of the path.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from fnmatch import translate
 from functools import cache
 from pathlib import Path
 
+_LONGEST = 1000
+_FOLDERS = re.compile(r"(?<![^/])(\*\*/)")
+_TOKEN = re.compile(rf"\*+|\[!?\]?[^\]]{{0,{_LONGEST}}}\]|.", re.DOTALL)
+"""Matches what stands for any text, a set of characters, or one character."""
+
 
 def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     """Return a pattern with slashes as separators, and without redundant parts.
@@ -16,6 +24,11 @@ def normalised(pattern: str, *, may_be_negative: bool = False) -> str:
     Raises:
         ValueError: the pattern is invalid.
     """
+    if len(pattern) > _LONGEST:
+        raise ValueError(
+            f"the pattern {pattern[:20]!r}… is too long: it has {len(pattern):,} characters, and at most "
+            f"{_LONGEST:,} are allowed"
+        )
     is_negative = pattern.startswith("!")
     if is_negative and not may_be_negative:
         raise ValueError(
@@ -58,13 +71,12 @@ def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool 
         inside: its parts relative to the folder of the settings; empty if it is outside.
         folders: whether it is enough that the pattern matches a folder that contains the file.
     """
+    expression = _expression(pattern, folders=folders)
     if is_absolute(pattern):
-        wholes = [path, *path.parents] if folders else [path]
-        return any(_matches(pattern, each.as_posix()) for each in wholes)
+        return expression.match(path.as_posix()) is not None
     if "/" in pattern:
-        depths = range(1, len(inside) + 1) if folders else [len(inside)]
-        return any(_matches(pattern, "/".join(inside[:depth])) for depth in depths)
-    return any(_matches(pattern, part) for part in (inside if folders else inside[-1:]))
+        return bool(inside) and expression.match("/".join(inside)) is not None
+    return any(expression.match(part) for part in (inside if folders else inside[-1:]))
 
 
 def is_absolute(pattern: str) -> bool:
@@ -72,12 +84,27 @@ def is_absolute(pattern: str) -> bool:
     return pattern.startswith("/") or re.match(r"[A-Za-z]:/", pattern) is not None
 
 
-def _matches(pattern: str, text: str) -> bool:
-    return _expression(pattern).match(text) is not None
-
-
 @cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    # `translate` returns "(?s:…)\Z", or "\z" in later versions of Python.
-    pieces = [translate(piece)[4:-3] for piece in re.split(r"(?<![^/])\*\*/", pattern)]
-    return re.compile(f"(?s:{'(?:.*/)?'.join(pieces)})\\Z")
+def _expression(pattern: str, *, folders: bool) -> re.Pattern[str]:
+    """Return a regular expression that matches a path in linear time.
+
+    What is between two gaps, ``*`` or ``**/``, has a fixed length. If any place for it leads to a match, the
+    first one does: whatever follows may be found as far behind it. So no other place is ever tried, for which
+    a lookahead with a group stands, as atomic groups are not available before Python 3.11.
+    """
+    pieces: list[list[str]] = [[]]
+    gaps: list[str] = []
+    for part in _FOLDERS.split(pattern):
+        for token in [part] if part == "**/" else _TOKEN.findall(part):
+            if token.startswith("*"):
+                gaps.append("(?:.*?/)??" if token == "**/" else ".*?")
+                pieces.append([])
+            else:
+                # `translate` returns "(?s:…)\Z", or "\z" in later versions of Python.
+                pieces[-1].append(translate(token)[4:-3])
+    end = r"(?:(?=/)|(?<=\A/)|\Z)" if folders else r"\Z"
+    first, *others = ("".join(piece) for piece in pieces)
+    found = [first]
+    for number, (gap, piece) in enumerate(zip(gaps, others, strict=True), start=1):
+        found.append(f"(?=(?P<g{number}>{gap}{piece}))(?P=g{number})" if number < len(gaps) else gap + piece)
+    return re.compile(f"(?s:{''.join(found)}){end}")

@@ -7,19 +7,12 @@ small TOML document itself, so ``tomllib`` can read the statements one by one.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from gclint.toml import STRINGS, loads
 
-
-_LONG_STRINGS = r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|"
-_STRINGS = r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|"
-_TOKEN = re.compile(_LONG_STRINGS + _STRINGS + r"#[^\n]*|[\[\]{}]|\n", re.DOTALL)
+_TOKEN = re.compile(STRINGS + r"|[\[\]{}]|\n", re.DOTALL)
 """Matches line ends, brackets, and the strings and comments that may contain these."""
 
 
@@ -81,10 +74,9 @@ def _split(text: str) -> Iterator[str]:
 
 def _read(statement: str) -> dict[str, object]:
     try:
-        content: dict[str, object] = tomllib.loads(statement)
-    except tomllib.TOMLDecodeError:
+        return loads(statement)
+    except ValueError:
         return {}
-    return content
 
 
 def _paths(content: object) -> Iterator[tuple[str, ...]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from gclint import toml
 from gclint.facts import is_file, read_text
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
+    RETIRED,
     RULES,
     VERIFY,
     Definition,
@@ -26,11 +27,6 @@ from gclint.spelling import closest
 
 if TYPE_CHECKING:
     from gclint.verify.worker.known import Known
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _PROJECT_FILE = "pyproject.toml"
 _TABLE = ("tool", "gclint")
@@ -81,24 +77,21 @@ def _document(path: Path) -> Mapping[str, object]:
             f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
     try:
-        document: Mapping[str, object] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return toml.loads(text)
+    except ValueError as error:
         where, message = _place_in(str(error), text)
-        raise SettingsError(f"{path}:{where}: cannot be read as TOML: {message}") from None
-    except RecursionError:
-        raise SettingsError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
-    return document
+        raise SettingsError(f"{path}{where}: cannot be read as TOML: {message}") from None
 
 
 def _place_in(message: str, text: str) -> tuple[str, str]:
-    """Return the ``row:column`` in a message of tomllib, and the message without it."""
+    """Return the ``:row:column`` in a message of tomllib, if it has one, and the message without it."""
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
     if found is None:
-        return "1:1", message
+        return "", message
     if found[1] is not None:
-        return f"{found[1]}:{found[2]}", message[: found.start()]
+        return f":{found[1]}:{found[2]}", message[: found.start()]
     lines = text.split("\n")
-    return f"{len(lines)}:{len(lines[-1]) + 1}", f"{message[: found.start()]} at the end of the file"
+    return f":{len(lines)}:{len(lines[-1]) + 1}", f"{message[: found.start()]} at the end of the file"
 
 
 def _own_table(document: Mapping[str, object], path: Path) -> Mapping[str, object] | None:
@@ -128,6 +121,9 @@ class _Reader:
             if key in BY_NAME:
                 values[BY_NAME[key].field] = self._value(BY_NAME[key], value)
                 self._origins[key] = Origin(self._path, (*self._keys, key))
+            elif key in RETIRED:
+                place = Origin(self._path, (*self._keys, key))
+                self._notes.append(f"{place}: note: {key} has no effect any more; {RETIRED[key]}")
             elif key not in (RULES, VERIFY):
                 of_rules.update(self._moved(key, value))
         of_rules.update(self._of_rules(table.get(RULES, {})))

@@ -11,6 +11,7 @@ from gclint.settings.definitions import (
     DEFINITIONS,
     FORMAT,
     IGNORES,
+    RETIRED,
     RULES,
     VERIFY,
     WORDS,
@@ -43,6 +44,10 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
     rules = vocabulary.rules()
     properties = {
         **{each.name: _setting(each, vocabulary) for each in DEFINITIONS},
+        **{
+            name: {"description": f"This has no effect any more; {instead}.", "deprecated": True}
+            for name, instead in RETIRED.items()
+        },
         RULES: _table(
             {rule.name: _rule_table(rule) for rule in rules if rule.settings},
             "Settings of rules, a table for each rule.",

@@ -67,8 +67,6 @@ class Settings:
     """The path of the source of transformers; None to search for it."""
     baseline: Path | None = None
     """A file of known findings."""
-    cache_dir: Path | None = None
-    """The folder of the cache; None for the default."""
     output_format: str = "full"
     """The name of an output format."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint.facts import read_bytes
+from gclint.userfolder import UserFolder
 from gclint.verify.journal import Journal, header
 from gclint.verify.models import ModelFiles
 from gclint.verify.results import Results
@@ -57,19 +58,29 @@ class Audience(Protocol):
     def take(self, heard: Heard) -> None:
         """Receive a message."""
 
+    def note(self, words: str) -> None:
+        """Receive what is done between runs, in words; none if that is over."""
+
 
 @dataclass(frozen=True)
 class Journals:
     """Files for results as they arrive, one for each set of texts, so that a run can be resumed."""
 
-    folder: Path
+    folder: UserFolder
+    project: str
+    """What tells the files of a project from those of others."""
     files: Sequence[Path] = ()
     """The files that may import one another: if one has changed, earlier results are void."""
 
     def clear(self) -> None:
-        """Forget earlier runs."""
-        for path in self.folder.glob("*.jsonl"):
-            path.unlink()
+        """Forget earlier runs.
+
+        Raises:
+            OSError: a file cannot be deleted.
+        """
+        for name in self.folder.names():
+            if name.startswith(f"{self.project}-repairs-"):
+                self.folder.remove(name)
 
     def open(self, texts: Mapping[Path, str], settings: RunSettings) -> Journal:
         """Open the file for runs with these texts and settings, with the results that it already has.
@@ -78,10 +89,11 @@ class Journals:
             UnusableResults: it contains something else.
             OSError: it cannot be read or written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         known = header((), settings)
-        name = self._key(texts, json.dumps(known.settings, sort_keys=True))
-        return Journal(self.folder / f"{name}.jsonl", known, resume=True)
+        key = self._key(texts, json.dumps(known.settings, sort_keys=True))
+        name = f"{self.project}-repairs-{key}.jsonl"
+        handle = self.folder.open(name, os.O_RDWR | os.O_CREAT)
+        return Journal(handle, self.folder.path / name, known, resume=True)
 
     def _key(self, texts: Mapping[Path, str], settings: str) -> str:
         content = hashlib.sha256(settings.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,13 +10,16 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from gclint.source.disk import is_own, lock
+from gclint.kept import own_folder
+from gclint.userfolder import UserFolder, cache_home, lock
 
 _PREFIX = "gclint-home-"
-_LOCK = "lock"
+_REGISTER = "homes"
+_LONGEST = 1 << 16
+"""The most bytes of a note."""
 _TRIES = 50
 """How often to retry removing a folder that is still in use, every fiftieth of a second."""
 _KEPT = re.compile(
@@ -24,6 +28,8 @@ _KEPT = re.compile(
     r"|(LC|PYTHON|GCLINT|TORCH|PYTORCH|TRANSFORMERS|CUDA|CUBLAS|CUDNN|NVIDIA|NCCL|TRITON|HIP|HSA|ROCR|ROCM"
     r"|OMP|GOMP|KMP|MKL|OPENBLAS|NUMEXPR)_?\w*"
 )
+_SEARCH_PATH = re.compile(r"PYTHON(PATH|HOME|USERBASE)|LD_LIBRARY_PATH|DYLD_\w*PATH")
+"""The variables with folders, in which an empty entry stands for the working directory."""
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
@@ -34,41 +40,91 @@ def harmless(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def independent(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables that lead to the same folders from any working directory.
+
+    Relative folders to search are made absolute. Empty ones are dropped: ``$PYTHONPATH:/folder`` has one
+    that nobody meant.
+    """
+    return {
+        name: _absolute(value) if _SEARCH_PATH.fullmatch(name) else value for name, value in variables.items()
+    }
+
+
+def _absolute(folders: str) -> str:
+    return os.pathsep.join(str(Path(each).absolute()) for each in folders.split(os.pathsep) if each)
+
+
 @contextmanager
 def temporary_home() -> Iterator[Path]:
     """Yield an empty folder that is removed afterwards, or by the next run if this process is killed."""
-    base = Path(tempfile.gettempdir())
-    _sweep(base)
-    # It gets its name only once it is locked, so that no other run takes it for a leftover.
-    new = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    handle = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    with ExitStack() as stack:
+        register = _register(stack)
+        if register is not None:
+            _sweep(register)
+        home = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        if register is not None:
+            stack.enter_context(_noted(register, home))
+        stack.callback(_remove, home)
+        yield home
+
+
+def _register(stack: ExitStack) -> UserFolder | None:
+    """Return the user's folder of notes about such folders; None if this user has none.
+
+    The names of folders prove nothing: the temporary folder may lie in a repository.
+    """
+    base = cache_home()
+    if base is None:
+        return None
     try:
-        lock(handle, shared=False)
-        home = new.rename(base / new.name.removeprefix("new-"))
-        try:
-            yield home
-        finally:
-            _remove(home)
-    finally:
-        os.close(handle)
+        return stack.enter_context(own_folder(base / _REGISTER, is_named=False, create=True))
+    except OSError:
+        return None
 
 
-def _sweep(base: Path) -> None:
-    """Remove the homes of runs that were killed."""
-    for each in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            status = each.lstat()
-            if stat.S_ISDIR(status.st_mode) and is_own(status):
-                _sweep_one(each)
-
-
-def _sweep_one(home: Path) -> None:
-    handle = os.open(home / _LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+@contextmanager
+def _noted(register: UserFolder, home: Path) -> Iterator[None]:
+    """Note where a folder is, as long as this process uses it, which a lock shows."""
+    try:
+        handle = register.open(home.name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    except OSError:  # It may be full.
+        yield
+        return
     try:
         if lock(handle, shared=False):
-            _remove(home)
+            os.write(handle, _note(home))
+        yield
     finally:
+        with suppress(OSError):
+            register.remove(home.name)
         os.close(handle)
+
+
+def _note(home: Path) -> bytes:
+    status = home.lstat()
+    return json.dumps([str(home), status.st_dev, status.st_ino]).encode()
+
+
+def _sweep(register: UserFolder) -> None:
+    """Remove the homes of runs that were killed."""
+    for name in register.names():
+        with suppress(OSError):
+            handle = register.open(name, os.O_RDWR)
+            try:
+                if lock(handle, shared=False):
+                    _sweep_one(os.read(handle, _LONGEST))
+                    register.remove(name)
+            finally:
+                os.close(handle)
+
+
+def _sweep_one(note: bytes) -> None:
+    """Remove the home that a note is about, if it is still the same folder."""
+    with suppress(FileNotFoundError, ValueError):
+        home = Path(json.loads(note)[0])
+        if _note(home) == note:
+            _remove(home)
 
 
 def _remove(home: Path) -> None:

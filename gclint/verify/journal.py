@@ -8,10 +8,12 @@ header, which applies from there on. While a run writes, it holds a lock on the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
-import stat
+import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,8 +22,9 @@ from typing import Any
 
 from gclint import __version__
 from gclint.facts import read_bytes
-from gclint.source.disk import lock
+from gclint.kept import own_folder
 from gclint.source.paths import shown
+from gclint.userfolder import UserFolder, lock, state_home
 from gclint.verify.results import Results
 from gclint.verify.run import Heard
 from gclint.verify.settings import RunSettings
@@ -42,6 +45,14 @@ _HEADER_FIELD = "gclint"
 """A field that only headers have."""
 _ELSEWHERE = frozenset(("python", "jobs", "executor"))
 """Settings that results do not depend on; the interpreter is part of the environments."""
+
+
+_LARGEST = 1 << 31
+"""How many bytes a file may have; no run has as many results."""
+_FOLDER = "results"
+_OWN = re.compile(r"[0-9a-f]{16}-(verify|repairs-[0-9a-f]{16})\.jsonl")
+_EXPIRED = 90 * 24 * 3600
+"""After how many seconds nobody continues a run."""
 
 
 class UnusableResults(Exception):
@@ -82,42 +93,76 @@ def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, in
     return Header(shard=part[0], shards=part[1], settings=plain, files=files.hexdigest())
 
 
+def results_folder() -> UserFolder:
+    """Open the user's folder of results, without those that nobody will continue.
+
+    It holds hours of work, so it is not in the folder for what may be deleted at any time.
+
+    Raises:
+        OSError: there is none, or it cannot be used.
+    """
+    home = state_home()
+    if home is None:
+        raise OSError(errno.ENOENT, "this user has no folder for them")
+    folder = own_folder(home / _FOLDER, is_named=False, create=True)
+    if not os.access(folder.path, os.W_OK):
+        folder.close()
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder.path))
+    for name in folder.names():
+        with contextlib.suppress(OSError):
+            if _OWN.fullmatch(name) and folder.status(name).st_mtime < time.time() - _EXPIRED:
+                folder.remove(name)
+    return folder
+
+
 class Journal:
     """Writes results; a context manager."""
 
-    def __init__(self, path: Path, header: Header, *, resume: bool) -> None:
+    def __init__(self, handle: int, path: Path, header: Header, *, resume: bool) -> None:
         """Start a file, or continue one.
+
+        Args:
+            handle: the open file, which is closed at the end, also of this call if it fails.
+            path: where it lies, for messages.
+            header: what the results are about.
+            resume: whether the results in the file are kept.
 
         Raises:
             UnusableResults: the file cannot be continued or overwritten, or another run is writing it.
-            OSError: it cannot be opened or read.
+            OSError: it cannot be read.
         """
         self.earlier = Results()
         """The results that the file already had."""
         self._path = path
-        self._handle = _opened(path)
+        self._handle = handle
         self._size = 0
         """How many bytes of the file are complete lines."""
         try:
+            if lock(handle, shared=False) is False:
+                raise UnusableResults(
+                    f"another run is writing {shown(path)}; wait for it to finish, or choose another file "
+                    "with --results"
+                )
             found = self._begin(header, resume=resume)
             if found != header:
                 self._write(asdict(header))
         except BaseException:
-            os.close(self._handle)
+            os.close(handle)
             raise
 
     def _begin(self, header: Header, *, resume: bool) -> Header | None:
         """Truncate the file to what is kept, and return its header, if it has one."""
-        status = os.fstat(self._handle)
-        if not stat.S_ISREG(status.st_mode):
-            return None
         found = None
-        if status.st_size and resume:
-            found, self.earlier, self._size = _read(self._path)
+        if os.fstat(self._handle).st_size > _LARGEST:
+            raise UnusableResults(f"{shown(self._path)} is too large for a file of results")
+        with os.fdopen(self._handle, "rb", closefd=False) as stream:
+            content = stream.read() if resume else stream.readline()
+        if content and resume:
+            found, self.earlier, self._size = _parsed(content, self._path)
             difference = _difference(found, replace(header, files=found.files))
             if difference:
                 raise UnusableResults(f"{shown(self._path)} has the results of a different run: {difference}")
-        elif status.st_size and not _is_of_gclint(self._path):
+        elif content and not _is_of_gclint(content):
             raise UnusableResults(
                 f"{shown(self._path)} is not a file of results; choose another file with --results"
             )
@@ -173,30 +218,13 @@ class Journal:
         self._size += len(line)
 
 
-def _opened(path: Path) -> int:
-    """Return the open and locked file at ``path``, which may be new."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
-    try:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind):
-            raise UnusableResults(f"{shown(path)} is not a regular file")
-        if stat.S_ISREG(kind) and lock(handle, shared=False) is False:
-            raise UnusableResults(
-                f"another run is writing {shown(path)}; wait for it to finish, or choose another file with "
-                "--results"
-            )
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
-
-
-def _is_of_gclint(path: Path) -> bool:
+def _is_of_gclint(content: bytes) -> bool:
     """Return whether a file has results of any release of gclint, so that it may be overwritten."""
     try:
-        return _HEADER_FIELD in json.loads(read_bytes(path).partition(b"\n")[0])
-    except (ValueError, TypeError):
+        first = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
         return False
+    return isinstance(first, dict) and _HEADER_FIELD in first
 
 
 def read(path: Path) -> tuple[Header, Results]:
@@ -206,7 +234,7 @@ def read(path: Path) -> tuple[Header, Results]:
         UnusableResults: it is something else.
         OSError: it cannot be read.
     """
-    header, results, _ = _read(path)
+    header, results, _ = _parsed(read_bytes(path), path)
     return header, results
 
 
@@ -256,9 +284,9 @@ def _merge(merged: Results, results: Results, path: Path) -> None:
     merged.digests.update(results.digests)
 
 
-def _read(path: Path) -> tuple[Header, Results, int]:
+def _parsed(data: bytes, path: Path) -> tuple[Header, Results, int]:
     """Return the results in a file, and how many bytes of it are complete lines."""
-    whole, _, _ = read_bytes(path).rpartition(b"\n")
+    whole, _, _ = data.rpartition(b"\n")
     lines = whole.split(b"\n")
     results = Results()
     number = 0
@@ -277,9 +305,9 @@ def _read(path: Path) -> tuple[Header, Results, int]:
             if isinstance(message, Request):
                 raise ValueError("a request is not a result")
             results.add(message, tree=tree, digest=digest)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UnusableResults(
-            f"{path}:{number + 1}: this is not a result of gclint verify ({error})"
+            f"{shown(path)}:{number + 1}: this is not a result of gclint verify ({error})"
         ) from error
     return header, results, len(whole) + 1
 

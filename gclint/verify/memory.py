@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import closing
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gclint.facts import read_json
 from gclint.verify.models import ModelFiles
 from gclint.verify.process import work
 from gclint.verify.settings import GIGABYTES, RunSettings
@@ -18,6 +18,7 @@ from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.protocol import Environment, Request, Unusable
 
 _MODEL_TYPE = re.compile(r"""^    model_type\b[^=\n]*= *["']([\w.-]+)["']""", re.MULTILINE)
+_NAME = re.compile(r"[\w.-]+")
 
 
 class NoEstimate(Exception):
@@ -88,7 +89,7 @@ def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json(path)
     except OSError as error:
         raise NoEstimate(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -100,14 +101,16 @@ def _content(path: Path) -> dict[str, Any]:
 
 def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
     """Return the modeling file of a configuration: the one that it names, beside it, or the library's."""
-    for named in dict(content.get("auto_map") or {}).values():
-        module = str(named[0] if isinstance(named, list) else named).rpartition(".")[0]
+    auto_map = content.get("auto_map")
+    for named in auto_map.values() if isinstance(auto_map, dict) else ():
+        module = str(named[0] if isinstance(named, list) and named else named).rpartition(".")[0]
         beside = path.parent / f"{module}.py"
-        if module.startswith("modeling") and beside.is_file():
+        # A name, not a path to code that lies elsewhere.
+        if module.startswith("modeling") and module.isidentifier() and beside.is_file():
             return target_of(beside)
     kind = content.get("model_type")
-    if not isinstance(kind, str):
-        raise NoEstimate(f"{path} has no field model_type, so its model is unknown")
+    if not isinstance(kind, str) or not _NAME.fullmatch(kind):
+        raise NoEstimate(f"{path} has no field model_type with a name, so its model is unknown")
     try:
         return _installed(kind, python)
     except NoEstimate:

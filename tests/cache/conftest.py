@@ -11,6 +11,12 @@ from gclint.cache import code
 
 
 @pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test begin without a cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
 def only_settled_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what other tests have written and imported: nothing is kept beside code that changes."""
     for name, module in list(sys.modules.items()):

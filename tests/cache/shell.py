@@ -94,6 +94,12 @@ def run(folder: Path, *arguments: str, variables: Mapping[str, str] | None = Non
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
+def documents(pattern: str = "*", folder: Path | None = None) -> list[Path]:
+    """Return the documents in a folder, by default the user's, whose keys match a pattern."""
+    folder = folder or Path(os.environ["XDG_CACHE_HOME"], "gclint")
+    return sorted(folder.glob(f"gclint-{'?' * 16}-{pattern}.json"))
+
+
 LISTS_MODULES = (
     "import atexit, sys\n"
     "atexit.register(lambda: print('libcst' in sys.modules, 'click' in sys.modules, file=sys.stderr))"

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gclint.cache.place import Place
 from gclint.cache.store import Store
-from tests.cache.shell import LISTS_MODULES, Ran, is_replayed, run
+from tests.cache.shell import LISTS_MODULES, Ran, documents, is_replayed, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.releases]
 
@@ -81,18 +82,15 @@ def _started(project: Path, code: str = "") -> subprocess.Popen[str]:
     )
 
 
-def _documents(project: Path) -> Iterator[Path]:
-    yield from (project / ".gclint_cache" / "gclint").glob("*.json")
-
-
 def _is_right(project: Path, *survivors: subprocess.Popen[str]) -> Ran:
     """Hold what runs find that were not killed, and the next one, to what one without a cache finds."""
     expected = run(project, *_OPTIONS, "--no-cache")
     assert expected.status == 1
     for each in survivors:
         assert (each.communicate()[0], each.returncode) == (expected.output, expected.status)
-    store = Store(project / ".gclint_cache")
-    assert all(store.read(document.stem) for document in _documents(project))
+    kept = [document.stem.split("-", 2) for document in documents()]
+    folder = documents()[0].parent
+    assert all(Store(Place(folder, own)).read(name) for _, own, name in kept)
     again = run(project, *_OPTIONS, code=LISTS_MODULES)
     assert (again.output, again.status) == (expected.output, expected.status)
     return again

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gclint.cache.place import Place
+from gclint.cache.store import Store
 from gclint.engine.check import CheckResult, Recalled, check
 from gclint.engine.fix import fix
 from gclint.engine.memory import Memory
@@ -121,9 +123,13 @@ def _checked(paths: list[Path], memory: object = None) -> object:
     return *said, fixed.findings, fixed.applied, fixed.changed
 
 
+def _memory(folder: Path, paths: list[Path]) -> Memory:
+    return Memory(Store(Place(folder / "cache", "0" * 16)), paths)
+
+
 def _agree(folder: Path, paths: list[Path]) -> int:
     """Make sure that a run with a memory and one without agree; return how many verdicts were recalled."""
-    memory = _Recording(Memory(folder / "cache", paths))
+    memory = _Recording(_memory(folder, paths))
     assert _checked(paths, memory) == _checked(paths)
     return memory.recalled
 
@@ -162,7 +168,7 @@ def test_what_was_found_as_a_whole_stands_as_long_as_nothing_of_it_changes(proje
         (_COPY.replace("return", "x = 1\n        return"), False),
     ):
         _write(other, text)
-        memory = _Recording(Memory(project / "cache", paths))
+        memory = _Recording(_memory(project, paths))
         assert _checked(paths, memory) == _checked(paths)
         assert memory.is_whole == stands
     _write(_models() / "new/modeling_new.py", CHECKPOINTED_BASE)
@@ -192,7 +198,7 @@ def test_a_file_that_nobody_knew_of(project: Path, name: str, text: str) -> None
 def test_a_damaged_memory_is_none(project: Path) -> None:
     paths = [Path("package")]
     _agree(project, paths)
-    (document,) = (project / "cache" / "gclint").iterdir()
+    (document,) = (project / "cache").glob("*.json")
     document.write_bytes(document.read_bytes()[:-40])
     assert _agree(project, paths) == 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.cache.place import Place
 from gclint.cache.store import Store
 from gclint.facts import digest
 from tests.cache.shell import (
@@ -19,6 +20,7 @@ from tests.cache.shell import (
     LISTS_MODULES,
     MODEL,
     Ran,
+    documents,
     is_replayed,
     run,
     write_project,
@@ -40,8 +42,8 @@ def _checked(project: Path, *arguments: str) -> Ran:
     return cached
 
 
-def _cache(project: Path) -> Path:
-    (document,) = (project / ".gclint_cache" / "gclint").glob("[!v]*.json")
+def _cache() -> Path:
+    (document,) = documents("[!v]*")
     return document
 
 
@@ -52,7 +54,7 @@ def test_a_known_run_needs_neither_libcst_nor_click(project: Path) -> None:
     second = _checked(project)
     assert is_replayed(second)
     assert "GC001" in second.output
-    assert (project / ".gclint_cache" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
+    assert sorted(each.name for each in project.iterdir()) == ["package", "pyproject.toml"]
 
 
 def test_a_run_on_one_file_leaves_what_is_known_of_the_others(project: Path) -> None:
@@ -170,7 +172,7 @@ def test_a_diff_is_replayed(project: Path) -> None:
 
 def test_a_damaged_document_is_none(project: Path) -> None:
     _checked(project)
-    document = _cache(project)
+    document = _cache()
     whole = document.read_bytes()
     for damaged in (
         whole[: len(whole) // 2],
@@ -184,9 +186,9 @@ def test_a_damaged_document_is_none(project: Path) -> None:
 
 
 def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:
-    store = Store(tmp_path / "cache")
+    store = Store(Place(tmp_path / "cache", "0" * 16))
     store.write("x", {"findings": ["one", "two"]})
-    (document,) = (tmp_path / "cache" / "gclint").iterdir()
+    (document,) = (tmp_path / "cache").iterdir()
     whole = document.read_bytes()
     assert store.read("x")
     for place in range(len(whole)):
@@ -199,7 +201,7 @@ def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:
 def test_documents_of_others_are_none(project: Path) -> None:
     expected = _checked(project)
     for body in (b"null", b'{"version":"0.0 0"}', b"[" * 100_000, b"\x80\x04K\x01."):
-        _cache(project).write_bytes(digest(body).encode() + b"\n" + body)
+        _cache().write_bytes(digest(body).encode() + b"\n" + body)
         ran = _checked(project)
         assert ran.output == expected.output
         assert "Traceback" not in ran.errors
@@ -210,59 +212,61 @@ def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
     code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
     expected = run(project, *_OPTIONS, "--no-cache")
+    named = ("--cache-dir", "cache")
     for _ in range(2):
-        ran = run(project, *_OPTIONS, code=code)
+        ran = run(project, *_OPTIONS, *named, code=code)
         assert (ran.status, ran.output) == (expected.status, expected.output)
         assert ran.errors.count("\n") == 1
-        assert ran.errors.startswith("note: the cache in ") and "--no-cache" in ran.errors
-    assert run(project, *_OPTIONS, "-q", code=code).errors == ""
-    assert not list((project / ".gclint_cache" / "gclint").iterdir())
+        assert ran.errors.startswith("note: the cache in cache cannot be used: ")
+        assert "--no-cache" in ran.errors
+    for options in ((*named, "-q"), ()):
+        assert run(project, *_OPTIONS, *options, code=code).errors == ""
+    assert "note: the cache in " in run(project, *_OPTIONS, "-v", code=code).errors
+    assert not [*documents(), *(project / "cache").glob("*.json*")]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
 def test_a_disk_that_only_some_of_it_fits_on_costs_a_notice(project: Path) -> None:
     for number in range(30):
         shutil.copytree(project / "package/models/own", project / f"package/models/own{number}")
-    options = ("package", "--statistics")
+    options = ("package", "--statistics", "-v")
     run(project, *options)
-    sizes = {path.name: path.stat().st_size for path in (project / ".gclint_cache" / "gclint").iterdir()}
+    sizes = {path.name: path.stat().st_size for path in documents()}
     largest = max(sizes, key=sizes.__getitem__)
-    assert largest.startswith("verdicts")
+    assert "-verdicts-" in largest
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({sizes[largest] - 1},) * 2)\n"
     code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
     run(project, "clean")
     ran = run(project, *options, code=code)
-    assert ran.errors.startswith("note: the cache in ") and ran.errors.count("\n") == 1
-    assert [path.name for path in (project / ".gclint_cache" / "gclint").iterdir()] == [
-        min(sizes, key=sizes.__getitem__)
-    ]
+    assert ran.errors.count("note: the cache in ") == 1
+    assert [path.name for path in documents()] == [min(sizes, key=sizes.__getitem__)]
 
 
-def test_a_folder_of_others_is_left_alone(project: Path) -> None:
-    for folder in (project / "package", project / "pyproject.toml"):
-        before = sorted(project.rglob("*.py"))
-        ran = run(project, *_OPTIONS, "--cache-dir", str(folder))
-        assert ran.status == 1
-        assert re.fullmatch(r"note: .*(left alone|cannot be written).*--cache-dir.*\n", ran.errors)
-        assert sorted(project.rglob("*.py")) == before
-        assert not (project / "package" / ".gitignore").exists()
-        assert run(project, "clean", "--cache-dir", str(folder)).status == 2
-        assert sorted(project.rglob("*.py")) == before
+def test_what_is_no_folder_is_left_alone(project: Path) -> None:
+    before = (project / "pyproject.toml").read_bytes()
+    ran = run(project, *_OPTIONS, "--cache-dir", "pyproject.toml")
+    assert ran.status == 1
+    assert re.fullmatch(r"note: the cache in pyproject.toml cannot be used: .*--cache-dir.*\n", ran.errors)
+    assert run(project, "clean", "--cache-dir", "pyproject.toml").status == 2
+    assert (project / "pyproject.toml").read_bytes() == before
 
 
 def test_clean_deletes_the_cache_and_nothing_else(project: Path) -> None:
     _checked(project)
-    precious = project / ".gclint_cache" / "precious"
-    precious.touch()
-    assert run(project, "clean").status == 0
-    assert precious.exists()
-    assert not (project / ".gclint_cache" / "gclint").exists()
-    precious.unlink()
-    (project / ".gclint_cache").rmdir()
-    _checked(project)
-    assert run(project, "clean").status == 0
-    assert not (project / ".gclint_cache").exists()
-    assert run(project, "clean").status == 0
+    folder = documents()[0].parent
+    others = [folder / name for name in ("precious", f"gclint-{'0' * 16}-x.json", "gclint-x.json")]
+    for each in others:
+        each.touch()
+    assert run(project, "clean").output.startswith("Deleted the cache in ")
+    assert sorted(folder.iterdir()) == sorted(others)
+    assert run(project, "clean").output.startswith("There is no cache in ")
+
+
+def test_clean_deletes_what_is_in_a_folder_that_the_user_names(project: Path) -> None:
+    run(project, *_OPTIONS, "--cache-dir", "cache")
+    (project / "cache" / "precious").touch()
+    assert run(project, "clean", "--cache-dir", "cache").output == "Deleted the cache in cache.\n"
+    assert sorted(each.name for each in (project / "cache").iterdir()) == [".gitignore", "precious"]
 
 
 @pytest.mark.slow
@@ -271,7 +275,11 @@ def test_two_runs_at_once_agree(project: Path) -> None:
     start = "from gclint.launch import main\nmain()\n"
     runs = [
         subprocess.Popen(
-            [sys.executable, "-c", start, *_OPTIONS], cwd=project, stdout=subprocess.PIPE, encoding="utf-8"
+            [sys.executable, "-c", start, *_OPTIONS],
+            cwd=project,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(3)
     ]

@@ -1,0 +1,63 @@
+"""Folders of the user: what is reached through them is the user's own, and no link is followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gclint.userfolder import NotPrivate, UserFolder
+
+
+def test_a_file_is_written_read_and_removed(tmp_path: Path) -> None:
+    with UserFolder(tmp_path / "a" / "b", create=True) as folder:
+        folder.write("x.json", b"one")
+        folder.write("x.json", b"two")
+        assert (folder.names(), folder.read("x.json", 3)) == (["x.json"], b"two")
+        with pytest.raises(OSError, match="large"):
+            folder.read("x.json", 2)
+        folder.remove("x.json")
+        assert folder.names() == []
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_is_a_link_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    for create in (False, True):
+        with pytest.raises(NotPrivate):
+            UserFolder(tmp_path / "link", create=create)
+
+
+def test_a_folder_that_everybody_can_change_is_not_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(NotPrivate):
+        UserFolder(folder)
+
+
+def test_links_and_other_things_in_place_of_files_are_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    with UserFolder(tmp_path / "own", create=True) as folder:
+        (folder.path / "link").symlink_to(victim)
+        os.mkfifo(folder.path / "pipe")
+        (folder.path / "folder").mkdir()
+        for name in ("link", "pipe", "folder"):
+            for access in (lambda name: folder.read(name, 100), folder.remove, folder.open, folder.status):
+                with pytest.raises(OSError):
+                    access(name)
+        folder.write("link", b"new")
+        assert not (folder.path / "link").is_symlink()
+    assert victim.read_bytes() == b"precious"
+
+
+def test_a_folder_that_is_replaced_by_a_link_is_not_left(tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    with UserFolder(tmp_path / "own", create=True) as folder:
+        (tmp_path / "own").rename(tmp_path / "moved")
+        (tmp_path / "own").symlink_to(tmp_path / "victim")
+        folder.write("x", b"data")
+    assert (os.listdir(tmp_path / "victim"), os.listdir(tmp_path / "moved")) == ([], ["x"])
