@@ -9,6 +9,13 @@ from pathlib import Path
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    try:
+        _main()
+    except KeyboardInterrupt:  # Before there is a command, or while it ends.
+        sys.exit(130)
+
+
+def _main() -> None:
     from gclint.cache.runs import recorded, replay
 
     arguments = sys.argv[1:]

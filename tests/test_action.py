@@ -105,9 +105,9 @@ class _Runner:
         self.environment: dict[str, str] = {}
         self.outputs: dict[str, str] = {}
         self.values: dict[str, str] = {"github.action_path": str(PROJECT)}
-        self._command("gclint", f'exec "{sys.executable}" -m gclint "$@"')
-        self._command("python", f'printf "%s\\n" "$@" >> "{self.installed}"')
-        self._command(
+        self.command("gclint", f'exec "{sys.executable}" -m gclint "$@"')
+        self.command("python", f'printf "%s\\n" "$@" >> "{self.installed}"')
+        self.command(
             "python3",
             f"""
             mkdir -p "$3/bin"
@@ -116,7 +116,7 @@ class _Runner:
             """,
         )
 
-    def _command(self, name: str, script: str) -> None:
+    def command(self, name: str, script: str) -> None:
         path = self.commands / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
@@ -262,6 +262,53 @@ def test_a_version_is_nothing_else(version: str, runner: _Runner) -> None:
 def test_a_version_becomes_a_requirement(version: str, requirement: str, runner: _Runner) -> None:
     runner.act(version=version)
     assert runner.installed.read_text().splitlines()[-2:] == ["--", requirement]
+
+
+@_needs_bash
+def test_nothing_of_the_workspace_is_imported(runner: _Runner, repository: Path, tmp_path: Path) -> None:
+    # The real Python, as far as it goes without the network: pip only says which version it is.
+    marker = tmp_path / "imported"
+    planted = f"open({str(marker)!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
+    for name in (
+        "venv.py",
+        "click.py",
+        "runpy.py",
+        "sitecustomize.py",
+        "gclint/__init__.py",
+        "pip/__init__.py",
+    ):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text(planted)
+    (repository / "pip" / "__main__.py").write_text(planted)
+    for name in ("python", "python3"):
+        (runner.commands / name).unlink()
+        short = 'case "$2" in pip) set -- -m pip --version ;; venv) set -- "$@" --without-pip ;; esac'
+        runner.command(name, f'{short}; exec "{sys.executable}" "$@"')
+    runner.values["github.action_path"] = str(PROJECT)
+    install, *_ = (step for step in _load(_ACTION)["runs"]["steps"] if "run" in step)
+    runner.values["inputs.version"] = ""
+    script = install["run"].replace('"$bin/python" -m pip', "python -m pip")
+    steps = [
+        {**install, "run": script},
+        *(step for job in ("verify", "report") for step in _scripts(job)[:1]),
+    ]
+    for step in steps:
+        done = runner.run(step)
+        assert done.returncode == 0, done.stderr
+        assert not marker.exists(), step["name"]
+    assert (runner.temporary / "gclint" / "bin" / "python").exists()
+
+
+def test_python_m_is_run_in_an_empty_folder_only() -> None:
+    steps = [
+        *_load(_ACTION)["runs"]["steps"],
+        *(step for job in _jobs(_EXAMPLE).values() for step in job["steps"]),
+    ]
+    scripts = [step["run"] for step in steps if re.search(r"python\"? -[mc]", step.get("run", ""))]
+    assert len(scripts) == 3
+    for script in scripts:
+        before = re.split(r"python\"? -[mc]", script)[0]
+        assert 'cd "$(mktemp -d)"' in before
 
 
 _PULL_REQUEST = {

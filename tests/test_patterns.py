@@ -41,6 +41,7 @@ class Model(PreTrainedModel):
 """
 _LOOP = _MODEL[_MODEL.index("        for layer") : _MODEL.index("            hidden_states = layer")]
 _LOOP += "            hidden_states = layer(hidden_states)\n"
+_CALL = _LOOP[_LOOP.rindex("            hidden_states") :]
 _STACK = "        self.layers = nn.ModuleList([Layer(config) for _ in range(3)])\n"
 
 
@@ -57,6 +58,7 @@ _TEXTS: dict[str, Callable[[], str]] = {
     ),
     "methods": lambda: _MODEL + _repeated("    def m{}(self):\n        pass\n"),
     "loops": lambda: _MODEL.replace(_LOOP, _LOOP * 400),
+    "calls in one loop": lambda: _MODEL.replace(_CALL, _CALL * 2000),
     "stacks": lambda: _MODEL.replace(_STACK, _STACK + _repeated(_STACK.replace("layers", "s{}"), 400)),
     "attributes": lambda: _MODEL.replace(_STACK, _STACK + _repeated("        self.a{} = nn.Linear(4, 4)\n")),
     "statements": lambda: _MODEL.replace(_LOOP, _repeated("        x{} = hidden_states\n") + _LOOP),

@@ -377,6 +377,18 @@ class Project:
         """
         return self.releases_and_origin(file)[0]
 
+    def is_assumed_to_run(self, file: SourceFile) -> bool:
+        """Return whether a file is taken to run with the installed library because nothing else is known."""
+        releases = self.releases(file)
+        installed = self._packages.installed
+        folder = self._places.folder(file.path.parent)
+        return (
+            installed is not None
+            and releases is installed.releases
+            and self.settings.target_version is None
+            and self._packages.library_in_tree(folder) is None
+        )
+
     def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
         """Return the same, and where it comes from, in words."""
         if self.settings.target_version is not None:

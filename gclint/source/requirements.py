@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
@@ -14,11 +13,7 @@ from gclint.facts import exists, matching
 from gclint.releases import Releases, releases
 from gclint.source.disk import text_or_nothing
 from gclint.source.packages import LIBRARY
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from gclint.toml import loads
 
 METADATA = (
     "pyproject.toml",
@@ -34,6 +29,7 @@ METADATA = (
 _NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
 _REQUIRES = f"Requires-Dist: {LIBRARY}"
 _EXTRAS = re.compile(r"[ \t]{0,99}\[[^\[\]\n]{0,400}\]")
+_BLANKS = re.compile(r"(?<=\S)[^\S\n]{2,}")
 _SPECIFIER = re.compile(r"[ \t(]{0,99}([<>=!~][^;#)@\n]{0,400})")
 
 
@@ -168,7 +164,7 @@ def _pipfile_lock(path: Path) -> Iterator[str]:
 
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     for group in ("default", "develop"):
         version = _table(document, group, LIBRARY).get("version")
@@ -180,7 +176,8 @@ def _setup_cfg(path: Path) -> Mapping[str, Mapping[str, str]]:
     text = text_or_nothing(path)
     parser = ConfigParser(interpolation=None)
     try:
-        parser.read_string(text if LIBRARY in text else "")
+        # The time that ConfigParser takes for blanks inside of a line is the square of their number.
+        parser.read_string(_BLANKS.sub(" ", text) if LIBRARY in text else "")
     except ConfigError:
         return {}
     return {name: dict(parser[name]) for name in parser.sections()}
@@ -196,8 +193,8 @@ def _toml(path: Path) -> Mapping[str, object]:
     if LIBRARY not in text:
         return {}
     try:
-        return dict(tomllib.loads(text))
-    except tomllib.TOMLDecodeError:
+        return loads(text)
+    except ValueError:
         return {}  # The build tool reports this.
 
 

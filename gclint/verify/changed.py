@@ -21,6 +21,41 @@ def changed_places(before: str, after: str) -> list[tuple[int, int]]:
     return sorted({span for owned, span in _watchable(tree) if not lines.isdisjoint(owned)})
 
 
+def changed_parts(before: str, after: str) -> list[int]:
+    """Return the lines of changed calls that need not be executed when their statement is.
+
+    These are calls in an arm of a condition, in a later operand of ``and`` or ``or``, in a lambda,
+    and in a comprehension.
+    """
+    try:
+        known = {key for key, _ in _parts(ast.parse(before))}
+        found = list(_parts(ast.parse(after)))
+    except (SyntaxError, ValueError):
+        return []
+    calls = {
+        part.lineno: part
+        for key, part in found
+        if key not in known and any(isinstance(each, ast.Call) for each in ast.walk(part))
+    }
+    return sorted(calls)
+
+
+def _parts(tree: ast.AST) -> Iterator[tuple[tuple[str, ...], ast.expr]]:
+    """Yield expressions whose execution depends on others, each with all that it and its condition say."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp):
+            yield ("if", ast.dump(node.test), ast.dump(node.body)), node.body
+            yield ("else", ast.dump(node.test), ast.dump(node.orelse)), node.orelse
+        elif isinstance(node, ast.BoolOp):
+            values = [ast.dump(each) for each in node.values]
+            for number, each in enumerate(node.values[1:], start=2):
+                yield (type(node.op).__name__, *values[:number]), each
+        elif isinstance(node, ast.Lambda):
+            yield ("lambda", ast.dump(node)), node.body
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            yield ("for", ast.dump(node)), node
+
+
 def _changed_lines(before: str, after: str) -> set[int]:
     """Return the numbers of the changed lines of ``after``, and of those before which some were removed."""
     earlier, later = (_code_lines(text) for text in (before, after))
