@@ -25,9 +25,12 @@ class Applicability(Enum):
 
 
 class Evidence(Enum):
-    """Whether a run of the model confirms or contradicts a finding."""
+    """What runs of the model say about a finding."""
 
     CONFIRMED = "confirmed by run"
+    """The damage that its message names was seen: this gradient lost, this error raised."""
+    UNSEEN = "run, but the damage was not seen"
+    """The code that it is about did what it says, and nothing came of it in the runs."""
     CONTRADICTED = "contradicted by run"
 
 
@@ -152,6 +155,11 @@ class Finding:
     def edits(self) -> tuple[Edit, ...]:
         """The edits of the fix; empty if there is none."""
         return self.remedy.edits if isinstance(self.remedy, Fix) else ()
+
+    def is_part_of(self, other: Finding) -> bool:
+        """Return whether all code that the fix repairs is also, and not only, repaired by that of another."""
+        own, others = (set(each.fix.repairs) if each.fix else set() for each in (self, other))
+        return bool(own) and own < others
 
     def refused(self, reason: str) -> Finding:
         """Return this finding with a reason why it is not repaired, instead of a fix."""

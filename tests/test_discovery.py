@@ -98,11 +98,15 @@ def test_folder_with_nothing_but_excluded_files_is_no_problem() -> None:
     assert _files("b", exclude=("c",)) == []
 
 
-def test_linked_folder_is_followed() -> None:
-    _make("elsewhere/modeling_x.py")
-    Path("models").mkdir()
+def test_linked_folder_is_followed_if_it_is_given() -> None:
+    _make("elsewhere/modeling_x.py", "models/modeling_y.py")
     Path("models/linked").symlink_to("../elsewhere")
-    assert _files("models") == ["models/linked/modeling_x.py"]
+    found = survey([Path("models")], Settings())
+    assert found.files == [Path("models/modeling_y.py")]
+    assert found.outside == [Path("models/linked")]
+    both = ["models/linked/modeling_x.py", "models/modeling_y.py"]
+    assert _files("models", "elsewhere") == both
+    assert _files("models", "elsewhere/modeling_x.py") == ["models/modeling_y.py", "elsewhere/modeling_x.py"]
 
 
 def test_looping_link_is_told_once_and_the_rest_is_found() -> None:
@@ -137,8 +141,8 @@ def test_many_links_to_one_folder_do_not_multiply_the_work(monkeypatch: pytest.M
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", counted)
-    assert _files("f19") == ["/".join(["f19", *["one"] * 19, "modeling_a.py"])]
-    assert len(scanned) == 20
+    assert _files("f19", ".") == ["/".join(["f19", *["one"] * 19, "modeling_a.py"])]
+    assert len(scanned) == 41
 
 
 def test_what_cannot_be_found_is_told() -> None:

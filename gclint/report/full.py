@@ -69,6 +69,8 @@ def _notices(report: Report) -> Iterator[str]:
         yield f"{problem.path}{position}: error: {problem.message}"
     if report.overlooked and report.files and not report.quiet:
         yield _overlooked(report.overlooked)
+    if report.outside and not report.quiet:
+        yield _outside(report.outside)
 
 
 def _overlooked(paths: Sequence[Path]) -> str:
@@ -80,6 +82,19 @@ def _overlooked(paths: Sequence[Path]) -> str:
     return (
         f"{len(paths)} files look like models but were not checked (such as {paths[0]}); to check them, "
         "pass --include '*.py'."
+    )
+
+
+def _outside(links: Sequence[Path]) -> str:
+    """Return the note about links that were not followed."""
+    if len(links) == 1:
+        return (
+            f"1 link leads out of the given paths and was not followed ({links[0]}); to check what it leads "
+            "to, pass the real path."
+        )
+    return (
+        f"{len(links)} links lead out of the given paths and were not followed (such as {links[0]}); to "
+        "check what they lead to, pass the real paths."
     )
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from gclint.source.paths import shown
+from gclint.source.paths import printable, shown
 from gclint.verify.run import Heard
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
@@ -33,6 +33,7 @@ class LiveTable:
         self._expected = 0
         self._finished: list[ClassResult] = []
         self._running: dict[str, Begun] = {}
+        self._note = ""
         self._share: dict[str, float] = {}
         """The share of a source's work that one of its classes is."""
         self._bar = Progress(
@@ -49,6 +50,10 @@ class LiveTable:
         """Increase the number of files that are to be run."""
         self._expected += sources
         self._bar.update(self._task, total=self._expected)
+
+    def note(self, words: str) -> None:
+        """Show what is done between runs."""
+        self._note = words
 
     def take(self, heard: Heard) -> None:
         """Handle a message of the run."""
@@ -70,10 +75,11 @@ class LiveTable:
     def __rich__(self) -> RenderableType:
         height = max(self._console.height - _OTHER_LINES, 3)
         running = [
-            Text(f"{each.name}: {each.step} ({each.mode}, {each.scenario})", "dim", no_wrap=True)
+            Text(printable(f"{each.name}: {each.step} ({each.mode}, {each.scenario})"), "dim", no_wrap=True)
             for each in self._running.values()
         ]
-        return Group(results_table(self._finished[-height:], self._console.width), *running, self._bar)
+        note = [Text(self._note, "dim", no_wrap=True)] if self._note else []
+        return Group(results_table(self._finished[-height:], self._console.width), *running, *note, self._bar)
 
 
 @contextmanager
@@ -109,8 +115,10 @@ def results_table(results: Iterable[ClassResult], width: int) -> Table:
     for result in results:
         outcome = Text(result.outcome, _STYLES[result.outcome])
         ends = [_end(result, mode) for mode in CHECKPOINTED]
-        more = [] if is_narrow else [shown(result.source).rpartition("/")[2]]
-        table.add_row(*more, result.name, *([] if is_narrow else [outcome]), *ends, *_measures(result))
+        # Text, since a table takes brackets in a plain string for markup.
+        more = [] if is_narrow else [Text(shown(result.source).rpartition("/")[2])]
+        of_class = Text(printable(result.name))
+        table.add_row(*more, of_class, *([] if is_narrow else [outcome]), *ends, *_measures(result))
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from gclint.finding import Finding
 
+_PLAIN = re.compile(r"[^\W_]+(?:[_./ -][^\W_]+)*")
+_TICKS = re.compile("`+")
+_MARKUP = re.compile(r"[\\*\[\]<>|`~]|(?<!\w)#|(?<![^\W_])_|_(?![^\W_])")
 _HEADINGS = {
     Applicability.SAFE: "Safe repairs",
     Applicability.PROVABLE: "Repairs found and proven by runs",
@@ -28,9 +32,7 @@ def markdown(report: Report) -> str:
     """Return the summary of a run with ``--fix`` or ``--diff``."""
     blocks = [_introduction(report), _rule_table(report), _model_table(report)]
     blocks += [*_what_is_repaired(report), *_what_is_left(report), *_what_was_run(report)]
-    # The line breaks are wanted; other control characters come from names or code, and are escaped.
-    lines = "\n\n".join(blocks).split("\n")
-    return "".join(f"{printable(line)}\n" for line in lines)
+    return "\n\n".join(blocks) + "\n"
 
 
 def _introduction(report: Report) -> str:
@@ -57,7 +59,7 @@ def _model_table(report: Report) -> str:
     repaired = Counter(report.project.model(finding.path) for finding in repairs.made)
     left = Counter(report.project.model(finding.path) for finding in report.left)
     rows = [
-        (model, files[model], *(parts[model, part] for part in Part), repaired[model], left[model])
+        (_name(model), files[model], *(parts[model, part] for part in Part), repaired[model], left[model])
         for model in report.models
     ]
     heads = tuple(part.plural for part in Part)
@@ -74,7 +76,28 @@ def _cell(value: object) -> str:
 
 
 def _place(report: Report, path: Path) -> str:
-    return f"{report.project.model(path)}/{path.name}"
+    return _name(f"{report.project.model(path)}/{path.name}")
+
+
+def _name(text: str) -> str:
+    """Return a name, as code if Markdown might take it for something else."""
+    return text if _PLAIN.fullmatch(text) else _code(text)
+
+
+def _code(text: str) -> str:
+    text = printable(text)
+    fence = "`" * (max(map(len, _TICKS.findall(text)), default=0) + 1)
+    return f"{fence} {text} {fence}" if "`" in text else f"`{text}`"
+
+
+def _text(text: str) -> str:
+    """Return a message as Markdown: what is between backticks is code, and the rest has no markup."""
+    parts = printable(text).split("`")
+    if len(parts) % 2 == 0:
+        return _MARKUP.sub(r"\\\g<0>", "`".join(parts))
+    return "`".join(
+        each if number % 2 else _MARKUP.sub(r"\\\g<0>", each) for number, each in enumerate(parts)
+    )
 
 
 def _what_is_repaired(report: Report) -> Iterator[str]:
@@ -83,8 +106,8 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
     for finding in report.repairs.made:
         if (fix := finding.fix) is not None:
             where = _place(report, finding.path)
-            key = (finding.code, finding.name, where, fix.reason or "", fix.applicability)
-            places[key][f"`{finding.symbol}`"] = None
+            key = (finding.code, finding.name, where, _text(fix.reason or ""), fix.applicability)
+            places[key][_code(finding.symbol)] = None
     rows = sorted(places.items(), key=lambda each: each[0][:-1])
     for applicability, heading in _HEADINGS.items():
         lines = [
@@ -97,7 +120,8 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
             yield "\n".join(lines)
     if report.repairs.duties:
         yield "### Left to do"
-        yield "\n".join(f"- {_place(report, each.path)}: {each.text}" for each in report.repairs.duties)
+        duties = report.repairs.duties
+        yield "\n".join(f"- {_place(report, each.path)}: {_text(each.text)}" for each in duties)
 
 
 def _what_is_left(report: Report) -> Iterator[str]:
@@ -110,14 +134,13 @@ def _what_is_left(report: Report) -> Iterator[str]:
     for (code, name), findings in sorted(by_rule.items()):
         symbols: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         for finding in findings:
-            symbols[_place(report, finding.path), obstacle(finding) or finding.message][
-                f"`{finding.symbol}`"
-            ] = None
+            why = _text(obstacle(finding) or finding.message)
+            symbols[_place(report, finding.path), why][_code(finding.symbol)] = None
         lines = [f"- {file}: {', '.join(own)}: {why}" for (file, why), own in sorted(symbols.items())]
         yield "\n".join([f"{code} {name}:", "", *lines])
     if report.problems:
         yield "### Errors"
-        yield "\n".join(f"- {_place(report, each.path)}: {each.message}" for each in report.problems)
+        yield "\n".join(f"- {_place(report, each.path)}: {_text(each.message)}" for each in report.problems)
 
 
 def _what_was_run(report: Report) -> Iterator[str]:
@@ -129,9 +152,9 @@ def _what_was_run(report: Report) -> Iterator[str]:
     yield "### Runs"
     for proof in report.proofs:
         files = " and ".join(_place(report, path) for path in proof.paths)
-        lines = [f"{files}: {outcome(proof)}.", ""]
+        lines = [f"{files}: {_text(outcome(proof))}.", ""]
         # An indented line belongs to the one above it.
         for line in (*reasons(proof), *run_lines(proof)):
             bare = line.lstrip()
-            lines.append(f"{'  ' if bare != line else ''}- {bare}")
+            lines.append(f"{'  ' if bare != line else ''}- {_text(bare)}")
         yield "\n".join(lines)

@@ -7,9 +7,10 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gclint.report.printing import is_coloured, width_of, write_lines
-from gclint.source.paths import shown
+from gclint.source.paths import printable, shown
 from gclint.verify.memory import Estimated
 from gclint.verify.worker.estimates import (
     Addition,
@@ -67,8 +68,9 @@ def _head(found: Estimated) -> Iterator[str]:
 def _modes(estimate: MemoryEstimate) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("checkpointing")
-    for name in ("saved for backward", "less", f"peak with {estimate.optimizer}", "FLOPs of a step", "more"):
-        table.add_column(name, justify="right")
+    peak = f"peak with {printable(estimate.optimizer)}"
+    for name in ("saved for backward", "less", peak, "FLOPs of a step", "more"):
+        table.add_column(Text(name), justify="right")
     plain = estimate.mode("plain")
     for each in estimate.modes:
         table.add_row(NAMES[each.mode], *_cells(each, plain, estimate.optimizer_bytes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
         yield f"{names}: {outcome(proof)}"
-        for line in (*reasons(proof), *(run_lines(proof) if shows_runs else ())):
+        for line in (*reasons(proof, is_full=shows_runs), *(run_lines(proof) if shows_runs else ())):
             yield f"    {line}"
 
 
@@ -50,9 +51,22 @@ def outcome(proof: Proof) -> str:
     return f"repaired; proven by {classes}{scenarios}"
 
 
-def reasons(proof: Proof) -> Iterator[str]:
-    """Yield why a repair is not proven, or the caveats of a proven one."""
-    yield from (f"not proven: {obstacle}" for obstacle in proof.obstacles)
+def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
+    """Yield why a repair is not proven, or the caveats of a proven one.
+
+    Args:
+        proof: the outcome of the repair.
+        is_full: whether to repeat an objection for each class, scenario and mode, instead of counting these.
+    """
+    kinds = proof.kinds or proof.obstacles
+    counts = Counter(kinds)
+    told = set()
+    for obstacle, kind in zip(proof.obstacles, kinds, strict=True):
+        if is_full or kind not in told:
+            more = 0 if is_full else counts[kind] - 1
+            others = f" (and {more} more of this kind; --show-fixes lists all)" if more > 0 else ""
+            yield f"not proven: {obstacle}{others}"
+            told.add(kind)
     if proof.users_not_given:
         more = len(proof.users_not_given) - _SHOWN
         files = ", ".join(shown(str(path)) for path in proof.users_not_given[:_SHOWN])

@@ -102,6 +102,8 @@ class Report:
     """Base classes that could not be found."""
     overlooked: tuple[Path, ...] = ()
     """Files in the given folders that look like models, and were not checked because of their names."""
+    outside: tuple[Path, ...] = ()
+    """Links in the given folders that were not followed, since they lead out of the given paths."""
     shows_fixes: bool = False
     """Whether to list the repaired findings, too."""
     exit_status: int = 0

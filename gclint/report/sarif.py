@@ -6,13 +6,13 @@ What exceeds GitHub's limits is left out, with a notification.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.report.findings import counted, documentation_url, headline, level_of, obstacle
 from gclint.report.fingerprints import fingerprints
+from gclint.report.objects import write_object
 from gclint.report.places import Places, file_uri
 from gclint.report.rules import documentation
 from gclint.rule import all_rules
@@ -47,8 +47,7 @@ _Object = dict[str, object]
 def write(report: Report, stream: TextIO) -> None:
     """Write the findings and problems."""
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_Run(report).content()]}
-    json.dump(document, stream, indent=1)
-    stream.write("\n")
+    write_object(document, stream, indent=1)
 
 
 class _Run:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gclint.releases import Releases, Version
+from gclint.report.objects import write_object
 from gclint.settings.definitions import DEFINITIONS, RULES, VERIFY, RuleWords
-from gclint.source.paths import shown
+from gclint.source.paths import inert, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +50,7 @@ def write_json(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -
     for line in _lines(settings, rules):
         name = ".".join((*line.table, line.name))
         document["settings"][name] = {"value": line.value, "origin": _origin(line.origin)}
-    json.dump(document, stream, indent=2, default=str)
-    stream.write("\n")
+    write_object(document, stream, default=str)
 
 
 def _lines(settings: Settings, rules: Sequence[RuleWords]) -> Iterator[_Line]:
@@ -114,8 +114,14 @@ def _key(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    # TOML needs the same escapes as JSON and also that of DEL; neither can contain a lone surrogate.
-    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+    # TOML needs the same escapes as JSON, but has others beyond U+FFFF; neither can contain a lone surrogate.
+    quoted = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    shown = "".join(each if each.isprintable() else _escaped(each) for each in quoted)
+    return inert(shown, _escaped)
+
+
+def _escaped(character: str) -> str:
+    return f"\\U{ord(character):08x}"
 
 
 def _place(origin: Origin | None) -> str:

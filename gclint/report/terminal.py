@@ -89,7 +89,7 @@ class Findings:
         number = f"{position.row:>5} "
         margin = " " * len(number)
         room = width_of(self._stream) - len(number) - len("| ")
-        code, caret = Text(_printable(line)), "^" * max(1, cell_len(marked))
+        code, caret = Text(printable(_printable(line))), "^" * max(1, cell_len(marked))
         if cell_len(before) < room:  # If the terminal wraps the line, a caret would be misplaced.
             code.truncate(room, overflow="ellipsis")
             caret = caret[: room - cell_len(before)]
@@ -109,7 +109,7 @@ def show_diff(console: Console, lines: Iterator[str]) -> None:
     styles = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
     for line in lines:
         style = next((style for start, style in styles.items() if line.startswith(start)), "")
-        console.print(Text(_printable(line.rstrip("\n")), style))
+        console.print(Text(printable(_printable(line.rstrip("\n"))), style))
 
 
 def show_documentation(console: Console, markdown: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gclint.report.findings import counted
 from gclint.report.report import Report
 from gclint.report.setups import setup_lines
-from gclint.source.paths import shown
+from gclint.source.paths import as_argument, shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.cause import Cause
@@ -214,7 +214,7 @@ def advice(hint: Hint) -> str:
 def repair_command(hint: Hint) -> str:
     """Return the command that repairs a failure."""
     options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
-    paths = " ".join(shown(path) for path in hint.paths)
+    paths = " ".join(map(as_argument, hint.paths))
     return f"gclint --fix{options} --select {hint.code} {paths}"
 
 

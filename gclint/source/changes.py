@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import subprocess
+import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-# In a hook, git sets these to the hook's repository; the files may be in another one.
-_POINTERS = frozenset(
-    ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
-)
+from gclint.facts import read_unnoted
+from gclint.git import git
+
+if TYPE_CHECKING:
+    import subprocess
+
+
+_OBJECT_NAME = re.compile(rb"[0-9a-f]{40,64}")
+_LINK = b"120"
+_SUBMODULE = b"160"
 
 
 class ChangesUnknown(Exception):
@@ -55,41 +65,143 @@ def _with_submodules(files: Iterable[Path], changes: Callable[[Path], Iterator[P
 
 
 def _roots(files: Iterable[Path]) -> list[Path]:
-    """Return a folder in each repository that contains ``files``, without calling git for each file."""
-    roots = set()
-    for folder in {file.parent for file in files}:
-        inside = (each for each in (folder, *folder.parents) if (each / ".git").exists())
-        roots.add(next(inside, folder))
-    return sorted(roots)
+    """Return the roots of the working trees that contain ``files``, without calling git for each file."""
+    roots = {folder: _root(folder) for folder in {file.parent for file in files}}
+    return sorted(set(roots.values()))
 
 
-def _changed(folder: Path, base: str) -> Iterator[Path]:
-    """Yield what has changed in the repository of ``folder``."""
-    root = _top(folder)
-    common = _merge_base(root, base)
-    # Without renames, the old name is listed too: what depended on it is affected as well.
-    yield from _names(root, "diff", "--name-only", "--no-renames", "-z", common, "--")
-    yield from _names(root, "ls-files", "--others", "--exclude-standard", "-z")
+def _root(folder: Path) -> Path:
+    """Return the root of the working tree that contains ``folder``.
+
+    The configuration of a repository could name another working tree, and a folder could look like a
+    repository without a working tree, which git would believe.
+    """
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if root is None:
+        raise ChangesUnknown(_not_in_repository(folder))
+    top = _answer(root, "rev-parse", "--show-toplevel")
+    if not top:
+        raise ChangesUnknown(_not_in_repository(folder) + _own_words(root, "rev-parse", "--show-toplevel"))
+    if not _is_same(top, root):
+        raise ChangesUnknown(
+            f"{root}: its repository belongs to another working tree, {top}, so what changed is unknown; "
+            "run gclint without --changed-only"
+        )
+    return root
 
 
-def _staged(folder: Path) -> Iterator[Path]:
-    """Yield what is staged in the repository of ``folder``; before its first commit, everything."""
-    root = _top(folder)
-    staged = ("diff", "--cached", "--name-only", "--no-renames", "-z")
-    index = _hooks_index(root)
-    found = set(_names(root, *staged, "--", index=index))
-    for other in _merged(root):
-        found &= set(_names(root, *staged, other, "--", index=index))
-    yield from found
+def _is_same(top: str, root: Path) -> bool:
+    try:
+        return root.samefile(top)
+    except OSError:
+        return False
+
+
+def _not_in_repository(folder: Path) -> str:
+    return (
+        f"{folder}: this folder is not in the working tree of a git repository, so what changed is unknown; "
+        "run gclint without --changed-only"
+    )
+
+
+def _changed(root: Path, base: str) -> Iterator[Path]:
+    """Yield what has changed in the repository at ``root``."""
+    then = _tree(root, _merge_base(root, base))
+    now = _index(root)
+    for name in then.keys() | now.keys():
+        if _is_changed(root / os.fsdecode(name), then.get(name), now.get(name)):
+            yield _resolved(root, name)
+    for name in _lines(root, "ls-files", "--others", "--exclude-standard", "-z"):
+        yield _resolved(root, name)
+
+
+def _is_changed(path: Path, then: _Entry | None, now: _Entry | None) -> bool:
+    """Return whether a file differs from that of a commit; what cannot be compared does."""
+    if now is None or now.is_conflict:
+        return True
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        # In a sparse checkout, files that are not wanted are missing.
+        return now != then if now.is_sparse else then is not None
+    except OSError:
+        return True
+    if then is None or then.kind != now.kind:
+        return True
+    if now.kind == _SUBMODULE:
+        head = _answer(path, "rev-parse", "HEAD") if (path / ".git").exists() else now.name
+        return head != then.name
+    is_link = stat.S_ISLNK(status.st_mode)
+    if is_link != (now.kind == _LINK) or not (is_link or stat.S_ISREG(status.st_mode)):
+        return True
+    try:
+        data = os.fsencode(path.readlink()) if is_link else read_unnoted(path)
+    except OSError:
+        return True
+    # Where git converts line ends, files have others than the repository; Python does not mind.
+    return then.name not in (_object_name(data, then), _object_name(data.replace(b"\r\n", b"\n"), then))
+
+
+def _object_name(data: bytes, like: _Entry) -> str:
+    """Return the name that git gives to the content of a file, as long as that of ``like``."""
+    digest = hashlib.sha1 if len(like.name) == hashlib.sha1().digest_size * 2 else hashlib.sha256
+    return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _staged(root: Path) -> Iterator[Path]:
+    """Yield what is staged in the repository at ``root``; before its first commit, everything."""
+    now = _index(root, _hooks_index(root))
+    head = _commit(root, "HEAD")
+    sides = [_tree(root, each) if each else {} for each in (head, *_merged(root))]
+    for name in set().union(now, *sides):
+        if all(_differ(side.get(name), now.get(name)) for side in sides):
+            yield _resolved(root, name)
+
+
+def _differ(then: _Entry | None, now: _Entry | None) -> bool:
+    return (now is not None and now.is_conflict) or then != now
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file, link or submodule in a tree or the index."""
+
+    kind: bytes
+    """The first digits of its mode, without the permissions."""
+    name: str
+    """The name of its content, or the commit of a submodule."""
+    is_conflict: bool = False
+    is_sparse: bool = field(default=False, compare=False)
+
+
+def _tree(root: Path, commit: str) -> dict[bytes, _Entry]:
+    """Return the files of a commit by their paths."""
+    found = {}
+    for line in _lines(root, "ls-tree", "-r", "-z", "--full-tree", commit):
+        about, _, path = line.partition(b"\t")
+        mode, _, name = about.split(b" ")
+        found[path] = _Entry(mode[:3], name.decode())
+    return found
+
+
+def _index(root: Path, index: Path | None = None) -> dict[bytes, _Entry]:
+    """Return the files of an index by their paths."""
+    found = {}
+    for line in _lines(root, "ls-files", "--stage", "-t", "--full-name", "-z", index=index):
+        about, _, path = line.partition(b"\t")
+        tag, mode, name, stage = about.split(b" ")
+        found[path] = _Entry(mode[:3], name.decode(), is_conflict=stage != b"0", is_sparse=tag == b"S")
+    return found
 
 
 def _merged(root: Path) -> list[str]:
     """Return the commits that a merge in progress, if any, brings into HEAD."""
     path = _answer(root, "rev-parse", "--git-path", "MERGE_HEAD")
     try:
-        return (root / path).read_text(encoding="ascii").split() if path else []
-    except (OSError, UnicodeDecodeError):
+        words = read_unnoted(root / path).split() if path else []
+    except OSError:
         return []
+    return [word.decode() for word in words if _OBJECT_NAME.fullmatch(word)]
 
 
 def _hooks_index(root: Path) -> Path | None:
@@ -100,18 +212,6 @@ def _hooks_index(root: Path) -> Path | None:
         return None
     index = Path(os.path.realpath(root / named))
     return index if index.is_relative_to(os.path.realpath(own)) else None
-
-
-def _top(folder: Path) -> Path:
-    """Return the root of the working tree that contains ``folder``."""
-    top = _answer(folder, "rev-parse", "--show-toplevel")
-    if not top:
-        raise ChangesUnknown(
-            f"{folder}: this folder is not in the working tree of a git repository, so what changed is "
-            "unknown; run gclint without "
-            f"--changed-only{_own_words(folder, 'rev-parse', '--show-toplevel')}"
-        )
-    return Path(top)
 
 
 def _merge_base(root: Path, base: str) -> str:
@@ -147,12 +247,16 @@ def _answer(folder: Path, *arguments: str) -> str:
     return "" if done.returncode else os.fsdecode(done.stdout).removesuffix("\n")
 
 
-def _names(root: Path, *arguments: str, index: Path | None = None) -> list[Path]:
-    """Return the resolved paths that git lists."""
+def _lines(root: Path, *arguments: str, index: Path | None = None) -> list[bytes]:
+    """Return what git lists, without the NUL characters between."""
     done = _git(root, arguments, index)
     if done.returncode:
         raise ChangesUnknown(f"'git {arguments[0]}' fails in {root}{_own_words(root, *arguments)}")
-    return [Path(os.path.realpath(root / os.fsdecode(name))) for name in done.stdout.split(b"\0") if name]
+    return [line for line in done.stdout.split(b"\0") if line]
+
+
+def _resolved(root: Path, name: bytes) -> Path:
+    return Path(os.path.realpath(root / os.fsdecode(name)))
 
 
 def _own_words(folder: Path, *arguments: str) -> str:
@@ -163,17 +267,8 @@ def _own_words(folder: Path, *arguments: str) -> str:
 def _git(
     folder: Path, arguments: Sequence[str], index: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name not in _POINTERS}
-    if index is not None:
-        environment["GIT_INDEX_FILE"] = str(index)
     try:
-        return subprocess.run(
-            ["git", "-C", folder, *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        return git(folder, arguments, index)
     except OSError as error:
         raise ChangesUnknown(
             f"git cannot be run ({error.strerror}), but --changed-only needs it; install git, or run "

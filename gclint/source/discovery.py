@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.facts import Places, entries, exists, is_file, is_link, mode
+from gclint.facts import Entry, Places, entries, exists, is_file, is_link, mode, real_path
 from gclint.finding import Problem
 from gclint.source.candidates import is_test, is_test_or_build, looks_like_model, may_look_like_model
+from gclint.source.paths import printable
 
 if TYPE_CHECKING:
     from gclint.settings import Settings
@@ -43,6 +45,8 @@ class Survey:
     """Files in the given folders that look like models, but are not checked because of their names."""
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     """What was skipped deliberately, and why."""
+    outside: list[Path] = field(default_factory=list)
+    """Links in the given folders that lead out of the given paths, and may lead to models."""
 
 
 def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = False) -> Survey:
@@ -50,18 +54,22 @@ def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = Fa
 
     A file in ``paths`` is checked whatever its name. In a folder and its subfolders, the files named
     ``modeling_*.py`` and ``modular_*.py`` are, and those that the settings include, except for tests and
-    build output. Links are followed. Hidden folders, virtual environments and caches are skipped, and so
-    is what the settings exclude, even if it is given.
+    build output. Hidden folders, virtual environments and caches are skipped, and so is what the settings
+    exclude, even if it is given.
+
+    Links are followed only to what is in the given paths, wherever these are: who wrote a link in a folder
+    is not who chose the folder. For the same reason it is a problem if a given path leads, through a link in
+    the working directory, out of that and of the other given paths.
 
     Args:
         paths: what the user gave.
         settings: those in force.
         may_be_empty: whether a folder without such files is fine.
     """
-    walk = _Walk(settings, may_be_empty=may_be_empty)
+    walk = _Walk(paths, settings, may_be_empty=may_be_empty)
     for path in paths:
         walk.take(path)
-    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped)
+    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped, walk.outside)
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
@@ -78,15 +86,16 @@ class _Folder:
     identity: tuple[int, int]
     is_secondary: bool
     """Whether it contains tests or build output, or is inside such a folder."""
-    entries: Iterator[tuple[str, bool]]
+    entries: Iterator[Entry]
     """The entries that have not been looked at yet."""
 
 
 class _Walk:
-    def __init__(self, settings: Settings, *, may_be_empty: bool) -> None:
+    def __init__(self, paths: Sequence[Path], settings: Settings, *, may_be_empty: bool) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
         self.skipped: list[tuple[Path, str]] = []
+        self.outside: list[Path] = []
         self._settings = settings
         self._may_be_empty = may_be_empty
         self._places = Places()
@@ -96,6 +105,27 @@ class _Walk:
         """The number of modeling files in folders, and of excluded entries there that may contain some."""
         self._candidates: list[Path] = []
         """Files in folders whose names do not say whether they are models."""
+        self._refused = self._outward(paths)
+        """Given paths that lead out of the working directory by links in it, which others may have made."""
+        self._roots = {self._places.location(path) for path in paths if path not in self._refused}
+        """The resolved paths of what was given, to which links may lead."""
+
+    def _outward(self, paths: Sequence[Path]) -> frozenset[Path]:
+        """Return the given paths that links in the working directory lead out of it and of the others."""
+        try:
+            here = {real_path(os.curdir)}
+        except OSError:  # It has been deleted.
+            return frozenset()
+        outside = [path for path in paths if not _is_in(self._places.location(path), here)]
+        doubtful = {path for path in outside if self._leaves(path, here)}
+        others = {self._places.location(path) for path in outside if path not in doubtful}
+        return frozenset(path for path in doubtful if not _is_in(self._places.location(path), others))
+
+    def _leaves(self, path: Path, here: Collection[Path]) -> bool:
+        """Return whether a link in a folder is a part of a path that leads out of that folder."""
+        return any(
+            is_link(each) and _is_in(self._places.folder(each.parent), here) for each in (path, *path.parents)
+        )
 
     def take(self, path: Path) -> None:
         """Take a file or folder that the user gave."""
@@ -103,6 +133,12 @@ class _Walk:
             return
         own = self._mode(path)
         if own is None:
+            return
+        if path in self._refused:
+            real = printable(str(self._places.location(path)))
+            self._fail(
+                path, f"a link leads this path out of the working directory; to check {real}, pass that path"
+            )
             return
         if not stat.S_ISDIR(own):
             self._take_file(path, own)
@@ -142,12 +178,25 @@ class _Walk:
             if entry is None:
                 opened.pop()
                 continue
-            path, is_folder = folder.path / entry[0], entry[1]
-            if not is_folder:
+            path = folder.path / entry.name
+            if entry.is_link and not self._may_follow(path, entry, is_secondary=folder.is_secondary):
+                continue
+            if not entry.is_folder:
                 self._take_entry(path, is_secondary=folder.is_secondary)
             elif self._enters(path, is_secondary=folder.is_secondary):
                 is_secondary = folder.is_secondary or is_test_or_build(path.name)
                 opened += self._opened(path, opened, is_secondary=is_secondary)
+
+    def _may_follow(self, link: Path, entry: Entry, *, is_secondary: bool) -> bool:
+        """Return whether a link leads to what was given, or is excluded; if not, remember it."""
+        real = self._places.location(link)
+        if _is_in(real, self._roots) or self._settings.excludes(link):
+            return True
+        self.skipped.append((link, f"this link leads to {printable(str(real))}, outside of the given paths"))
+        is_modeling = self._is_modeling(link, is_secondary=is_secondary)
+        if is_modeling or (entry.is_folder and not is_secondary and not _why_skipped_by_name(link.name)):
+            self.outside.append(link)
+        return False
 
     def _opened(self, path: Path, above: Sequence[_Folder], *, is_secondary: bool) -> list[_Folder]:
         """Return a folder that is to be walked; None if it has been, or cannot be.
@@ -251,12 +300,20 @@ def not_python(path: Path) -> str | None:
     return None
 
 
+def _is_in(real: Path, roots: Collection[Path]) -> bool:
+    """Return whether a resolved path is one of some resolved paths, or below one."""
+    return real in roots or any(each in roots for each in real.parents)
+
+
 def _why_skipped(folder: Path) -> str | None:
-    if folder.name.startswith("."):
+    is_environment = exists(folder / "pyvenv.cfg")
+    return _why_skipped_by_name(folder.name) or ("it is a virtual environment" if is_environment else None)
+
+
+def _why_skipped_by_name(name: str) -> str | None:
+    if name.startswith("."):
         return "it is a hidden folder"
-    if folder.name in _SKIPPED_FOLDERS:
-        return "it contains no code of the project"
-    return "it is a virtual environment" if exists(folder / "pyvenv.cfg") else None
+    return "it contains no code of the project" if name in _SKIPPED_FOLDERS else None
 
 
 def _cause(error: OSError, *, is_from_link: bool = False) -> str:

@@ -155,10 +155,10 @@ class _Comment:
 
 def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
     statements, comments = _statements_and_comments(file)
-    comment_rows = {comment.row for comment in comments if comment.is_alone}
+    code = _Code(statements, {comment.row for comment in comments if comment.is_alone})
     for comment in comments:
         for attempt in _ATTEMPT.finditer(comment.text):
-            rows = _covered_rows(comment, statements, comment_rows)
+            rows = code.covered_rows(comment)
             covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
             yield _ignore(file, codes, comment, attempt, covered)
 
@@ -200,21 +200,32 @@ def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> 
     return line_start + len(file.text[line_start:start].rstrip()), end
 
 
-def _covered_rows(comment: _Comment, statements: list[_Statement], comment_rows: set[int]) -> tuple[int, int]:
-    """Return the first and last row of the code that a comment applies to."""
-    row = comment.row
-    while comment.is_alone and row in comment_rows:
-        row += 1
-    index = bisect_left(statements, row, key=lambda statement: statement.last_row)
-    if index == len(statements) or row < statements[index].first_row:
-        return row, row
-    first, last = statements[index].first_row, statements[index].last_row
-    # A comment alone between the lines of a statement is about the next line, even if that is the last.
-    if row != first and (row != last or comment.is_alone):
-        return row, row
-    while statements[index].is_decorator and index + 1 < len(statements):
-        index += 1
-    return first, statements[index].last_row
+class _Code:
+    """The rows that comments apply to."""
+
+    def __init__(self, statements: list[_Statement], comment_rows: set[int]) -> None:
+        self._statements = statements
+        # For each comment alone on its row, the row after it and the comments that follow directly. There may
+        # be thousands of comments in a row, and of decorators.
+        self._after: dict[int, int] = {}
+        for row in sorted(comment_rows, reverse=True):
+            self._after[row] = self._after.get(row + 1, row + 1)
+        self._last_rows = [each.last_row for each in statements]
+        for index in range(len(statements) - 2, -1, -1):
+            if statements[index].is_decorator:
+                self._last_rows[index] = self._last_rows[index + 1]
+
+    def covered_rows(self, comment: _Comment) -> tuple[int, int]:
+        """Return the first and last row of the code that a comment applies to."""
+        row = self._after[comment.row] if comment.is_alone else comment.row
+        index = bisect_left(self._statements, row, key=lambda statement: statement.last_row)
+        if index == len(self._statements) or row < self._statements[index].first_row:
+            return row, row
+        first, last = self._statements[index].first_row, self._statements[index].last_row
+        # A comment alone between the lines of a statement is about the next line, even if that is the last.
+        if row != first and (row != last or comment.is_alone):
+            return row, row
+        return first, self._last_rows[index]
 
 
 def _statements_and_comments(file: SourceFile) -> tuple[list[_Statement], list[_Comment]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gclint.facts import entries, exists, is_link
+from gclint.facts import entries, exists
 from gclint.source.project import Project
 from gclint.trace import phase
 
@@ -95,13 +95,17 @@ def _root(folder: Path) -> Path | None:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return [folder / name for name, is_folder in entries(folder, ".py") if not is_folder]
+        found = entries(folder, ".py")
     except OSError:
         return []
+    return [folder / each.name for each in found if not each.is_folder and not each.is_link]
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder, except in environments, caches and build folders."""
+    """Yield the Python files below a folder, except in environments, caches and build folders.
+
+    Links are not followed: what they lead to inside is yielded there, and anything else is not the project's.
+    """
     count = 0
     waiting = [root]
     while waiting:
@@ -110,14 +114,15 @@ def _below(root: Path) -> Iterator[Path]:
             found = entries(folder, ".py")
         except OSError:
             continue
-        for name, is_folder in found:
-            if not is_folder:
+        own = [each for each in found if not each.is_link]
+        for each in own:
+            if not each.is_folder:
                 count += 1
-                yield folder / name
+                yield folder / each.name
         if count > _MOST_FILES:
             return
-        folders = [name for name, is_folder in found if is_folder and not _is_skipped(folder, name)]
-        waiting += [folder / name for name in reversed(folders) if not is_link(folder / name)]
+        folders = [each.name for each in own if each.is_folder and not _is_skipped(folder, each.name)]
+        waiting += [folder / name for name in reversed(folders)]
 
 
 def _is_skipped(folder: Path, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,6 +18,8 @@ _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
 _IGNORE = r"(?<![ \t])[ \t]*\#[ \t]*gclint:[ \t]*ignore[^\r\n]*"
 """Matches an ignore comment, of which the other side need not know: it says nothing about the code."""
 _KEPT_COMPARISONS = 4096
+_MOST_PAIRS = 200_000
+"""The most pairs of equal lines for which it is found out which belong together."""
 _GROWTH = 4
 _GROWTH_OF_A_LINE = 1000
 """How much longer a renaming may make a line: nested replacements could double it forty times."""
@@ -33,20 +36,23 @@ class Renaming:
 
     def apply(self, text: str) -> str:
         """Return the copy of ``text`` in its origin; unchanged if the result would be too long."""
-        renamed, limit = text, _GROWTH * len(text) + _GROWTH_OF_A_LINE
-        for old, new in self.replacements:
-            if len(renamed) + renamed.count(old) * (len(new) - len(old)) > limit:
-                return text
-            renamed = renamed.replace(old, new)
-        return renamed
+        renamed = _replaced(text, self.replacements)
+        return text if renamed is None else renamed
 
     def undo(self, text: str) -> str | None:
         """Return the text in the origin for ``text`` in a copy, or None if that is not certain."""
-        before = text
-        for old, new in reversed(self.replacements):
-            if new:
-                before = before.replace(new, old)
-        return before if self.apply(before) == text else None
+        before = _replaced(text, [(new, old) for old, new in reversed(self.replacements) if new])
+        return before if before is not None and self.apply(before) == text else None
+
+
+def _replaced(text: str, replacements: Iterable[tuple[str, str]]) -> str | None:
+    """Return a text after replacements, one after the other; None if it became too long."""
+    limit = _GROWTH * len(text) + _GROWTH_OF_A_LINE
+    for old, new in replacements:
+        if len(text) + text.count(old) * (len(new) - len(old)) > limit:
+            return None
+        text = text.replace(old, new)
+    return text
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ class Twin:
         return None if found is None else found.span()
 
     def _counterparts(self, *, without_ignores: bool = False) -> dict[int, int]:
-        """Return which row of the source corresponds to which of the derived region."""
+        """Return which row of the source corresponds to which of the derived one; none if too many may."""
         bare = _without_ignores if without_ignores else str
         source_indent, derived_indent = (
             _indent(region.lines[0][1]) for region in (self.source, self.derived)
@@ -228,6 +234,9 @@ class Twin:
             for _, line in self.source.lines
         ]
         theirs = [_masked(bare(line)).removeprefix(derived_indent).rstrip() for _, line in self.derived.lines]
+        of_theirs = Counter(theirs)
+        if sum(of_theirs[line] for line in ours) > _MOST_PAIRS:
+            return {}
         matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
         return {
             block.a + step: block.b + step

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gclint.facts import read_bytes
+from gclint.facts import read_bytes, real_path
 from gclint.report.page.view import Excerpt, Line
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Place
 
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
 _AROUND = 2
 """Lines before and after."""
 _MOST = 16
@@ -34,6 +35,8 @@ class Sources:
             texts: those that are no longer, or not yet, on the disk.
         """
         self._digests = digests
+        targets = map(target_of, (*map(Path, digests), *texts))
+        self._roots = {real_path(each.tree or Path(each.source.path).parent) for each in targets}
         self._texts = {str(path.absolute()): text for path, text in texts.items()}
         self._known: dict[str, list[str] | str] = {}
 
@@ -68,7 +71,15 @@ class Sources:
                 known = self._digests.get(path)
                 if known is not None and digest(target_of(Path(path)).source, {}) != known:
                     return "the file has changed since it was run"
+                if known is None and not self._is_among_the_code(path):
+                    return "the file is not among those that were run"
                 text = SourceFile(Path(path), read_bytes(Path(path))).text
             except (OSError, UnreadableFile):
                 return "the file cannot be read here"
         return text.splitlines()
+
+    def _is_among_the_code(self, path: str) -> bool:
+        """Return whether lines of a file may be shown: a result, which a model made, may name any."""
+        real = real_path(path)
+        inside = not self._roots.isdisjoint(real.parents) or not _INSTALLED.isdisjoint(real.parts)
+        return real.suffix == ".py" and inside
