@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.facts import read_bytes
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.naming import MODEL_BASE, names_model
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 
-_DEPTH = 40
-"""Through how many classes and files a base is followed; a longer chain is taken for a circle."""
+_ALIAS = re.compile(r"^(\w+) *= *([\w.]+) *$", re.MULTILINE)
+_MADE = re.compile(r"^\w+ *= *(\w+)\(", re.MULTILINE)
 
 
 class ModelFiles:
@@ -23,6 +24,7 @@ class ModelFiles:
     def __init__(self) -> None:
         """Read nothing yet."""
         self._files: dict[Path, SourceFile | None] = {}
+        self._stars: dict[Path, list[SourceFile]] = {}
 
     def defines_model(self, path: Path) -> bool:
         """Return whether a file has a class that derives from ``PreTrainedModel``, judging by the text.
@@ -33,10 +35,11 @@ class ModelFiles:
         file = self._file(path)
         if file is None or "class" not in file.text:
             return False
+        seen: set[tuple[Path, str]] = set()
         return any(
-            self._derives(file, base, _DEPTH)
+            self._derives(file, base, seen)
             for definition in file.outline.definitions
-            if definition.is_class and (not definition.is_local or _is_made(definition, file.text))
+            if definition.is_class and (not definition.is_local or _is_made(definition, file))
             for base in definition.bases
         )
 
@@ -45,10 +48,32 @@ class ModelFiles:
             self._files[path] = _read(path)
         return self._files[path]
 
-    def _derives(self, file: SourceFile, name: str, left: int) -> bool:
-        """Return whether ``name`` in a file is ``PreTrainedModel`` or derives from it."""
-        if left == 0 or name == MODEL_BASE:
-            return name == MODEL_BASE
+    def _derives(self, file: SourceFile, name: str, seen: set[tuple[Path, str]]) -> bool:
+        """Return whether ``name`` in a file is ``PreTrainedModel`` or derives from it.
+
+        Each name is followed once, however many ways lead to it.
+
+        Args:
+            file: the file.
+            name: a name in it, which may have dots.
+            seen: the names that have been followed, to no avail; those followed now are added.
+        """
+        waiting = [(file, name)]
+        while waiting:
+            at, called = waiting.pop()
+            if (at.path, called) in seen:
+                continue
+            seen.add((at.path, called))
+            found = self._step(at, called)
+            if found is True:
+                return True
+            waiting += found or ()
+        return False
+
+    def _step(self, file: SourceFile, name: str) -> bool | list[tuple[SourceFile, str]]:
+        """Return whether a name is that of a model, or the names that it stands for or derives from."""
+        if name == MODEL_BASE:
+            return True
         first, _, rest = name.partition(".")
         if rest:
             return names_model(
@@ -56,29 +81,28 @@ class ModelFiles:
             )
         own = file.outline.classes.get(name)
         if own is not None:
-            return any(base != name and self._derives(file, base, left - 1) for base in own.bases)
+            return [(file, base) for base in own.bases]
         imported = file.outline.imported(name)
-        if imported is None:
-            return self._derives_otherwise(file, name, left)
-        original = imported.name or name
-        source = self._imported_file(file, imported.module, imported.level)
-        if source is not None and original != MODEL_BASE:
-            return self._derives(source, original, left - 1)
-        return names_model(original, is_librarys=_is_of_library(imported))
-
-    def _derives_otherwise(self, file: SourceFile, name: str, left: int) -> bool:
-        """Tell the same for a name that is neither a class nor imported by itself."""
-        alias = re.search(rf"^{re.escape(name)} *= *([\w.]+) *$", file.text, re.MULTILINE)
+        if imported is not None:
+            original = imported.name or name
+            source = self._imported_file(file, imported.module, imported.level)
+            if source is not None and original != MODEL_BASE:
+                return [(source, original)]
+            return names_model(original, is_librarys=_is_of_library(imported))
+        alias = _aliases(file).get(name)
         if alias is not None:
-            return alias[1] != name and self._derives(file, alias[1], left - 1)
-        for statement in file.outline.imports:
-            module = statement.module
-            if module is not None and any(item.path == "*" for item in statement.items):
-                bare = module.lstrip(".")
-                source = self._imported_file(file, bare, len(module) - len(bare))
-                if source is not None and self._derives(source, name, left - 1):
-                    return True
-        return names_model(name, is_librarys=False)
+            return [(file, alias)]
+        found = [(source, name) for source in self._starred(file)]
+        return found if not names_model(name, is_librarys=False) else True
+
+    def _starred(self, file: SourceFile) -> list[SourceFile]:
+        """Return the files of which a file imports all names."""
+        if file.path not in self._stars:
+            modules = [each.module for each in file.outline.imports if any(i.path == "*" for i in each.items)]
+            bare = [(each, each.lstrip(".")) for each in dict.fromkeys(modules) if each is not None]
+            found = (self._imported_file(file, rest, len(each) - len(rest)) for each, rest in bare)
+            self._stars[file.path] = [each for each in found if each is not None]
+        return self._stars[file.path]
 
     def _imported_file(self, file: SourceFile, module: str, level: int) -> SourceFile | None:
         """Return the file of a module: of the same package, or of a package above the file."""
@@ -87,8 +111,8 @@ class ModelFiles:
         starts = folders[level - 1 : level] if level else folders
         for folder in starts:
             place = folder.joinpath(*parts)
-            for path in (place.with_suffix(".py"), place / "__init__.py"):
-                found = self._file(path) if parts or path.name == "__init__.py" else None
+            for path in (*([place.with_suffix(".py")] if parts else []), place / "__init__.py"):
+                found = self._file(path)
                 if found is not None and found.path != file.path:
                     return found
         return None
@@ -96,18 +120,29 @@ class ModelFiles:
 
 def _read(path: Path) -> SourceFile | None:
     try:
-        return SourceFile(path, path.read_bytes()) if path.is_file() else None
+        return SourceFile(path, read_bytes(path))
     except (OSError, UnreadableFile):
         return None
 
 
-def _is_made(definition: Definition, text: str) -> bool:
+@of_text
+def _aliases(file: SourceFile) -> dict[str, str]:
+    """Return the names that a module gives to others, with the first name that each stands for."""
+    return {found[1]: found[2] for found in reversed([*_ALIAS.finditer(file.text)])}
+
+
+@of_text
+def _makers(file: SourceFile) -> frozenset[str]:
+    """Return the functions whose results have names in the module."""
+    return frozenset(_MADE.findall(file.text))
+
+
+def _is_made(definition: Definition, file: SourceFile) -> bool:
     """Return whether the function that contains a local class gives a module-level name its value."""
     outer = definition
     while outer.parent is not None:
         outer = outer.parent
-    name = outer.name
-    return re.search(rf"^\w+ *= *{re.escape(name)}\(", text, re.MULTILINE) is not None
+    return outer.name in _makers(file)
 
 
 def _is_of_library(imported: ImportedName | None) -> bool:

@@ -7,17 +7,28 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
+from gclint.programs import interpreter
 from gclint.verify import worker
-from gclint.verify.home import harmless, temporary_home
-from gclint.verify.worker.protocol import Done, Message, Request, Unusable, decode, encode
+from gclint.verify.home import harmless, independent, temporary_home
+from gclint.verify.worker import processes
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Discovered,
+    Done,
+    Message,
+    Request,
+    Unusable,
+    decode,
+    encode,
+)
 
-_PROGRAM = Path(worker.__file__).with_name("__main__.py")
+_PROGRAM = Path(worker.__file__).absolute().with_name("__main__.py")
 _SKIPPED_LINES = 100
 """How many lines an interpreter may print before the worker answers."""
 _LONGEST = 1 << 28
@@ -32,15 +43,49 @@ def work(python: Path, request: Request) -> Generator[Message]:
     """
     with temporary_home() as home:
         # Models may depend on the order of sets, which this fixes.
-        environment = {**harmless(os.environ), "PYTHONHASHSEED": "0"}
+        environment = {**harmless(independent(os.environ)), "PYTHONHASHSEED": "0"}
         line = encode(replace(request, home=str(home)))
-        yield from converse([str(python), str(_PROGRAM)], line, environment, f"the worker in {python}")
+        try:
+            command = [str(interpreter(python)), str(_PROGRAM)]
+        except OSError as error:
+            yield Unusable(f"{python} cannot be started: {error.strerror}")
+            return
+        with contextlib.closing(converse(command, line, environment, f"the worker in {python}")) as messages:
+            yield from _checked(messages, request)
+
+
+def _checked(messages: Iterable[Message], request: Request) -> Iterator[Message]:
+    """Yield messages until one cannot be true: code under test may find the way into the worker's output.
+
+    Each class that was announced has one result. A forged one is followed by the real one, which ends all.
+    """
+    forged = Unusable(
+        "the worker's answers cannot be believed: the code that it runs has written some of them"
+    )
+    left = {each.path: [""] for each in request.sources if request.question is None}
+    for message in messages:
+        if isinstance(message, Discovered):
+            left[message.source] = [] if request.is_listing else list(message.classes)
+        elif isinstance(message, Unusable) and message.source:
+            left[message.source] = []
+        elif isinstance(message, ClassResult):
+            if message.name not in left.get(message.source, ()):
+                yield forged
+                return
+            left[message.source].remove(message.name)
+        elif isinstance(message, Done) and any(left.values()):
+            yield forged
+            return
+        yield message
 
 
 def converse(
     command: Sequence[str], line: str, environment: Mapping[str, str], name: str
 ) -> Generator[Message]:
-    """Start a program, send it one line, and yield its messages, as :func:`work` does.
+    """Start a program in an empty folder, send it one line, and yield its messages, as :func:`work` does.
+
+    The working directory may be a repository with modules of any name, which other programs, or those that
+    they start, would import.
 
     Args:
         command: the program and its arguments.
@@ -48,7 +93,7 @@ def converse(
         environment: its environment variables.
         name: its name in messages.
     """
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as empty:
         try:
             process = subprocess.Popen(
                 command,
@@ -56,6 +101,7 @@ def converse(
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
+                cwd=empty,
                 start_new_session=True,
             )
         except OSError as error:
@@ -117,7 +163,9 @@ def _reason_of_end(status: int, errors: IO[bytes], *, has_answered: bool) -> str
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the worker and everything that it has started, which is in its session."""
+    """Kill the worker and everything that it has started, which is in its session if it cannot be seen."""
+    if processes.are_visible():
+        processes.end_all([process.pid])
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
+from gclint.source.paths import printable
 from gclint.verify.results import Results
 from gclint.verify.script import TEMPLATE, guard, shown
 from gclint.verify.sources import Target, target_of
@@ -14,21 +16,14 @@ from gclint.verify.worker.scenarios import ENDLESS, Scenario, scenario_named
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 
-def write_scripts(folder: Path, results: Results) -> list[Path]:
-    """Write a script for each class that failed, and return where they are.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    written = []
+def scripts(results: Results) -> Iterator[tuple[str, str]]:
+    """Yield a script for each class that failed: the name of its file, and its text."""
     for result in results.of("failed"):
         failure = next((each for each in result.failures if each.mode != "plain"), result.failures[0])
         if result.recipe:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{Path(result.source).stem}_{result.name}.py"
-            path.write_text(script(result, failure, result.recipe), encoding="utf-8")
-            written.append(path)
-    return written
+            # A file of results may claim any name.
+            name = re.sub(r"\W", "_", f"{Path(result.source).stem}_{result.name}")
+            yield f"{name}.py", script(result, failure, result.recipe)
 
 
 def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
@@ -37,7 +32,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
     title = f"{result.name}, {failure.check} ({failure.mode} {failure.scenario}): {failure.text}"
     scenario = scenario_named(failure.scenario)
     return TEMPLATE.format(
-        title=title.replace("\\", "\\\\").replace('"', "'"),
+        title=printable(title).replace("\\", "\\\\").replace('"', "'"),
         imports="\n".join(_imports(target, result.name, recipe)),
         config=repr(recipe.config),
         name=result.name,
@@ -77,7 +72,8 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
     yield "import faulthandler\nimport random\nimport re\nimport resource\nimport sys"
     if target.tree is None:
         yield "import types"
-    yield "import warnings\nfrom collections import Counter, deque\nfrom inspect import signature"
+    yield "import warnings\nfrom collections import Counter, deque"
+    yield "from importlib import import_module\nfrom inspect import signature"
     yield "\nimport numpy\nimport torch\nimport transformers"
     yield "from torch.utils._pytree import tree_leaves\n"
     if target.tree is None:
@@ -88,5 +84,12 @@ def _imports(target: Target, name: str, recipe: Recipe) -> Iterator[str]:
     else:
         yield f"if {target.tree!r} not in sys.path:\n    sys.path.insert(0, {target.tree!r})"
     config_module, _, config_name = recipe.config_class.rpartition(".")
-    yield f"from {config_module} import {config_name}"
-    yield f"from {target.source.module} import {name}"
+    yield _import(config_module, config_name)
+    yield _import(target.source.module, name)
+
+
+def _import(module: str, name: str) -> str:
+    """Return a statement that imports a class; the name of a module is that of a file, which may be any."""
+    if all(map(str.isidentifier, module.split("."))):
+        return f"from {module} import {name}"
+    return f"{name} = import_module({module!r}).{name}"

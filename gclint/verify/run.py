@@ -38,6 +38,7 @@ def verify(
     listen: Callable[[Heard], None] = lambda _heard: None,
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
+    results: Results | None = None,
 ) -> Results:
     """Run the classes of ``targets``, and return the results.
 
@@ -47,13 +48,14 @@ def verify(
         listen: called with everything that happens, when it happens. An exception in it ends the run.
         earlier: results of a run that was interrupted. Those of unchanged files are kept.
         texts: the texts to run instead of those of some files, either these or imported ones.
+        results: what to add the results to, for a caller that needs them even if the run is interrupted.
 
     Raises:
         EnvironmentChanged: the environment is not that of the earlier results.
         OSError: a file cannot be read.
     """
     earlier = earlier or Results()
-    results = Results()
+    results = Results() if results is None else results
     overlay = overlay_of(texts or {})
     digests = {target.source.path: digest(target.source, overlay) for target in targets}
     for tree, sources in _left_by_tree(targets, digests, earlier, results).items():

@@ -21,9 +21,9 @@ class RunSettings:
     jobs: int | None = None
     """The number of processes; by default one per core, or per GPU."""
     seconds: float = 120.0
-    """The time limit of a class."""
+    """The time limit of a class, in CPU time of all its processes."""
     gigabytes: float | None = None
-    """The memory limit of a process; by default :data:`GIGABYTES` on a CPU, and none on a GPU."""
+    """The memory limit of a class; by default :data:`GIGABYTES` on a CPU, and none on a GPU."""
     known: tuple[Known, ...] = ()
     """The user's settings for classes."""
     complete: bool = False

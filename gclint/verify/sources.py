@@ -8,6 +8,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,10 +16,12 @@ from pathlib import Path
 
 from gclint.facts import read_bytes
 from gclint.finding import Position, Problem
+from gclint.programs import interpreter
 from gclint.settings import Settings
-from gclint.source.discovery import discover
+from gclint.source.discovery import Survey, survey
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path
+from gclint.verify.home import harmless, independent
 from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source
 
@@ -45,14 +48,15 @@ class Target:
     """The file, as the user spelled it."""
 
 
-def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], list[Problem]]:
-    """Return the modeling files that ``paths`` lead to, in the order of their paths, and what went wrong.
+def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target], Survey]:
+    """Return the modeling files that ``paths`` lead to, in the order of their paths, and what was surveyed.
 
     A ``modular_*.py`` is not one, since models are imported from the file that is generated from it, and
     neither is a file that defines no model. In folders, files for TensorFlow and Flax, which older releases
     have, are left out.
     """
-    files, problems = discover(paths, settings)
+    found = survey(paths, settings)
+    files, problems = found.files, found.problems
     given = {_absolute(path) for path in paths}
     for file in files:
         if is_modular(file) and _absolute(file) in given:
@@ -76,7 +80,7 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
                 targets.append(target_of(file))
             elif _absolute(file) in given:
                 problems.append(_without_model(file, text))
-    return sorted(targets, key=lambda each: each.source.path), problems
+    return sorted(targets, key=lambda each: each.source.path), found
 
 
 def _without_model(path: Path, text: str) -> Problem:
@@ -125,7 +129,16 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
         UnknownModel: a pattern matches nothing, or there is no transformers.
         OSError: the interpreter cannot be started.
     """
-    found = subprocess.run([python, "-c", _FIND_TRANSFORMERS], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as empty:
+        # Python looks in the working directory first.
+        found = subprocess.run(
+            [interpreter(python), "-c", _FIND_TRANSFORMERS],
+            cwd=empty,
+            env=harmless(independent(os.environ)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
     if not found.stdout:
         raise UnknownModel(
             f"transformers is not installed for {python}; install it there, or choose another interpreter "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from gclint.kept import key_of
 
 _HEAD = "from dataclasses import replace\nfrom gclint.verify.worker.protocol import *\n"
 MODEL = "\nclass PreTrainedModel: ...\nclass Unused(PreTrainedModel): ...\n"
@@ -63,3 +66,8 @@ def write(name: str, text: str) -> Path:
 def names(outcome: Outcome) -> list[str]:
     """Return the names of the classes in what was printed as JSON."""
     return [result["name"] for result in outcome.json()["results"]]
+
+
+def kept_results() -> Path:
+    """Return the file of results that belongs to the current folder."""
+    return Path(os.environ["XDG_STATE_HOME"], "gclint", "results", f"{key_of(Path())}-verify.jsonl")

@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from gclint.verify.worker.child import adopt_orphans, keep_private
 from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.isolation import isolate
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable, decode, encode
 from gclint.verify.worker.server import CannotWork, serve
 from gclint.verify.worker.watch import Watch
 
 ENVIRONMENT_VARIABLE = "GCLINT_TEST_TRANSFORMERS"
 """Its value is the version of transformers that the program says it has."""
+ISOLATED = "GCLINT_TEST_ISOLATED"
+"""Whether the program isolates itself, as the real worker does."""
 
 
 class StandIn:
@@ -62,12 +66,15 @@ def main() -> None:
     """Serve one request."""
     request = decode(sys.stdin.readline())
     assert isinstance(request, Request)
+    isolation = isolate(request.gigabytes) if ISOLATED in os.environ else ()
+    adopt_orphans()
     answers = os.dup(1)
+    keep_private(answers)
 
     def send(message: Message) -> None:
         os.write(answers, f"{encode(message)}\n".encode())
 
-    serve(request, send, StandIn())
+    serve(request, send, StandIn(), isolation)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from gclint.verify.changed import changed_places
+from gclint.verify.changed import changed_parts, changed_places
 from gclint.verify.worker import importing
 from gclint.verify.worker.protocol import Place
 
@@ -99,3 +99,28 @@ def test_what_a_run_comes_to_is_noted_and_nothing_else_is_different(
     assert {place.line for place in importing.executed} == lines
     assert module.run.__code__.co_firstlineno == 3
     assert module.run.__doc__ == "Runs."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("f(x) if a else g(x)", "f(x=x) if a else g(x)", [1]),
+        ("f(x) if a else g(x)", "f(x) if a else g(x=x)", [1]),
+        ("f(x) if a else g(x)", "g(x) if a else f(x)", [1]),
+        ("f(x) if a else g(x)", "f(x) if not a else g(x)", [1]),
+        ("a and f(x)", "a and f(x=x)", [1]),
+        ("a and f(x)", "b and f(x)", [1]),
+        ("lambda x: f(x)", "lambda x: f(x=x)", [1]),
+        ("[f(x) for x in y]", "[f(x=x) for x in y]", [1]),
+        ("{x: f(x) for x in y}", "{x: f(x) for x in y if x}", [1]),
+        # What is executed with its statement is watched as a part of that.
+        ("f(x if a else b)", "g(x if a else b)", []),
+        ("f(x) and a", "f(x=x) and a", []),
+        ("if a and b: f(x)", "if a and not b: f(x)", []),
+        ("f(x) if a else g(x)", "# A comment.\nf(x) if a else g(x)", []),
+    ],
+)
+def test_calls_that_need_not_be_executed_with_their_statement_are_found(
+    before: str, after: str, lines: list[int]
+) -> None:
+    assert changed_parts(before, after) == lines

@@ -63,7 +63,7 @@ def test_an_endless_loop_is_ended_and_told_with_its_line() -> None:
 
     lines, end = _run(spin, seconds=_SHORT)
     assert lines == ["before"]
-    assert (end.cause, end.message) == ("time limit", "no end within 0.2 s")
+    assert (end.cause, end.message) == ("time limit", "no end within 0.2 s of CPU time")
     assert end.place_in(__file__)
 
 
@@ -153,7 +153,7 @@ def test_a_time_limit_that_is_renewed_counts_from_the_last_line() -> None:
         while True:
             pass
 
-    task = Task(lambda send, _slot: go_on(send), _SHORT, renewed=True)
+    task = Task(lambda send, _slot: go_on(send), _SHORT, renewed=lambda _line: True)
     *_, last, end = [event for _, event in run([task], 1)]
     assert last == "three times the limit"
     assert isinstance(end, End)
@@ -233,7 +233,7 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def test_what_is_written_into_the_pipe_by_others_is_no_end() -> None:
+def test_what_is_written_into_the_pipe_by_others_is_no_end_and_no_line() -> None:
     own = {each for each in range(3, 256) if _is_open(each)}
 
     def scribble(send: Send) -> None:
@@ -242,7 +242,8 @@ def test_what_is_written_into_the_pipe_by_others_is_no_end() -> None:
             if _is_open(each):
                 os.write(each, b"\xff garbage\n{}\n")
 
-    assert _run(scribble) == (["before"], End("done"))
+    told = "something in the pipe for results that gclint has not written"
+    assert _run(scribble) == (["before"], End("tampering", told))
 
 
 def test_folders_for_temporary_files_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 _PREPARE = """
 import os, signal, socket, subprocess, sys
 from gclint.verify.worker.isolation import isolate, use_home
-told = isolate()
+told = isolate(1.0)
 """
 
 
@@ -133,7 +133,7 @@ def test_a_death_in_the_namespaces_is_told() -> None:
 
 def test_a_system_without_namespaces_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    network, _ = isolation.isolate()
+    network, _ = isolation.isolate(1.0)
     assert network.startswith("the network is blocked for Python code, but not for other programs")
 
 

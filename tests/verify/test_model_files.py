@@ -78,11 +78,11 @@ def test_only_models_are_targets_and_a_script_that_is_given_is_a_problem(tmp_pat
         "encoder.py": "class E(PreTrainedModel): ...\n",
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    targets, problems = targets_of([tmp_path], Settings(include=("*.py",)))
+    targets, found = targets_of([tmp_path], Settings(include=("*.py",)))
     assert [target.path.name for target in targets] == ["encoder.py", "modeling_x.py"]
-    assert problems == []
-    targets, problems = targets_of([tmp_path / "train.py"], Settings())
+    assert found.problems == []
+    targets, found = targets_of([tmp_path / "train.py"], Settings())
     assert targets == []
-    assert [problem.message for problem in problems] == [
+    assert [problem.message for problem in found.problems] == [
         "it is not imported: no class in its text derives from PreTrainedModel"
     ]

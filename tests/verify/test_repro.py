@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import pytest
 
-from gclint.verify.repro import script, write_scripts
+from gclint.verify.repro import script, scripts
 from gclint.verify.results import Results
 from gclint.verify.sources import target_of
 from gclint.verify.worker import scenarios
@@ -115,7 +115,7 @@ def test_scripts_rather_show_what_fails_with_checkpointing(tmp_path: Path) -> No
         failures = tuple(_failure(mode) for mode in modes)  # type: ignore[arg-type]
         result = ClassResult(path, name, "failed", failures=failures, recipe=_RECIPE)
         results.add(result, tree=None)
-    written = {each.name: each.read_text() for each in write_scripts(tmp_path / "scripts", results)}
+    written = dict(scripts(results))
     assert "MODE = {}" in written["modeling_toy_Plain.py"]
     assert 'MODE = {"use_reentrant": True}' in written["modeling_toy_Both.py"]
 

@@ -36,5 +36,5 @@ def test_only_what_takes_far_longer_than_without_checkpointing_hangs(
     runner = Runner(nothing, Unwatched())
     if plain_seconds is not None:
         runner._longest["default"] = plain_seconds
-    fault = runner._fault(End(cause), Conditions(scenario_named("default"), "reentrant"), 1.0)
+    fault = runner._fault(End(cause, seconds=1.0), Conditions(scenario_named("default"), "reentrant"))
     assert (fault.kind, fault.is_foreign) == (cause, is_foreign)

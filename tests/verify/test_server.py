@@ -155,9 +155,8 @@ def test_a_class_that_is_slow_in_every_mode_has_not_failed(tmp_path: Path) -> No
         tmp_path,
         """
         import time
-        end = time.monotonic() + 0.3
         watch.begin("default", "plain", "the forward pass")
-        while time.monotonic() < end: pass
+        while time.process_time() < 0.3: pass
         watch.begin("default", "reentrant", "the forward pass")
         while True: pass
         """,
@@ -203,7 +202,7 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
     assert known == Failure("gradients", "non-reentrant", "default", "they differ")
     expected = ("time limit", Cause.KEYWORD_ACTIVATION, (place_of_site,))
     assert (death.check, death.cause, death.places) == expected
-    assert death.message.startswith("there was no end within 0.3 s during the backward pass")
+    assert death.message.startswith("there was no end within 0.3 s of CPU time during the backward pass")
     assert death.explanation == "Tensors that require grad are passed by keyword: memory."
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from gclint.verify.worker.practices import PRACTICES, UnknownPractice, groups, practices_named
-from tests.verify.command_line import Gclint, write
+from tests.verify.command_line import Gclint, kept_results, write
 
 _MODEL = """\
 class {name}:
@@ -62,7 +61,7 @@ def test_the_command_refuses_an_unknown_one_before_anything_is_run(gclint: Gclin
     assert outcome.status == 2
     assert "there is no set-up 'ddq'" in outcome.err
     assert "Traceback" not in outcome.err
-    assert not Path(".gclint").exists()
+    assert not kept_results().exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gclint.verify.results import Results
-from tests.verify.command_line import MODEL, Gclint, failing, names, passing, write
+from tests.verify.command_line import MODEL, Gclint, failing, kept_results, names, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_imported_is_told_and_exits_with_2(gclint: Gclint)
         (["--shard", "half"], "'half' is not of the form I/N"),
         (["--device", "tpu"], "'tpu' is not auto, cpu, cuda or cuda:N"),
         (["--jobs", "0"], "--jobs"),
-        (["--python", "no-such-python"], "no-such-python cannot be started: No such file or directory"),
+        (["--python", "no-such-python"], "no-such-python cannot be started: there is none in PATH"),
         (["--model", "bert", "--python", "no-such-python"], "no-such-python cannot be started"),
         (["no_such_file.py"], "no_such_file.py: error: no such file or folder"),
         (["merge", "no_such_file.jsonl"], "No such file or directory"),
@@ -283,10 +283,11 @@ def test_json_holds_everything(gclint: Gclint) -> None:
     assert failed["failures"][0]["places"] == [{"path": str(path.absolute()), "line": 7, "end_line": 8}]
 
 
-def test_the_default_results_are_hidden_from_git(gclint: Gclint) -> None:
+def test_the_default_results_are_kept_outside_of_the_project(gclint: Gclint) -> None:
     write("toy", passing("A"))
     gclint()
-    assert Path(".gclint/.gitignore").read_text() == "*\n"
+    assert [path.name for path in Path().iterdir()] == ["modeling_toy.py"]
+    assert kept_results().is_file()
     gclint("--results", "elsewhere/results.jsonl")
     assert [path.name for path in Path("elsewhere").iterdir()] == ["results.jsonl"]
 

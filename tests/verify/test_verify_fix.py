@@ -274,7 +274,8 @@ _COUNTING = "        import inspect\n"
 
 
 def _count_runs(path: Path) -> None:
-    note = '        with open("runs", "a") as runs: runs.write(f"{XLayer.__bases__[0].__name__}\\n")\n'
+    runs = repr(str(Path("runs").absolute()))  # Models run in an empty folder.
+    note = f'        with open({runs}, "a") as runs: runs.write(f"{{XLayer.__bases__[0].__name__}}\\n")\n'
     path.write_text(path.read_text().replace(_COUNTING, note + _COUNTING))
 
 

@@ -262,7 +262,7 @@ json.dump(
             if os.access(path, os.R_OK)
         ],
     },
-    open("seen.json", "w"),
+    open("SEEN", "w"),
 )
 """
 )
@@ -274,6 +274,7 @@ def test_a_model_finds_no_secrets_and_its_home_is_gone(
     monkeypatch.setenv("HF_TOKEN", "secret-of-mine")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         text = _CURIOUS.replace("LISTENING", str(listening.getsockname()[1]))
+        text = text.replace("SEEN", str(tmp_path / "seen.json"))
         path = write_model(tmp_path / "remote", text)
         status, found = _gclint(tmp_path, path)
     seen = json.loads((tmp_path / "seen.json").read_text())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gclint.commands import page
-from tests.verify.command_line import Gclint, failing, passing, write
+from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -40,7 +40,7 @@ def test_a_missing_library_is_told_before_anything_is_run(
     outcome = gclint(command, "." if command == "run" else "r.jsonl", "--report", "report.html")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == ("Error: --report needs altair; install it with: pip install 'gclint[report]'\n")
-    assert not Path(".gclint").exists()
+    assert not kept_results().exists()
 
 
 @pytest.mark.parametrize("command", ["verify", "memory"])
@@ -52,7 +52,7 @@ def test_a_path_that_cannot_be_written_is_told_before_anything_is_run(
     outcome = gclint("modeling_toy.py", "--report", path, command=(command,))
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith(f"Error: --report: {path} cannot be written: ")
-    assert not Path(".gclint").exists()
+    assert not kept_results().exists()
 
 
 def test_what_is_there_stays_where_the_page_cannot_be_written_after_all(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
+from gclint.programs import interpreter, own_program
+from gclint.verify.home import independent
 from gclint.verify.process import converse
-from gclint.verify.worker.protocol import Message, Request, encode
+from gclint.verify.worker.protocol import Message, Request, Unusable, encode
 
 CONNECTION = "the connection to the Ray cluster"
-_PROGRAM = "gclint.verify.cluster"
+_PROGRAM = "gclint.verify.cluster.__main__"
 
 
 def work(python: Path, request: Request) -> Generator[Message]:
@@ -21,6 +22,9 @@ def work(python: Path, request: Request) -> Generator[Message]:
     Ray decides which cluster to use: that of ``RAY_ADDRESS``, or the one that this machine is part of, or
     else one of this machine alone.
     """
-    # Not resolved, since a virtual environment's interpreter is a link to another.
-    line = json.dumps({"python": os.path.abspath(python), "request": encode(request)})  # noqa: PTH100
-    yield from converse([sys.executable, "-m", _PROGRAM], line, os.environ, CONNECTION)
+    try:
+        line = json.dumps({"python": str(interpreter(python)), "request": encode(request)})
+    except OSError as error:
+        yield Unusable(f"{python} cannot be started: {error.strerror}")
+        return
+    yield from converse(own_program(_PROGRAM), line, independent(os.environ), CONNECTION)

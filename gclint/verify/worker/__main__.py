@@ -15,17 +15,21 @@ def main() -> None:
     if sys.version_info < (3, 10):  # noqa: UP036 (not gclint's own interpreter)
         sys.exit("models can only be run with Python 3.10 or later")
     _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
-    from gclint.verify.worker.child import die_with_parent, keep_private
+    from gclint.verify.worker.child import adopt_orphans, die_with_parent, keep_private
     from gclint.verify.worker.isolation import isolate, use_home
+    from gclint.verify.worker.limits import THREADS
+    from gclint.verify.worker.memory import limit_threads
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.offline import go_offline
     from gclint.verify.worker.protocol import Message, Request, decode, write_message
     from gclint.verify.worker.server import serve
 
     die_with_parent()
-    isolation = isolate()
     request = decode(sys.stdin.readline())
     assert isinstance(request, Request)
+    limit_threads(THREADS)
+    isolation = isolate(request.gigabytes)
+    adopt_orphans()
     if request.home:
         use_home(request.home)
         isolation = ("an environment without secrets, and a temporary home", *isolation)

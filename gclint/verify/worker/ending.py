@@ -6,18 +6,30 @@ import os
 import re
 import signal
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
 
-Cause = Literal["done", "time limit", "memory limit", "crash", "killed", "crowded out", "exit", "error"]
-"""``killed``: from outside; ``crowded out``: others have the GPU's memory; ``error``: an exception."""
+Cause = Literal[
+    "done",
+    "time limit",
+    "memory limit",
+    "process limit",
+    "crash",
+    "killed",
+    "crowded out",
+    "tampering",
+    "exit",
+    "error",
+]
+"""``killed``: from outside; ``crowded out``: others have the GPU's memory; ``tampering``: other code has
+written into the pipe for results; ``error``: an exception."""
 HANGS = 10
 """How many times longer than without checkpointing a run takes before it counts as a hang: recomputation
 takes up to twice as long, and the first operations of a model are slow."""
-FOREIGN: frozenset[str] = frozenset(("killed", "crowded out"))
-"""Ends that others have caused, which say nothing about the function."""
+FOREIGN: frozenset[str] = frozenset(("killed", "crowded out", "tampering"))
+"""Ends that others have caused, or code that forges results; they say nothing about the function."""
 
 # The output of the interpreter's fault handler: the frames of each thread, the innermost first.
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
@@ -47,6 +59,19 @@ class End:
     """What happened, as words that follow "there was"."""
     frames: tuple[Frame, ...] = ()
     """The frames that were being executed, as far as known, the innermost first."""
+    seconds: float = field(default=0.0, compare=False)
+    """The CPU time that it and its descendants have used, as far as known."""
+    is_idle: bool = False
+    """Whether it has exceeded the time limit without computing anything."""
+
+    def is_hang(self, seconds: float, usual: float | None) -> bool:
+        """Return whether an exceeded time limit is a hang, and not only that everything here takes long.
+
+        Args:
+            seconds: the CPU time that was used in vain.
+            usual: that of the same without checkpointing; None if that has not ended either.
+        """
+        return usual is not None and (self.is_idle or seconds > HANGS * usual)
 
     def place_in(self, path: str) -> Frame | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
@@ -83,23 +108,38 @@ def frames_of(error: BaseException) -> tuple[Frame, ...]:
     )
 
 
-def end_of_status(status: int, dump: str, seconds: float, *, is_late: bool) -> End:
+def end_of_excess(cause: Cause, message: str, dump: str, *, is_idle: bool) -> End:
+    """Return the end of a process that was ended because it exceeded a limit.
+
+    Args:
+        cause: which limit.
+        message: how, in words.
+        dump: what the fault handler wrote.
+        is_idle: whether it did not compute anything.
+    """
+    return End(cause, message, _frames(dump), is_idle=is_idle)
+
+
+def end_of_status(status: int, dump: str, seconds: float) -> End:
     """Return the end of a process that has not reported one.
 
     Args:
         status: its wait status.
         dump: what the fault handler wrote.
         seconds: the time limit.
-        is_late: whether it was killed because it had not ended at the time limit.
     """
-    frames = tuple(Frame(path, int(line)) for path, line in _FRAME.findall(dump))
-    if is_late or dump.startswith("Timeout ("):
-        return End("time limit", f"no end within {seconds:g} s", frames)
+    frames = _frames(dump)
     if not os.WIFSIGNALED(status):
         return End("exit", f"an exit of the process with status {os.waitstatus_to_exitcode(status)}", frames)
     number = os.WTERMSIG(status)
     name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
     if name in _CRASHES:
         return End("crash", f"{_CRASHES[name]} ({name})", frames)
+    if name == "SIGXCPU":
+        return End("time limit", f"no end within {seconds:g} s of CPU time", frames)
     cause = ", which systems send when they run out of memory" if name == "SIGKILL" else ""
     return End("killed", f"a signal from outside ({name}{cause})", frames)
+
+
+def _frames(dump: str) -> tuple[Frame, ...]:
+    return tuple(Frame(path, int(line)) for path, line in _FRAME.findall(dump))

@@ -16,13 +16,16 @@ import tempfile
 from typing import NoReturn
 
 from gclint.verify.worker.child import die_with_parent
+from gclint.verify.worker.processes import are_visible
 
 _NEW_MOUNTS, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _OWN = _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK
 _PRIVATE, _RECURSIVE = 1 << 18, 1 << 14
+_NO_SET_USER, _NO_DEVICES = 2, 4
 # Requests about a network interface: its name, its flags, and their whole size.
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _NAME, _REQUEST = 16, 40
+_UNSEEN = "the limits hold for each process, not for all that a class starts"
 _HOMES = {
     "HOME": "",
     "TMPDIR": "tmp",
@@ -36,17 +39,21 @@ _HOMES = {
 }
 
 
-def isolate() -> tuple[str, ...]:
+def isolate(gigabytes: float) -> tuple[str, ...]:
     """Put this process and everything that it starts into new namespaces; return what that enforces.
 
     Call this before importing anything that starts threads. It returns in a fork of this process, which
     itself waits for the fork, and ends with it.
+
+    Args:
+        gigabytes: how large the files can be that processes share memory with.
     """
     flags = _allowed()
     if flags is None:
         return (
             "the network is blocked for Python code, but not for other programs (namespaces are not allowed)",
             "processes that leave the worker's group may outlive it",
+            *(() if are_visible() else (_UNSEEN,)),
         )
     _enter(flags)
     _raise_loopback()
@@ -55,15 +62,23 @@ def isolate() -> tuple[str, ...]:
         _wait(process)
     die_with_parent()
     enforced = ("no network", "processes that it starts end with it")
-    return (*enforced, "other processes are hidden") if _hide_processes() else enforced
+    if not _hide_processes():
+        return (*enforced, f"{_UNSEEN} (a new /proc is not allowed)")
+    _limit_shared_memory(gigabytes)
+    return (*enforced, "other processes are hidden")
 
 
 def use_home(home: str) -> None:
-    """Redirect everything that is stored per user to a folder, from now on."""
+    """Redirect everything that is stored per user to a folder, from now on.
+
+    The working directory is an empty folder in it, which no other model has used.
+    """
     for name, inside in _HOMES.items():
         folder = os.path.join(home, inside) if inside else home  # noqa: PTH118
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 (before more is imported)
         os.environ[name] = folder
+    os.makedirs(f"{home}/empty", exist_ok=True)  # noqa: PTH103
+    os.chdir(f"{home}/empty")
     tempfile.tempdir = None
 
 
@@ -120,6 +135,13 @@ def _hide_processes() -> bool:
     if libc.mount(b"none", b"/", None, _PRIVATE | _RECURSIVE, None):
         return False
     return not libc.mount(b"proc", b"/proc", b"proc", 0, None)
+
+
+def _limit_shared_memory(gigabytes: float) -> None:
+    """Give these namespaces a folder for shared memory of their own, which ends with them."""
+    if os.path.isdir("/dev/shm"):  # noqa: PTH112
+        options = f"mode=1777,size={int(gigabytes * 1e9)}".encode()
+        ctypes.CDLL(None).mount(b"tmpfs", b"/dev/shm", b"tmpfs", _NO_SET_USER | _NO_DEVICES, options)
 
 
 def _wait(process: int) -> NoReturn:

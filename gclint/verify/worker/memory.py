@@ -1,10 +1,15 @@
-"""The memory limit of a process, and the errors about it."""
+"""What the system limits of a process, and the errors about its memory."""
 
 from __future__ import annotations
 
 import errno
+import math
+import os
 import re
+import sys
 from typing import Any
+
+from gclint.verify.worker.processes import all_processes
 
 # torch's allocators raise a plain RuntimeError on the CPU, and a subclass of it on a GPU.
 _SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory")
@@ -40,17 +45,53 @@ def apply_gpu_limit(torch: Any, device: Any) -> None:
 
 def limit_memory(gigabytes: float) -> None:
     """Limit the memory of this process, and of each one that it forks, in gigabytes (10^9 bytes)."""
+    # Not the address space: libraries reserve much more of that than they ever use.
+    # A system without such a limit kills a process that runs out of memory, which is reported as well.
+    _limit("RLIMIT_DATA", int(gigabytes * 1e9))
+
+
+def limit_seconds(seconds: float) -> None:
+    """Limit the CPU time of this process since its start; a process that it forks begins anew."""
+    _limit("RLIMIT_CPU", math.ceil(seconds))
+
+
+def limit_threads(more: int) -> None:
+    """Limit the threads and processes of this user, for this process and those that it forks.
+
+    Not all systems count them, and none does so for the superuser.
+
+    Args:
+        more: how many there may be more than now.
+    """
+    user = os.getuid()
+    if sys.platform == "linux" and user:
+        own = (each for each in all_processes().values() if _is_of(each.number, user))
+        _limit("RLIMIT_NPROC", more + sum(each.threads for each in own))
+
+
+def without_core_dump() -> None:
+    """Let a crash of this process leave no file."""
+    _limit("RLIMIT_CORE", 0)
+
+
+def _limit(name: str, wanted: int) -> None:
+    """Lower a limit of this process, or set it anew below what it may be, if the system has it."""
     try:
         import resource
 
-        # Not the address space: libraries reserve much more of that than they ever use.
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = int(gigabytes * 1e9)
+        which = getattr(resource, name)
+        _, hard = resource.getrlimit(which)
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        resource.setrlimit(which, (soft, hard))
     except (ImportError, AttributeError, OSError, ValueError):
-        # A system without such a limit kills a process that runs out of memory, which is reported as well.
         return
+
+
+def _is_of(process: int, user: int) -> bool:
+    try:
+        return os.stat(f"/proc/{process}").st_uid == user  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -58,9 +58,9 @@ class Request:
     jobs: int | None = None
     """The number of processes; by default one per core, or per GPU."""
     seconds: float = 120.0
-    """The time limit of one class, in wall-clock time."""
+    """The time limit of one class, in CPU time of all its processes."""
     gigabytes: float = 8.0
-    """The memory limit of one process on a CPU."""
+    """The memory limit of one class on a CPU, of all its processes together."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts to watch for execution."""
     home: str = ""
@@ -401,6 +401,8 @@ class Progress:
     mode: Mode
     step: str
     """Words that follow "during", such as ``the backward pass``."""
+    seconds: float = field(default=0.0, compare=False)
+    """The CPU time that the class has used before."""
 
 
 @dataclass(frozen=True)
@@ -438,6 +440,14 @@ def decode(line: str) -> Message | Request:
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not a message of the verifier: {line[:80]!r}") from error
     return decoded
+
+
+def message_or_none(line: str) -> Message | Request | None:
+    """Return the same, or None if ``line`` is something else."""
+    try:
+        return decode(line)
+    except ValueError:
+        return None
 
 
 def _restore(hint: Any, value: Any) -> Any:

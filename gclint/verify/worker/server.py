@@ -14,11 +14,12 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
 
-from gclint.verify.worker.child import Send, Task, run
+from gclint.verify.worker.child import Send, Task, adopt_orphans, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
+from gclint.verify.worker.limits import PROCESSES
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.practices import practices_named
@@ -29,17 +30,20 @@ from gclint.verify.worker.protocol import (
     Environment,
     Message,
     Mode,
+    Progress,
     Request,
     Source,
     Unusable,
     decode,
     encode,
+    message_or_none,
 )
 from gclint.verify.worker.verdict import Record, category
 from gclint.verify.worker.watch import Reporter, Watch
 
-# Seconds for which a source's process may be silent beyond the time limit of a class.
-_MARGIN = 30.0
+# Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
+# on which what the class has started may run until it is noticed.
+_MARGIN, _MARGIN_OF_CORE = 30.0, 4.0
 
 
 class CannotWork(Exception):
@@ -145,6 +149,15 @@ class _SourceRun:
         self.is_imported = False
         self._missing: list[str] = []
 
+    def accepts(self, line: str) -> bool:
+        """Return whether a line is a message about this source that is due."""
+        message = message_or_none(line)
+        if isinstance(message, Discovered):
+            return message.source == self.source.path and not self.is_imported
+        if isinstance(message, (ClassResult, Progress)):
+            return message.source == self.source.path and message.name in self._missing
+        return False
+
     def take(self, message: Any) -> None:
         """Record a message about the source."""
         if isinstance(message, Discovered):
@@ -161,6 +174,8 @@ class _SourceRun:
             if frame is not None and frame != end.frames[0]:
                 what = f"{what}, from line {frame.line}"
             yield Unusable(f"it cannot be imported: {what}", self.source.path)
+        elif end.cause == "tampering":
+            yield Unusable(f"its results cannot be believed: there was {end.message}", self.source.path)
         for name in self._missing:
             reason = f"there was {end.message} in the process that runs the classes of this file"
             yield ClassResult(self.source.path, name, "not run", reason, category(end))
@@ -182,13 +197,13 @@ class _Server:
 
     def messages(self) -> Iterator[Message]:
         """Run all classes of all sources, and yield what happens."""
-        limit = self._limit + _MARGIN
-        runs = {
-            Task(partial(self._run_source, source), limit, True, self._gigabytes): _SourceRun(
-                source, is_listing=self._request.is_listing
-            )
-            for source in self._request.sources
-        }
+        limit = self._limit + _MARGIN + _MARGIN_OF_CORE * _cores()
+        runs: dict[Task, _SourceRun] = {}
+        for source in self._request.sources:
+            known = _SourceRun(source, is_listing=self._request.is_listing)
+            function = partial(self._run_source, source)
+            task = Task(function, limit, self._gigabytes, PROCESSES, _is_outcome, known.accepts)
+            runs[task] = known
         for task, event in run(runs, self._jobs):
             if isinstance(event, End):
                 yield from runs[task].after(event)
@@ -205,7 +220,12 @@ class _Server:
             classes = self._program.classes(self._imported(source))
             send(encode(self._program.estimate(source, classes, question, self._devices[0])))
 
-        for _, event in run([Task(work, self._request.seconds, gigabytes=self._gigabytes)], 1):
+        def accepts(line: str) -> bool:
+            message = message_or_none(line)
+            return isinstance(message, (MemoryEstimate, Unusable)) and message.source == source.path
+
+        task = Task(work, self._request.seconds, self._gigabytes, PROCESSES, accepts=accepts)
+        for _, event in run([task], 1):
             if isinstance(event, str):
                 answer: Any = decode(event)
                 yield answer
@@ -221,6 +241,7 @@ class _Server:
 
     def _run_source(self, source: Source, send: Send, slot: int) -> None:
         """Import a source and run its classes one after the other; called in a fork."""
+        adopt_orphans()
         device = self._devices[slot % len(self._devices)]
         module = self._imported(source)
         classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
@@ -233,8 +254,9 @@ class _Server:
         def tasks() -> Iterator[Task]:
             for model_class in classes:
                 function = partial(self._run_class, source, model_class, device)
-                task = Task(function, self._limit)
-                records[task] = Record(source.path, model_class.__name__)
+                record = Record(source.path, model_class.__name__)
+                task = Task(function, self._limit, accepts=record.accepts)
+                records[task] = record
                 yield task
 
         shown: tuple[str, str, Mode] | None = None
@@ -252,6 +274,11 @@ class _Server:
         """Run one class; called in a fork of the fork."""
         watch = Reporter(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
+
+
+def _is_outcome(line: str) -> bool:
+    """Return whether a line ends a step of bounded length: progress alone may go on forever."""
+    return isinstance(message_or_none(line), (Discovered, ClassResult))
 
 
 def _cores() -> int:

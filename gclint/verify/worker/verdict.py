@@ -6,9 +6,18 @@ import time
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.ending import FOREIGN, HANGS, End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.practices import practice_titled
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Progress, RunSite, SetUp, decode
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Failure,
+    Place,
+    Progress,
+    RunSite,
+    SetUp,
+    decode,
+    message_or_none,
+)
 
 
 class Record:
@@ -19,9 +28,16 @@ class Record:
         self.name = name
         self.last: Progress | None = None
         self._known = ClassResult(source, name, "not run")
-        self._started = self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._slowest: dict[str, float] = {}
-        """The longest plain step so far, in seconds, by scenario."""
+        """The longest plain step so far, in seconds of CPU time, by scenario."""
+
+    def accepts(self, line: str) -> bool:
+        """Return whether a line is a message about this class, and not about another one or anything else."""
+        message = message_or_none(line)
+        if not isinstance(message, (ClassResult, Progress)):
+            return False
+        return (message.source, message.name) == (self.source, self.name)
 
     def take(self, line: str) -> Progress | None:
         """Record one line of the process; return it if it announces a step."""
@@ -30,11 +46,10 @@ class Record:
             self._known = message
             return None
         assert isinstance(message, Progress)
-        now = time.monotonic()
         if self.last and self.last.mode == "plain":
-            scenario = self.last.scenario
-            self._slowest[scenario] = max(self._slowest.get(scenario, 0.0), now - self._begun)
-        self.last, self._begun = message, now
+            scenario, seconds = self.last.scenario, message.seconds - self.last.seconds
+            self._slowest[scenario] = max(self._slowest.get(scenario, 0.0), seconds)
+        self.last = message
         return message
 
     def result(self, end: End) -> ClassResult:
@@ -43,6 +58,8 @@ class Record:
         if end.cause == "done":
             return replace(self._known, seconds=seconds)
         reason = f"there was {end.message}{self._where(end)}"
+        if end.cause == "tampering":
+            return ClassResult(self.source, self.name, "not run", reason, end.cause, seconds=seconds)
         practice = practice_titled(self.last.scenario) if self.last is not None else None
         if practice is not None:
             # The scenarios were run before; what is missing is this set-up, and those after it.
@@ -74,8 +91,7 @@ class Record:
             return False
         if end.cause != "time limit":
             return True
-        slowest = self._slowest.get(self.last.scenario)
-        return slowest is not None and time.monotonic() - self._begun > HANGS * slowest
+        return end.is_hang(end.seconds - self.last.seconds, self._slowest.get(self.last.scenario))
 
     def _failure(self, end: End, reason: str) -> Failure:
         assert self.last is not None

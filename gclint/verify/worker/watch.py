@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from gclint.verify.worker.child import used_seconds
 from gclint.verify.worker.protocol import ClassResult, Mode, Progress, encode
 
 
@@ -51,7 +52,7 @@ class Reporter:
 
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
         """Send what begins."""
-        self._send(encode(Progress(self._source, self._name, scenario, mode, step)))
+        self._send(encode(Progress(self._source, self._name, scenario, mode, step, used_seconds())))
 
     def known(self, result: ClassResult) -> None:
         """Send what is known so far."""

@@ -12,7 +12,7 @@ ENDLESS = "endless recomputation"
 """The kind of fault in which a block is recomputed again and again in one backward pass."""
 NO_GRADIENT = "no gradient"
 """The kind of fault in which no output requires grad, so that there is no backward pass."""
-DEATHS = FOREIGN | {"time limit", "memory limit", "crash", "exit"}
+DEATHS = FOREIGN | {"time limit", "memory limit", "process limit", "crash", "exit"}
 """The kinds of fault that end the process."""
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import FOREIGN, HANGS, End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
@@ -46,7 +45,6 @@ class Runner:
             conditions: how to run them.
             scales: the sizes of the outputs in the run with which this one will be compared.
         """
-        begun = time.monotonic()
         stages = ["the construction"]
         name, mode = conditions.scenario.name, conditions.mode
         self._watch.begin(name, mode, stages[-1])
@@ -66,15 +64,14 @@ class Runner:
             keep(Steps(self._subject, conditions, *watched, scales, fork.send, keep).take())
 
         run, end = in_fork(work, receive, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
-        seconds = time.monotonic() - begun
         run = run or Run(conditions)
         assert isinstance(run, Run)
         if end.cause == "error":
             raise RuntimeError(end.message)
         if end.cause != "done":
-            run.stage, run.error = stages[-1], self._fault(end, conditions, seconds)
+            run.stage, run.error = stages[-1], self._fault(end, conditions)
         elif mode == "plain":
-            self._longest[name] = max(self._longest[name], seconds)
+            self._longest[name] = max(self._longest[name], end.seconds)
             self._plain.setdefault(name, run)
         # Unchanged values are not sent.
         run.values = self._subject.state | run.values
@@ -91,8 +88,8 @@ class Runner:
         # If this fails, the model is judged without it.
         return found if end.cause == "done" else ()
 
-    def _fault(self, end: End, conditions: Conditions, seconds: float) -> Fault:
+    def _fault(self, end: End, conditions: Conditions) -> Fault:
         """Return the fault for the death of a process, distinguishing slowness from a hang."""
         longest = self._longest.get(conditions.scenario.name)
-        is_slow = end.cause == "time limit" and (longest is None or seconds <= HANGS * longest)
+        is_slow = end.cause == "time limit" and not end.is_hang(end.seconds, longest)
         return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from gclint.verify.worker import child
-from gclint.verify.worker.ending import FOREIGN, HANGS, End
+from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import deviation
 from gclint.verify.worker.examination.fault import Fault
@@ -193,12 +192,13 @@ class _Training:
                 run_practice(practice, group, self._subject, blocks, scales, fork.send, perturbed, rank)
             )
 
-        begun = time.monotonic()
         ended = in_forks([partial(work, rank) for rank in ranks], receive, self._seconds)
         if practice.mode == "plain" and all(end.cause == "done" for _, end in ended):
-            self._longest = max(self._longest, time.monotonic() - begun)
-        is_slow = self._seconds <= HANGS * self._longest
-        return [_run_of(run, end, stage, is_slow) for (run, end), stage in zip(ended, stages, strict=True)]
+            self._longest = max(self._longest, *(end.seconds for _, end in ended))
+        return [
+            _run_of(run, end, stage, not end.is_hang(self._seconds, self._longest))
+            for (run, end), stage in zip(ended, stages, strict=True)
+        ]
 
     def _known_blocks(self) -> tuple[Block, ...]:
         if self._blocks is None:

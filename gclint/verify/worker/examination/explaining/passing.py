@@ -18,6 +18,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     places,
     where,
 )
+from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line, names
 
 _DEATHS = frozenset(("time limit", "memory limit", "crash"))
@@ -98,6 +99,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
     contained = dict.fromkeys(name for call in passed for name in call.contained)
     if "second time" in " ".join(each.message for each in symptoms):
         keywords, contained = _only_shared(case, keywords, contained)
+        passed = _sharing(case, passed)
     calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
         return Explanation(
@@ -121,10 +123,7 @@ def _only_shared(
     case: Case, keywords: dict[str, None], contained: dict[str, None]
 ) -> tuple[dict[str, None], dict[str, None]]:
     """Keep only the arguments that pass one tensor to several calls, if there are any."""
-    times: Counter[int] = Counter()
-    for call in case.run.calls:
-        times.update({*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)})
-    shared = {key for key, count in times.items() if count > 1}
+    shared = _shared(case)
     by_keyword = {
         name: None for call in case.run.calls for name, each in call.keyword.items() if each in shared
     }
@@ -135,6 +134,22 @@ def _only_shared(
         if shared.intersection(each)
     }
     return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
+
+
+def _sharing(case: Case, calls: list[Call]) -> list[Call]:
+    """Keep only the calls to which such an argument passes a tensor that others get too, if there are any."""
+    shared = _shared(case)
+    return [call for call in calls if not shared.isdisjoint(_hidden(call))] or calls
+
+
+def _shared(case: Case) -> set[int]:
+    times = Counter(each for call in case.run.calls for each in _hidden(call))
+    return {key for key, count in times.items() if count > 1}
+
+
+def _hidden(call: Call) -> set[int]:
+    """Return the tensors that a call gets by keyword or in containers."""
+    return {*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)}
 
 
 def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
